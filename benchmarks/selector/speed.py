@@ -1,15 +1,21 @@
 """Time decisions without a language model, on live requests with new sentences.
 
-The sentence encoder's own time stands beside each, because ratios vary less between machines.
+The sentence encoder's own time stands beside each, because ratios vary less between machines; beside a decision of the
+node, as its client waits for it, the decision alone.
 `./tactful benchmark --only decision` runs it.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
+import rclpy
+from norm_interfaces.action import SelectAction
+from norm_nodes.convert import to_ros
 from numpy.typing import NDArray
+from rclpy.action import ActionClient
+from rclpy.task import Future
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure
@@ -19,8 +25,10 @@ from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 from sim_replays.suites import egogapbench as suite
 
+WITHOUT_READER, PAUSE_S = {"selector": {"reader": "none"}}, 0.05
 RUNS = 3  # the requests are dealt out to so many
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
@@ -47,13 +55,18 @@ def run(report: Report, *, quick: bool) -> None:
     if not EGOGAPBENCH.is_dir():
         raise SkippedError(f"{EGOGAPBENCH}: is not here; set TACTFUL_SHARED to the folder with data/egogapbench")
     items, _ = suite.read(EGOGAPBENCH)
+    count, alone_ms = 50 if quick else 150, 0.0
     for name, is_skilled in (("decision_live", False), ("decision_live_skills", True)):
-        took_ms, encoding_ms = decide(items, 50 if quick else 150, is_skilled=is_skilled)
+        took_ms, encoding_ms = decide(items, count, is_skilled=is_skilled)
+        alone_ms = alone_ms or float(np.median(took_ms))
         for suffix, share in (("", 50), ("_p95", 95)):
             parts = [(took_ms[part::RUNS], encoding_ms[part::RUNS]) for part in range(RUNS)]
             values = [float(np.percentile(took, share)) for took, _ in parts]
             ratios = [value / float(np.percentile(peer, share)) for value, (_, peer) in zip(values, parts, strict=True)]
             report.add(Figure.of_runs(f"{name}{suffix}", "ms", values, "the encoder alone", ratios))
+    waited_ms = [float(np.median(part)) for part in np.array_split(wait_for_node(items, count), RUNS)]
+    ratios = [ms / alone_ms for ms in waited_ms]
+    report.add(Figure.of_runs("decision_of_node", "ms", waited_ms, "the decision alone", ratios))
 
 
 def decide(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> tuple[list[float], list[float]]:
@@ -62,22 +75,57 @@ def decide(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> tu
     All sentences are new, but for candidates from the catalogue, encoded when the selector was opened.
     """
     texts = sorted({option for item in items for option in item.options})
-    scenes = {item.image: item for item in items}
     encoder, clock = Counted(), WallClock()
     catalogue = SkillCatalogue(skills=tuple(Skill(action=text) for text in texts[-5:]), may_do_nothing=False)
     decider = Decider(encoder, CONFIG, catalogue=catalogue if is_skilled else None)
     decider.prepare()
     took_ms, encoding_ms = [], []
+    for request in requests(items, count, is_skilled=is_skilled):
+        encoder.spent_s, began_s = 0.0, time.perf_counter()
+        decider.decide(request, Deadline(clock))
+        took_ms.append(1000 * (time.perf_counter() - began_s))
+        encoding_ms.append(1000 * encoder.spent_s)
+    return took_ms, encoding_ms
+
+
+def requests(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> Iterator[Request]:
+    """Return requests about so many scenes, with candidates of their own unless the robot has skills."""
+    texts = sorted({option for item in items for option in item.options})
+    scenes = {item.image: item for item in items}
     for number, item in enumerate(islice(scenes.values(), count)):
-        request = Request(
+        yield Request(
             query_id=item.uid,
             candidates=() if is_skilled else tuple(texts[5 * number : 5 * number + 5]),
             justifications=(f"It is expected at {number} o'clock.", f"It helps {number} people."),
             situation=" ".join(item.captions[:2]),
             others=item.others,
         )
-        encoder.spent_s, began_s = 0.0, time.perf_counter()
-        decider.decide(request, Deadline(clock))
-        took_ms.append(1000 * (time.perf_counter() - began_s))
-        encoding_ms.append(1000 * encoder.spent_s)
-    return took_ms, encoding_ms
+
+
+def wait_for_node(items: list[suite.EgoGapItem], count: int) -> list[float]:
+    """Return the milliseconds from each request to the selector's node over DDS to its result."""
+    took_ms = []
+    with claimed_domain() as domain_id, NodeProcess(["selector"], WITHOUT_READER, domain_id):
+        rclpy.init(args=[], domain_id=domain_id)
+        try:
+            node = rclpy.create_node("asks")
+            client = ActionClient(node, SelectAction, "/tactful/select_action")
+            client.wait_for_server()
+            for request in requests(items, count, is_skilled=False):
+                others = [to_ros(other) for other in request.others or ()]
+                goal = SelectAction.Goal(
+                    candidates=request.candidates,
+                    justifications=request.justifications,
+                    situation=request.situation,
+                    others=others,
+                    others_given=True,
+                )
+                rclpy.spin_until_future_complete(node, Future(), timeout_sec=PAUSE_S)
+                began_s = time.perf_counter()
+                accepted = client.send_goal_async(goal)
+                rclpy.spin_until_future_complete(node, accepted)
+                rclpy.spin_until_future_complete(node, accepted.result().get_result_async())
+                took_ms.append(1000 * (time.perf_counter() - began_s))
+        finally:
+            rclpy.try_shutdown()
+    return took_ms
