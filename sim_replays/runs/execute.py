@@ -282,7 +282,7 @@ def _play_controls(  # noqa: PLR0917
             if isinstance(transport, Shards | RayShards):
                 again = replace(transport, config=control, how=DIRECT, options=options)
             for timed in again.play(bag, wanted):
-                append_lines(own / run_folder.RAW, [replace(timed, requests=())])
+                append_lines(own / run_folder.RAW, [replace(timed, requests=(), decision=None)])
 
 
 def _named(deciding: Mapping[str, Any]) -> str:

@@ -89,7 +89,7 @@ def keys_graded(known: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, i
 
 def read_grades(folder: Path) -> list[Grade]:
     """Read the grades so far. Skips a truncated line."""
-    return read_lines(folder / GRADES, Grade)
+    return list(read_lines(folder / GRADES, Grade))
 
 
 def best_by_question(graded: list[Grade]) -> Mapping[Key, Mapping[str, float]]:

@@ -1,7 +1,7 @@
 """The files of a run: its settings, and JSONL files of records, whose last line may be truncated."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,16 +21,18 @@ class RunError(TactfulError, OSError):
     """A folder is no run, belongs to another run or is not writable. Its contents are kept."""
 
 
-def read_lines(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of all complete lines; none where there is no file. Raises RunError."""
-    records = []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            records += [from_json(kind, line)] if line else []
-        except RecordError as error:
-            raise RunError(f"{path}, line {number}: {error}; move the file away") from error
-    return records
+def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
+    """Read the records of all complete lines, one by one; none where there is no file. Raises RunError."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n") or line == "\n":
+                continue
+            try:
+                yield from_json(kind, line)
+            except RecordError as error:
+                raise RunError(f"{path}, line {number}: {error}; move the file away") from error
 
 
 def append_lines(path: Path, records: Iterable[Any]) -> None:
