@@ -39,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results and history")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     options = parser.parse_args(arguments)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     only = set(filter(None, options.only.split(",")))
     if unknown := only - {name for name, *_ in PARTS}:
         parser.error(f"--only: no part {', '.join(sorted(unknown))}; name some of {', '.join(p[0] for p in PARTS)}")

@@ -267,7 +267,7 @@ def compare(
 ) -> None:
     """Score runs again beside the paper's rows, and compare two of one kind item by item."""
     if page:
-        count = write_page(page, [open_run(folder, decided=True) for folder in runs])
+        count = write_page(page, [open_run(folder, with_decisions=True) for folder in runs])
         err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
     comparison.show_runs(runs, as_json, by=by)
 

@@ -93,6 +93,7 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
     assert {str(path.relative_to(ROOT)) for path in files} - set(names) == set()
     left_out = ("many_hands/", "shipped/zoo_keeper", "tests/", "benchmarks/", "calibration/")
     assert [name for name in names if any(part in name for part in left_out)] == []
+    assert [name for name in names if "talks/" in name and not name.endswith(".py")] == []
 
 
 def test_it_runs_from_where_it_was_installed(installed: Path, away: Path) -> None:

@@ -25,7 +25,7 @@ def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
     """Read the records of all complete lines, one by one; none where there is no file. Raises RunError."""
     if not path.is_file():
         return
-    with path.open(encoding="utf-8", newline="\n") as file:
+    with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith("\n") or line == "\n":
                 continue

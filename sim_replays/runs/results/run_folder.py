@@ -92,10 +92,10 @@ class Run:
         return sum(query_id not in self.told for query_id in self.key.orders)
 
 
-def read_raw(folder: Path, *, decided: bool = False) -> dict[str, TimedAnswer]:
-    """Read the answers so far, by query; with the selector's decisions, most of their size, only where asked for."""
+def read_raw(folder: Path, *, with_decisions: bool = False) -> dict[str, TimedAnswer]:
+    """Read the answers so far, by query. The selector's decisions are most of their size."""
     answers = read_lines(folder / RAW, TimedAnswer)
-    return {timed.answer.query_id: timed if decided else replace(timed, decision=None) for timed in answers}
+    return {timed.answer.query_id: timed if with_decisions else replace(timed, decision=None) for timed in answers}
 
 
 def append(folder: Path, answers: Iterable[TimedAnswer]) -> Generator[TimedAnswer, None, None]:
@@ -145,10 +145,10 @@ def read_spent(folder: Path) -> Spent:
     return Spent().plus(read_lines(folder / ASKED, AskedRequest))
 
 
-def open_run(folder: Path, *, decided: bool = False) -> Run:
+def open_run(folder: Path, *, with_decisions: bool = False) -> Run:
     """Open the folder of an earlier run, as `read_raw` reads it."""
-    told = read_raw(folder, decided=decided)
-    return Run(folder=folder, config=read_config(folder), told=told, key=read_key(folder / BAG))
+    answers = read_raw(folder, with_decisions=with_decisions)
+    return Run(folder=folder, config=read_config(folder), told=answers, key=read_key(folder / BAG))
 
 
 def predictions(run: Run) -> PredictionFile:

@@ -60,7 +60,7 @@ def question_rows(run_folder: str | Path) -> list[Row]:
     their places in the data. `score` is 1 for right and 0 for wrong, for sets the overlap, and None for written
     answers; these have `grades`.
     """
-    return rows_of(open_run(Path(run_folder), decided=True))
+    return rows_of(open_run(Path(run_folder), with_decisions=True))
 
 
 def rows_of(run: Run) -> list[Row]:

@@ -118,7 +118,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._counted_subscriptions: list[Any] = []
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
-        self._going_on: Timer | None = None
+        self._wake_timer: Timer | None = None
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
@@ -303,8 +303,10 @@ class NormNode(LifecycleNode, Generic[C]):
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
         """Create an action, until `close`. `execute` is a coroutine that awaits only what `resolve` ends."""
-        if self._going_on is None:
-            self._going_on = self.create_timer(0.0, self._go_on, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        if self._wake_timer is None:
+            self._wake_timer = self.create_timer(
+                0.0, self._stop_wake_timer, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            )
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
         self._releases.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
@@ -319,12 +321,12 @@ class NormNode(LifecycleNode, Generic[C]):
         The events executor goes on with a coroutine after the next message or timer, whenever that is, so one follows.
         """
         future.set_result(result)
-        if self._going_on:
-            self._going_on.reset()
+        if self._wake_timer:
+            self._wake_timer.reset()
 
-    def _go_on(self) -> None:
-        if self._going_on:
-            self._going_on.cancel()
+    def _stop_wake_timer(self) -> None:
+        if self._wake_timer:
+            self._wake_timer.cancel()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.
