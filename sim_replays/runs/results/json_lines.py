@@ -25,9 +25,9 @@ def read_lines(path: Path, kind: type[R]) -> Iterator[R]:
     """Read the records of all complete lines, one by one; none where there is no file. Raises RunError."""
     if not path.is_file():
         return
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if not line.endswith("\n") or line == "\n":
+            if not line.endswith(b"\n") or line.isspace():
                 continue
             try:
                 yield from_json(kind, line)

@@ -155,6 +155,22 @@ def test_a_run_is_scored_again_from_its_folder_alone(gap: Path, tmp_path: Path) 
         open_run(tmp_path)
 
 
+@pytest.mark.parametrize("last", ['{"answer": {"text": "谢'.encode()[:-1], b"\n", b"\r\n"])
+def test_a_cut_or_empty_last_line_is_no_answer(gap: Path, tmp_path: Path, last: bytes) -> None:
+    found = ran(tmp_path / "run", asking(gap), FirstOption())
+    with (found.folder / run_folder.RAW).open("ab") as raw:
+        raw.write(last)
+    assert open_run(found.folder).told == found.told
+
+
+def test_a_line_that_is_no_text_is_named(gap: Path, tmp_path: Path) -> None:
+    found = ran(tmp_path / "run", asking(gap), FirstOption())
+    with (found.folder / run_folder.RAW).open("ab") as raw:
+        raw.write(b"\xff\xfe\n")
+    with pytest.raises(RunError, match=rf"line {len(found.told) + 1}: .*move the file away"):
+        open_run(found.folder)
+
+
 def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
     one = ran(tmp_path / "one", asking(gap), FirstOption())
     two = ran(tmp_path / "two", asking(gap), Direct(FILES))
