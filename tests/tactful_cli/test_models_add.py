@@ -112,6 +112,9 @@ def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
     with serving() as server:
         server.served = [{"id": "one"}, {"id": "two"}]
         assert "serves one, two; name one with --served-model" in models("models", "add", server.url)[2]
+        server.served = [{"id": "one for sk-secret"}, {"id": "two"}]
+        complaint = models("models", "add", server.url, "--api-key-variable", "ROBOT_KEY", ROBOT_KEY="sk-secret")[2]
+        assert "serves one for (the key), two;" in complaint
     assert "is no address of a server (Invalid IPv6 URL)" in models("models", "add", "http://[::1")[2]
     silent = ("models", "add", f"http://127.0.0.1:{free_port()}/v1", "--task", "language")
     assert "cannot be reached" in models(*silent)[2]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import re
 import time
@@ -21,6 +20,7 @@ from norm_core.engines.errors import (
     RefusedError,
 )
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.api_key import ApiKey
 from norm_core.engines.request_context import RequestContext
 
 # Pauses between probes: the first, and the longest after doubling.
@@ -113,12 +113,11 @@ class OpenAIServer:
     ) -> None:
         """Read the key and prepare the client. Raises EngineFailedError if the key or the address is unusable."""
         self.url, self._tries, self._backoff_s, self._stall_s = url.rstrip("/"), tries, backoff_s, stall_s
-        self._key = os.environ.get(api_key_variable, "") if api_key_variable else ""
+        self._key = ApiKey(api_key_variable)
         if api_key_variable and not self._key:
             raise EngineFailedError(f"{url}: its key is missing; set the environment variable {api_key_variable}")
         self._settings: dict[str, Any] = {
-            "headers": {"Content-Type": "application/json"}
-            | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+            "headers": {"Content-Type": "application/json"} | self._key.headers,
             # A proxy from the environment would carry local requests off this machine.
             "mounts": {"http://": None, "https://": None} if is_on_this_machine(self.url) else None,
         }
@@ -205,7 +204,7 @@ class OpenAIServer:
                 with httpx2.Client(**self._settings, timeout=_CONNECT_S) as client:
                     client.get(f"{self.url}/models")  # any answer shows that it is there
             except httpx2.TransportError as error:
-                self._report_outage(str(error) or type(error).__name__)
+                self._report_outage(self._words_of(error))
             else:
                 self._breaker.close()
 
@@ -249,23 +248,27 @@ class OpenAIServer:
         except httpx2.ConnectTimeout:
             raise _UnreachableError(f"no connection in {connect_s:.1f} s") from None
         except httpx2.ConnectError as error:
-            raise _UnreachableError(str(error) or type(error).__name__) from None
+            raise _UnreachableError(self._words_of(error)) from None
         except httpx2.TimeoutException:
             raise EngineFailedError(
                 f"{self.url}: no data for {self._stall_s:g} s; check the load of the server, or raise settings.stall_s"
             ) from None
         except (httpx2.UnsupportedProtocol, httpx2.DecodingError) as error:
-            raise EngineFailedError(f"{self.url}: {error}") from None
+            raise EngineFailedError(f"{self.url}: {self._words_of(error)}") from None
         except httpx2.TransportError as error:
-            raise _BusyError(f"the connection failed: {error or type(error).__name__}") from None
+            raise _BusyError(f"the connection failed: {self._words_of(error)}") from None
+        answer = self._key.redact_bytes(bytes(received))  # before it is cut, as half a key is one too many
         if response.status_code == httpx2.codes.OK:
-            return bytes(received)
-        raise self._fault(response, bytes(received))
+            return answer
+        raise self._fault(response, answer)
+
+    def _words_of(self, error: Exception) -> str:
+        """Return the text of an error, which may quote the server."""
+        return self._key.redact(str(error)) or type(error).__name__
 
     def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
         """Return the error for an answer other than 200."""
-        # Before it is cut, as half a key is one too many.
-        message = _message(content.replace(self._key.encode(), b"(the key)") if self._key else content)
+        message = _message(content)
         status = response.status_code
         if _TOO_LONG.search(message):
             return InvalidRequestError(f"the prompt is over the context: {message}")

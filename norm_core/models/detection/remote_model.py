@@ -1,7 +1,6 @@
 """Find what a hub's repository holds, by its files and config.json, and what an OpenAI-compatible server lists."""
 
 import json
-import os
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,6 +11,7 @@ import httpx2
 from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.openai.address import check_server_url, is_on_this_machine
+from norm_core.engines.openai.api_key import ApiKey
 from norm_core.models.detection.checkpoint import facts_of_config
 from norm_core.models.download import DownloadSettings, FileRequest, fetch, wanted_files
 from norm_core.models.manifest import EngineKind, ModelSource, Task
@@ -94,7 +94,7 @@ def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(str(error)) from error
     try:
-        served = _listed(url, os.environ.get(api_key_variable, "") if api_key_variable else "")
+        served = _listed(url, ApiKey(api_key_variable))
     except ConfigError as error:
         if not model:
             raise ConfigError(f"{error}; mend that, or name the model with --served-model") from error
@@ -112,18 +112,17 @@ def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
     }
 
 
-def _listed(url: str, key: str) -> list[_Served]:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+def _listed(url: str, key: ApiKey) -> list[_Served]:
     try:
-        with httpx2.Client(headers=headers, timeout=_TIMEOUT_S, trust_env=not is_on_this_machine(url)) as client:
+        with httpx2.Client(headers=key.headers, timeout=_TIMEOUT_S, trust_env=not is_on_this_machine(url)) as client:
             answer = client.get(f"{url.rstrip('/')}/models").raise_for_status()
-        return _ServedList.model_validate_json(answer.content).data
+        return _ServedList.model_validate_json(key.redact_bytes(answer.content)).data
     except httpx2.HTTPStatusError as error:
         code = error.response.status_code
         remedy = "state the variable with its key as --api-key-variable" if code in (401, 403) else "check the address"
         raise ConfigError(f"{url}/models: answers with status {code}; {remedy}") from error
     except httpx2.HTTPError as error:
-        raise ConfigError(f"{url}: cannot be reached ({error or type(error).__name__})") from error
+        raise ConfigError(f"{url}: cannot be reached ({key.redact(str(error)) or type(error).__name__})") from error
     except (httpx2.InvalidURL, ValidationError, ValueError) as error:
         raise ConfigError(
             f"{url}/models: lists no models; give the address of the API, as http://HOST:8000/v1"

@@ -1,10 +1,12 @@
 """The engine of servers: what it asks, what it waits for, and what it does with a server that is down."""
 
+import json
 import logging
 import re
 from collections.abc import Iterator
 from threading import Event, Thread
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -239,19 +241,43 @@ def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) 
     assert "cancelled" in scores.reason
 
 
-@pytest.mark.parametrize("before", ["Incorrect API key provided:", "Incorrect API key" + "." * 365])
+KEY = "sk-secret/+1"
+ESCAPED_KEY = "".join(f"\\u{ord(character):04x}" for character in KEY)
+
+
+def breaking_a_header(handler: Any) -> None:
+    """Answers with a line that is no header, which the client's library quotes."""
+    handler.wfile.write(f"HTTP/1.1 200 OK\r\nIncorrect API key {KEY}\r\n\r\n".encode())
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        answering(401, error(401, f"Incorrect API key provided: {KEY}")[1]),
+        answering(401, error(401, f"Incorrect API key{'.' * 365} {KEY}")[1]),
+        answering(400, f'{{"error": {{"message": "Incorrect API key {ESCAPED_KEY}"}}}}'.encode()),
+        answering(404, f"Incorrect API key at /v1?key={quote(KEY, safe='')}".encode()),
+        answering(400, {"error": {"message": json.dumps(f"Incorrect API key {KEY}").replace("/", r"\/")}}),
+        answering(200, {"choices": [{"message": {"refusal": f"Incorrect API key {KEY}"}}]}),
+        answering(200, f"Incorrect API key {KEY}".encode()),
+        breaking_a_header,
+    ],
+    ids=["plain", "cut", "as codes", "in an address", "quoted twice", "refusal", "no JSON", "header"],
+)
 def test_the_key_is_sent_and_never_shown(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, before: str
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Any
 ) -> None:
-    monkeypatch.setenv("ROBOT_KEY", "sk-secret")
-    caplog.set_level(logging.DEBUG)
-    engine = connected(server.url, key="ROBOT_KEY")
-    server.faults.append(answering(401, error(401, f"{before} sk-secret")[1]))
+    monkeypatch.setenv("ROBOT_KEY", KEY)
+    caplog.set_level(logging.INFO)
+    engine = connected(server.url, key="ROBOT_KEY", tries=1)
+    server.faults.append(fault)
     scores = score(engine, SCENE, OPTIONS)
     engine.close()
-    assert server.headers[0]["Authorization"] == "Bearer sk-secret"
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert "Incorrect API key" in scores.reason
-    assert "sk-s" not in scores.reason + caplog.text  # nor half of it, where the answer is cut
+    for part in ("sk-s", "0073", "secret"):  # nor a part of it, where the answer is cut
+        assert part not in scores.reason + caplog.text
 
 
 def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
