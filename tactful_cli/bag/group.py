@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -33,7 +34,7 @@ from study_desk.privacy.blur import NoFacePolicy
 from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
 from study_desk.privacy.sound import audible_spans
 from study_desk.report.bag_video import VideoOptions, write_video
-from tactful_cli.console import err, print_json, print_result, print_table, remark
+from tactful_cli.console import err, print_json, print_result, print_table, remark, show
 from tactful_cli.study.arguments import SessionPeople
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
@@ -106,11 +107,12 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
         result = {"messages": count, "start_ns": start_ns, "end_ns": end_ns, "length_s": length_s, "topics": rows}
         print_json(result | {"files": files, "notes": notes})
         return
-    print(f"{bag}: {count_of(count, 'message')} in {length_s:.3f} s")
+    show(f"{bag}: {count_of(count, 'message')} in {length_s:.3f} s")
     table = Table("topic", "type", "messages", "remarks")
     for topic in topics:
         remarks = ("" if definitions.is_known(topic) else "type unknown", "latched" if topic.latched_depth else "")
-        table.add_row(topic.topic, topic.type_name, str(topic.message_count), ", ".join(filter(None, remarks)))
+        names = escape(topic.topic), escape(topic.type_name)
+        table.add_row(*names, str(topic.message_count), ", ".join(filter(None, remarks)))
     print_table(table)
     for note in notes:
         err.print(note, markup=False)
@@ -207,9 +209,9 @@ def cut(  # noqa: PLR0917
     if as_json:
         print_json(asdict(made_cut) | {"messages": made_cut.messages})
         return
-    print(f"{made}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
+    show(f"{made}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
     for topic, count in made_cut.latched.items():
-        print(f"  {topic}: {count} from before the cut, at its beginning")
+        show(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
         shown = ", ".join(made_cut.dropped_topics[:_MAX_SHOWN])
         more = len(made_cut.dropped_topics) - _MAX_SHOWN
@@ -219,30 +221,30 @@ def cut(  # noqa: PLR0917
 def _show(report: BagRecoveryReport) -> None:
     first_ns = report.first_ns or 0
     length_s = ns_to_s((report.last_ns or 0) - first_ns)
-    print(f"{report.made}: {count_of(report.messages, 'message')} in {length_s:.3f} s")
+    show(f"{report.made}: {count_of(report.messages, 'message')} in {length_s:.3f} s")
     for repair in report.repairs:
-        print(f"  mended: {repair}")
+        show(f"  mended: {repair}")
     for topic, count in report.lost_by_topic.items():
-        print(f"  lost: {count} of {topic}")
+        show(f"  lost: {count} of {topic}")
     if report.lost_by_topic:
-        print(f"  (at least; known from {report.lost_known_from})")
+        show(f"  (at least; known from {report.lost_known_from})")
     if report.hole_count:
-        print(
+        show(
             f"  {count_of(report.lost_bytes, 'byte')} without a message, "
             f"{count_of(report.chunks_damaged, 'damaged chunk')}"
         )
     for hole in report.holes[:_MAX_SHOWN]:
-        print(f"  at byte {hole.offset}: {hole.file} {hole.why}")
+        show(f"  at byte {hole.offset}: {hole.file} {hole.why}")
     for gap in report.lost_times[:_MAX_SHOWN]:
         after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
         before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
-        print(f"  lost time: between {after} and {before}")
+        show(f"  lost time: between {after} and {before}")
     if report.is_cut:
-        print(
+        show(
             f"  it was cut short: what came after its last message, at {report.last_ns or 0} ns, is missing; "
             f"at most 2 s if {PROGRAM} bag record wrote it"
         )
-    print("nothing is known to be lost" if report.is_whole else "something was lost")
+    show("nothing is known to be lost" if report.is_whole else "something was lost")
 
 
 _PCM_FIELDS = {"sample_format": str, "rate_hz": int, "channels": int}
@@ -367,7 +369,7 @@ def video(  # noqa: PLR0917
     if as_json:
         print_json(asdict(report))
         return
-    print(f"{made}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
+    show(f"{made}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
     if report.microphone and spans is not None:
         err.print(
             f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "
