@@ -5,11 +5,13 @@ import hashlib
 import html
 import json
 import secrets
-import time
+import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -20,7 +22,10 @@ from norm_core.runtime.time import NS_PER_MS
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BYTES = 100_000
 TOKEN = "X-Token"
-BODY_S = 10.0  # for a whole body, however slowly its bytes come
+HEADERS_S = 10.0  # for all headers, however slowly their bytes come
+BODY_S = 10.0  # as above, for a whole body
+MAX_CONNECTIONS = 64  # a browser opens six
+_ACCEPT_PAUSE_S = 0.1
 
 
 class PageRequest(NamedTuple):
@@ -73,6 +78,67 @@ def number_in(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
+class _ConnectionServer(ThreadingHTTPServer):
+    """A thread for each connection; those without a whole head make room for new ones, and end at a deadline."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], headers_s: float) -> None:
+        self._headers_s = headers_s
+        self._lock = Lock()
+        self._open: set[socket.socket] = set()
+        self._accepted_s: dict[socket.socket, float] = {}  # of those without a whole head, the oldest first
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection. Pause where that fails, as without a free file it would again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            self._hang_up_oldest()
+            sleep(_ACCEPT_PAUSE_S)
+            raise
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Take a connection unless all are busy with requests."""
+        if len(self._open) >= MAX_CONNECTIONS and not self._hang_up_oldest():
+            return False
+        with self._lock:
+            self._open.add(request)
+            self._accepted_s[request] = monotonic()
+        return True
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, whose place is free now."""
+        with self._lock:
+            self._open.discard(request)
+            self._accepted_s.pop(request, None)
+        super().shutdown_request(request)
+
+    def end_headers_of(self, connection: socket.socket) -> None:
+        """Let a connection whose headers are complete take its time."""
+        with self._lock:
+            self._accepted_s.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Hang up on those whose headers are late."""
+        while (oldest_s := next(iter(list(self._accepted_s.values())), None)) is not None:
+            if monotonic() - oldest_s < self._headers_s or not self._hang_up_oldest():
+                return
+
+    def _hang_up_oldest(self) -> bool:
+        """End the reading of the oldest connection without a whole head; return whether there was one."""
+        with self._lock:
+            if not self._accepted_s:
+                return False
+            connection = next(iter(self._accepted_s))
+            del self._accepted_s[connection]
+            self._open.discard(connection)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)  # its thread closes it
+        return True
+
+
 class PageServer:
     """An HTTP server with a token. Pages and media take it from their address, everything else from a header."""
 
@@ -84,6 +150,7 @@ class PageServer:
         link_from: str,
         host: str = "127.0.0.1",
         port: int = 0,
+        headers_s: float = HEADERS_S,
         body_s: float = BODY_S,
         media: Collection[str] = (),
     ) -> None:
@@ -97,12 +164,11 @@ class PageServer:
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(self))
+            self._server = _ConnectionServer((host, port), _handler(self), headers_s)
         except OSError as error:
             raise TactfulError(
                 f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
             ) from error
-        self._server.daemon_threads = True
         self.port = self._server.server_address[1]
 
     def url(self, token: str) -> str:
@@ -133,15 +199,17 @@ def new_token() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
+def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # for a silent client
+        timeout = 30  # for a client that takes no answer
         address: SplitResult
+        server: _ConnectionServer
 
         def parse_request(self) -> bool:
             """Parse the address too, which the base class leaves as it is."""
             if not super().parse_request():
                 return False
+            self.server.end_headers_of(self.connection)
             try:
                 self.address = urlsplit(self.path)
             except ValueError:
@@ -170,9 +238,9 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
 
         def _body(self, size: int) -> bytes | None:
             """Read a body, or return None if it does not end in time."""
-            deadline_s = time.monotonic() + server.body_s
+            deadline_s = monotonic() + page_server.body_s
             body = b""
-            while len(body) < size and (left_s := deadline_s - time.monotonic()) > 0:
+            while len(body) < size and (left_s := deadline_s - monotonic()) > 0:
                 self.connection.settimeout(left_s)
                 try:
                     part = self.rfile.read1(size - len(body))
@@ -184,16 +252,16 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
             return body if len(body) == size else None
 
         def _refusal(self) -> PageReply | None:
-            if not server.is_own_host(self.headers.get("Host", "")):
+            if not page_server.is_own_host(self.headers.get("Host", "")):
                 return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
             # A link may lead here from anywhere; a script of another site may not ask.
             if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
                 return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
-            return None if server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, server.refusal)
+            return None if page_server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, page_server.refusal)
 
         @property
         def _token(self) -> str:
-            if self.address.path in server.linked:
+            if self.address.path in page_server.linked:
                 return self._query.get("token", "")
             return self.headers.get(TOKEN, "")
 
@@ -206,7 +274,7 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
                 return refused
             path = unquote(self.address.path)
             try:
-                return server.answer(
+                return page_server.answer(
                     PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
                 )
             except RecursionError:
