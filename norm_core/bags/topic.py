@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
@@ -74,10 +75,20 @@ def topic_of(connection: Connection, digest: str = "") -> BagTopic:
 
 def read_qos(stated: Any) -> list[Qos]:
     """Return the QoS profiles that a topic of a bag states, in YAML or plain; none if they cannot be read."""
+    if isinstance(stated, str):
+        return list(_qos_in(stated))
     try:
-        return parse_qos(parse_yaml(stated, "offered_qos_profiles") if isinstance(stated, str) else stated)
-    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
+        return parse_qos(stated)
+    except (KeyError, TypeError, ValueError, AttributeError):
         return []
+
+
+@lru_cache(maxsize=256)  # most topics of a bag state the same, whose reading takes longer than all else of opening
+def _qos_in(text: str) -> tuple[Qos, ...]:
+    try:
+        return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
+        return ()
 
 
 @record

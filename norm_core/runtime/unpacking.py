@@ -12,6 +12,9 @@ from norm_core.runtime.errors import TactfulError
 
 # A raw picture of 50 million pixels has 150 MB. No recorder makes larger messages or chunks.
 MAX_UNPACKED_BYTES = 256 << 20
+# Of a message or chunk above 32 MiB, which repeats less than a file of many does.
+_MAX_RATIO = 200
+_SMALL_BYTES = 32 << 20
 # For a bag's file, which is unpacked to disk: repeated pictures shrink a hundredfold.
 MAX_FILE_RATIO = 1000
 _PIECE_BYTES = 1 << 18
@@ -23,23 +26,22 @@ class UnpackError(TactfulError, ValueError):
 
 def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
-    max_bytes = min(max_bytes, MAX_UNPACKED_BYTES)
-    pieces, size = [], 0
+    max_bytes = min(max_bytes, _limit_of(data))
+    unpacked = BytesIO()
     try:
         with zstandard.ZstdDecompressor().stream_reader(BytesIO(data), read_across_frames=True) as stream:
             while piece := stream.read(_PIECE_BYTES):
-                pieces.append(piece)
-                size += len(piece)
-                if size > max_bytes:
+                unpacked.write(piece)
+                if unpacked.tell() > max_bytes:
                     raise UnpackError(_too_large(max_bytes))
     except zstandard.ZstdError as error:
         raise UnpackError(str(error)) from error
-    return b"".join(pieces)
+    return unpacked.getvalue()
 
 
 def unpack_lz4(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
-    max_bytes = min(max_bytes, MAX_UNPACKED_BYTES)
+    max_bytes = min(max_bytes, _limit_of(data))
     try:
         unpacked = bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=max_bytes + 1))
     except (RuntimeError, EOFError) as error:
@@ -69,6 +71,10 @@ def check_archive(path: Path) -> None:
     with ZipFile(path) as archive:
         if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
             raise UnpackError(f"{path}: {_too_large(MAX_UNPACKED_BYTES)}")
+
+
+def _limit_of(data: bytes) -> int:
+    return min(MAX_UNPACKED_BYTES, max(_SMALL_BYTES, _MAX_RATIO * len(data)))
 
 
 def _too_large(max_bytes: int) -> str:

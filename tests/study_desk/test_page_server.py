@@ -89,7 +89,8 @@ def test_heads_that_do_not_end_keep_nobody_out() -> None:
 
 
 def test_without_a_free_file_the_server_pauses_and_goes_on(server: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    accept, pauses = socket.socket.accept, []
+    accept = socket.socket.accept
+    pauses: list[float] = []
 
     def failing(listening: socket.socket) -> Any:
         if len(pauses) < 2:

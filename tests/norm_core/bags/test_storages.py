@@ -1,13 +1,18 @@
 """Bags of every storage are read alike; what is odd about one is told, and what is lost is an error."""
 
 import os
+import random
 import shutil
+import sqlite3
+import struct
 import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from mcap.writer import CompressionType
 from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
@@ -15,6 +20,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
+from norm_core.bags.storage import MAX_TOPICS
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
 from tests.norm_core.bags.bag_files import (
@@ -183,3 +189,86 @@ def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: 
         tracemalloc.stop()
     assert read_bytes > 240 * size
     assert peak_bytes < 10_000_000
+
+
+def topics_in_mcap(path: Path, count: int) -> Path:
+    """An MCAP file that states topics, and holds a message on the first."""
+    with path.open("wb") as file:
+        writer = McapWriter(file)
+        writer.start(profile="ros2", library="tests")
+        schema = writer.register_schema(STRING, "ros2msg", b"string data")
+        channels = [writer.register_channel(f"/t{number}", "cdr", schema) for number in range(count)]
+        writer.add_message(channels[0], log_time=1, publish_time=1, data=cdr("hello"))
+        writer.finish()
+    return path
+
+
+def topics_in_sqlite3(path: Path, count: int) -> Path:
+    file = write_before_iron(path, messages=[("/t0", 1, cdr("hello"))]) / "bag_0.db3"
+    with closing(sqlite3.connect(file)) as database, database:
+        rows = ((number, f"/t{number}", STRING) for number in range(2, count + 1))
+        database.executemany("INSERT INTO topics VALUES(?, ?, ?, 'cdr', '')", rows)
+    return file
+
+
+@pytest.mark.parametrize(("writer", "end"), [(topics_in_mcap, ".mcap"), (topics_in_sqlite3, "")])
+def test_a_bag_of_too_many_topics_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Callable[[Path, int], Path], end: str
+) -> None:
+    """Before their types and QoS are read."""
+    files = [writer(tmp_path / f"{count}{end}", count) for count in (MAX_TOPICS, MAX_TOPICS + 1)]
+    with BagReader(files[0]) as reader:
+        assert len(reader.topics) == MAX_TOPICS
+    with pytest.raises(BagError, match=f"states more than {MAX_TOPICS} topics"):
+        BagReader(files[1])
+
+
+def mcap(chunk: bytes, summary: bytes = b"") -> bytes:
+    """An MCAP file with a chunk, and without checksums."""
+    magic = b"\x89MCAP0\r\n"
+    header = struct.pack("<BQI4sI", 1, 12, 4, b"ros2", 0)
+    data = magic + header + chunk + struct.pack("<BQI", 0x0F, 4, 0)
+    return data + summary + struct.pack("<BQQQI", 2, 20, len(data) if summary else 0, 0, 0) + magic
+
+
+def chunk_of(records: bytes) -> bytes:
+    packed = zstandard.compress(records)
+    body = struct.pack("<QQQII4sQ", 1, 1, len(records), 0, 4, b"zstd", len(packed)) + packed
+    return struct.pack("<BQ", 6, len(body)) + body
+
+
+def test_a_chunk_of_empty_records_is_refused(tmp_path: Path) -> None:
+    """A megabyte of zeros is 100,000 records without content, and compresses to a few bytes."""
+    (tmp_path / "bag.mcap").write_bytes(mcap(chunk_of(bytes(1 << 20))))
+    with pytest.raises(BagError, match="unpacks to more records than a recorder packs"):
+        BagReader(tmp_path / "bag.mcap")
+
+
+def test_an_index_that_states_one_chunk_many_times_is_refused(tmp_path: Path) -> None:
+    chunk = chunk_of(random.Random(0).randbytes(2000))
+    index = struct.pack("<QQQQIQI4sQQ", 1, 1, 33, len(chunk), 0, 0, 4, b"zstd", len(chunk) - 61, 2000)
+    summary = 50 * (struct.pack("<BQ", 8, len(index)) + index)
+    (tmp_path / "bag.mcap").write_bytes(mcap(chunk, summary))
+    with pytest.raises(BagError, match="states more chunks than the file has room for"):
+        BagReader(tmp_path / "bag.mcap")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("UPDATE messages SET data = 'text' WHERE id = 1", "holds str in place of bytes"),
+        ("UPDATE messages SET data = NULL", "holds NoneType in place of bytes"),
+        ("UPDATE topics SET name = x'ff'", "which is no text"),
+        ("UPDATE messages SET timestamp = 'text'", "nothing that ROS 2 writes"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named(tmp_path: Path, change: str, fault: str) -> None:
+    """SQLite stores any type in any column."""
+    file = topics_in_sqlite3(tmp_path / "bag", 1)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.executescript(
+            "ALTER TABLE messages RENAME TO old; CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id, timestamp, "
+            f"data); INSERT INTO messages SELECT * FROM old; DROP TABLE old; {change}"
+        )
+    with pytest.raises(BagError, match=fault):
+        read(file)
