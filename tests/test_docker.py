@@ -1,6 +1,7 @@
 """The image and the compose file as far as they can be read here; no test builds them."""
 
 import json
+import re
 import subprocess
 import tomllib
 
@@ -20,6 +21,12 @@ def test_all_packages_of_the_wheel_are_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = {name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
     assert packages <= {source for source, _ in copied()}
+
+
+def test_both_stages_stand_on_one_base_by_its_digest() -> None:
+    base = next(rest for name, rest in instructions() if name == "ARG" and rest.startswith("BASE="))
+    assert re.fullmatch(r"BASE=ros:jazzy-ros-base@sha256:[0-9a-f]{64}", base)
+    assert [rest.split()[0] for name, rest in instructions() if name == "FROM"] == ["${BASE}"] * 2
 
 
 def test_its_last_stage_takes_what_the_first_makes() -> None:

@@ -1,4 +1,4 @@
-"""The locks: of the extras for a GPU, for CUDA 12 and 13 apart, and of a robot, beside the tested environment."""
+"""The locks: of each extra, of those for a GPU for CUDA 12 and 13 apart, and of a robot, beside the tested environment."""
 
 import re
 import tomllib
@@ -8,7 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ("gpu-cuda12", "gpu-cuda13", "transformers-cuda12", "transformers-cuda13", "serve")
+GPU_LOCKS = ("gpu-cuda12", "gpu-cuda13", "transformers-cuda12", "transformers-cuda13", "serve")
+EXTRA_LOCKS = ("docs", "mcp", "ray", "study", "weights")
 
 
 def locked(name: str) -> set[tuple[str, str]]:
@@ -16,7 +17,13 @@ def locked(name: str) -> set[tuple[str, str]]:
     return set(re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, flags=re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS])
+def test_every_package_of_it_has_a_hash(name: str) -> None:
+    entries = re.split(r"^(?=\S)", (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8"), flags=re.M)
+    assert [entry for entry in entries[1:] if "--hash=sha256:" not in entry] == []
+
+
+@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS])
 def test_it_holds_its_extra_within_the_bounds(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for text in project["optional-dependencies"][name.partition("-")[0]]:
@@ -26,7 +33,7 @@ def test_it_holds_its_extra_within_the_bounds(name: str) -> None:
         assert all(bound.specifier.contains(version) for version in versions), bound
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", GPU_LOCKS)
 def test_it_holds_one_version_of_cuda(name: str) -> None:
     """But for cuBLAS: CTranslate2, which runs Whisper, loads that of CUDA 12 (libcublas.so.12)."""
     packages = {package for package, _ in locked(name)}
@@ -34,7 +41,7 @@ def test_it_holds_one_version_of_cuda(name: str) -> None:
     assert {"nvidia-cudnn-cu12", "nvidia-cudnn-cu13"} & packages == {cudnn}
 
 
-@pytest.mark.parametrize("name", LOCKS[:-1])
+@pytest.mark.parametrize("name", [*GPU_LOCKS[:-1], *EXTRA_LOCKS])
 def test_it_changes_no_version_of_the_tested_environment(name: str) -> None:
     """The extra `serve` is not held to it: it has an environment of its own."""
     tested = locked("wheels")
