@@ -1,4 +1,4 @@
-"""The locks: of each extra, of those for a GPU for CUDA 12 and 13 apart, and of a robot, beside the tested environment."""
+"""The locks: of each extra (for a GPU those for CUDA 12 and 13 apart) and of a robot, beside the tested environment."""
 
 import re
 import tomllib
