@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -224,22 +223,6 @@ def _onnx_runtime() -> str:
     return found
 
 
-def _llama_cpp() -> str:
-    """Ask llama.cpp a question where it is installed; a build that does not fit the processor crashes."""
-    mend = f"run {PROGRAM} setup llama"
-    if importlib.util.find_spec("llama_cpp") is None:
-        raise CheckError("not installed", mend, CheckResult.ABSENT)
-    asked = _run([sys.executable, "-m", "norm_core.engines.llama_cpp.probe"])
-    flags = Path(os.environ.get("TACTFUL_STATE", ROOT / ".tactful"), "llama-named")
-    built = f"; built with {flags.read_text().strip()}, as it crashed with all instructions" if flags.is_file() else ""
-    if asked.returncode < 0:
-        why = f"ends with {signal.Signals(-asked.returncode).name} at a question{built}"
-        raise CheckError(why, f"{mend}, which builds it again", CheckResult.ABSENT)
-    if asked.returncode:
-        raise CheckError(_last_line(asked.stderr) + built, mend, CheckResult.ABSENT)
-    return f"answers a question{built}"
-
-
 def _voice_activity_model() -> str:
     spec = importlib.util.find_spec("faster_whisper")
     assets = Path(spec.origin).parent / "assets" if spec and spec.origin else None
@@ -272,7 +255,6 @@ CHECKS: Mapping[str, Callable[[], str]] = {
     "disk": _disk,
     "gpu": _gpu,
     "onnx runtime": _onnx_runtime,
-    "llama.cpp": _llama_cpp,
     "voice activity model": _voice_activity_model,
     "camera topics": lambda: _topics_that(lambda _, type_name: type_name in IMAGE_TYPES),
     "audio topics": lambda: _topics_that(is_microphone),

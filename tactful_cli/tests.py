@@ -95,7 +95,11 @@ def _with_torch(chosen: Sequence[str]) -> list[str] | None:
     """Build the command for the tests marked torch. Returns None where no environment has torch."""
     python = Path(os.environ.get("TACTFUL_TRANSFORMERS_VENV", ROOT / ".venv-transformers"), "bin", "python")
     # By name, because to collect all modules takes longer than these tests.
-    patterns = ("tests/norm_core/engines/test_transformers_*.py", "tests/acceptance/test_vision_models.py")
+    patterns = (
+        "tests/norm_core/engines/test_transformers_*.py",
+        "tests/norm_core/engines/test_llama_server.py",
+        "tests/acceptance/test_vision_models.py",
+    )
     modules = sorted(str(path) for pattern in patterns for path in ROOT.glob(pattern))
     return [str(python), "-m", "pytest", "-m", "torch", *chosen, *modules] if python.is_file() else None
 

@@ -17,7 +17,12 @@ def locked(name: str) -> set[tuple[str, str]]:
     return set(re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, flags=re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS])
+def test_every_extra_has_a_lock() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name.partition("-")[0] for name in (*GPU_LOCKS, *EXTRA_LOCKS)} == project["optional-dependencies"].keys()
+
+
+@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS, "llama-server"])
 def test_every_package_of_it_has_a_hash(name: str) -> None:
     entries = re.split(r"^(?=\S)", (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8"), flags=re.M)
     assert [entry for entry in entries[1:] if "--hash=sha256:" not in entry] == []

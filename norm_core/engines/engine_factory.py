@@ -3,8 +3,6 @@
 import fcntl
 import logging
 import os
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,14 +11,13 @@ from pathlib import Path
 from typing import TextIO
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_registry import OPENERS, LlamaCppSettings, TransformersSettings, check_answers
+from norm_core.engines.engine_registry import OPENERS, TransformersSettings, check_answers
 from norm_core.engines.errors import EngineFailedError, ModelMemoryError, is_out_of_memory
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import Store
 from norm_core.records.record import record
-from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
@@ -31,9 +28,6 @@ from norm_core.runtime.time import Clock
 # Loading a large model takes a minute or two; past that a load that hangs must not stop the others.
 _WAIT_S, _LOOK_S = 180.0, 0.1
 MAIN_MEMORY = "memory"
-_QUERY = ("--query-gpu=memory.free", "--format=csv,noheader,nounits")
-_ASK_S = 10.0
-_MIB = 1024 * 1024 / 1e6
 
 _log = logging.getLogger(__name__)
 
@@ -133,9 +127,6 @@ def place_of(manifest: Manifest) -> MemoryPlace:
         case EngineKind.TRANSFORMERS:
             device = check_config(TransformersSettings, manifest.settings, about).device
             gpu = None if device == "cpu" else _torch_gpu(int(device.partition(":")[2] or 0))
-        case EngineKind.LLAMA_CPP:
-            layers = check_config(LlamaCppSettings, manifest.settings, about).gpu_layers
-            gpu = _driver_gpu() if layers else None
         case _:
             gpu = None
     return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=_free_ram_mb())
@@ -166,22 +157,6 @@ def _driver_index(index: int) -> str:
     """Return the driver's name of a GPU that this process counts as `index`; other processes may count differently."""
     visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     return visible[index] if index < len(visible) and visible[index] else str(index)
-
-
-def _driver_gpu() -> MemoryPlace | None:
-    """Ask nvidia-smi for the first GPU that this process may use; None without it or where it does not know.
-
-    A Jetson's does not know.
-    """
-    program = shutil.which("nvidia-smi")
-    if program is None or os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
-        return None
-    name = _driver_index(0)
-    try:
-        asked = run_bounded([program, f"--id={name}", *_QUERY], _ASK_S)
-        return MemoryPlace(name=f"GPU {name}", free_mb=float(asked.stdout.splitlines()[0]) * _MIB)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return None
 
 
 def _free_ram_mb() -> float:

@@ -1,6 +1,5 @@
 """The backend factories by engine kind; each imports its packages on first use."""
 
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -8,7 +7,6 @@ from typing import Any, Literal, Protocol
 from pydantic import Field
 
 from norm_core.engines.backend import Backend
-from norm_core.engines.backend_process import BackendProcess
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.batch_server import BatchServer
@@ -19,7 +17,6 @@ from norm_core.runtime.config import C, Config, check_config
 
 # Formats that transformers loads unchanged; all others are quantizations.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
-_CONTEXT_TOKENS = 4096
 
 
 class BackendFactory(Protocol):
@@ -40,21 +37,6 @@ class TransformersSettings(Config):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     dtype: str = "auto"
     picture_cache_mb: int = Field(64, ge=0, description="Memory for embeddings of pictures; 0 encodes each anew.")
-
-
-class LlamaCppSettings(Config):
-    """Settings of the llama.cpp engine."""
-
-    threads: int = Field(2, ge=1)
-    gpu_layers: int = 0
-    batch_tokens: int = Field(64, ge=1)
-    template_options: dict[str, Any] = Field(default_factory=dict)
-
-
-class GenaiSettings(Config):
-    """Settings of the onnxruntime-genai engine."""
-
-    threads: int = Field(2, ge=1)
 
 
 class OpenAISettings(Config):
@@ -81,12 +63,6 @@ def model_info_of(manifest: Manifest) -> ModelInfo:
     match manifest.engine:
         case EngineKind.TRANSFORMERS:
             quantization = _quantization(manifest)
-        case EngineKind.LLAMA_CPP:
-            context_tokens = context_tokens or _CONTEXT_TOKENS
-            sees = not manifest.files or any("mmproj" in file.path for file in manifest.files)
-            max_images = max_images if sees else 0
-        case EngineKind.GENAI:
-            context_tokens, max_images = context_tokens or _CONTEXT_TOKENS, 0
         case EngineKind.OPENAI:
             model = _settings(OpenAISettings, manifest).model or model
             is_here = is_on_this_machine(manifest.source.url or "")
@@ -114,8 +90,10 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """Load a checkpoint; bf16, f16 and f32 are number formats, other quantizations are passed on by name."""
     given = _settings(TransformersSettings, manifest)
     # 16-bit numbers are slow and inexact on a CPU: "auto" leaves the choice to the engine.
+    folder = _folder(manifest, weights)
     opened: Backend[Any] = import_module("norm_core.engines.transformers.backend").TransformersBackend(
-        _folder(manifest, weights),
+        folder,
+        gguf_file=_gguf_file(manifest, folder) if manifest.reads_gguf else "",
         model=manifest.name,
         dtype=given.dtype,
         quantization=_quantization(manifest),
@@ -127,45 +105,6 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         picture_cache_mb=given.picture_cache_mb,
     )
     return opened
-
-
-def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """Load the manifest's GGUF file, and its projector, whose file name contains "mmproj"."""
-    given = _settings(LlamaCppSettings, manifest)
-    folder = _folder(manifest, weights)
-    names = sorted(file.path for file in manifest.files) or sorted(path.name for path in folder.glob("*.gguf"))
-    projectors = [name for name in names if name.endswith(".gguf") and "mmproj" in name]
-    models = [name for name in names if name.endswith(".gguf") and name not in projectors]
-    if not models or len(projectors) > 1:
-        raise EngineFailedError(f"{manifest.name}: one GGUF model and at most one mmproj are needed, not {names}")
-    # In a process of its own: where llama.cpp crashes, the node goes on.
-    opened = BackendProcess(
-        "norm_core.engines.llama_cpp.backend:LlamaCppBackend",
-        path=folder / models[0],  # the first part of a split model names the others
-        projector_path=folder / projectors[0] if projectors else None,
-        context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
-        threads=given.threads,
-        gpu_layers=given.gpu_layers,
-        batch_tokens=given.batch_tokens,
-        max_images=manifest.max_images,
-        weights_sha256=weights.sha256,
-        quantization=manifest.quantization,
-        template_options=given.template_options,
-    )
-    return _named(opened, manifest)
-
-
-def open_genai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
-    """Load a folder written by the model builder of onnxruntime-genai."""
-    given = _settings(GenaiSettings, manifest)
-    opened = import_module("norm_core.engines.onnx.genai_backend").GenaiBackend(
-        _folder(manifest, weights),
-        context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
-        threads=given.threads,
-        weights_sha256=weights.sha256,
-        quantization=manifest.quantization,
-    )
-    return _named(opened, manifest)
 
 
 def open_openai(manifest: Manifest, weights: ModelFiles, batch: BatchServer | None = None) -> Backend[Any]:
@@ -203,8 +142,6 @@ def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 OPENERS: dict[EngineKind, BackendFactory] = {
     EngineKind.TRANSFORMERS: open_transformers,
-    EngineKind.LLAMA_CPP: open_llama_cpp,
-    EngineKind.GENAI: open_genai,
     EngineKind.OPENAI: open_openai,
     EngineKind.ENCODER: open_encoder,
 }
@@ -218,14 +155,16 @@ def _quantization(manifest: Manifest) -> str:
     return "" if manifest.quantization in _DTYPES else manifest.quantization
 
 
+def _gguf_file(manifest: Manifest, folder: Path) -> str:
+    """Return the one GGUF file of the manifest; its folder may hold others of the repository."""
+    patterns = [file.path for file in manifest.files] or manifest.source.include
+    names = sorted({path.name for pattern in patterns for path in folder.glob(pattern) if path.suffix == ".gguf"})
+    if len(names) != 1:
+        raise EngineFailedError(f"{manifest.name}: one GGUF file is needed, not {', '.join(names) or 'none'}")
+    return names[0]
+
+
 def _folder(manifest: Manifest, weights: ModelFiles) -> Path:
     if weights.folder is None:
         raise EngineFailedError(f"{manifest.name}: a url is for the openai engine, not for {manifest.engine}")
     return weights.folder
-
-
-def _named(backend: Any, manifest: Manifest) -> Backend[Any]:
-    """Give the backend the manifest's name, which calibrations and reports use."""
-    backend.model_info = replace(backend.model_info, model=manifest.name)
-    named: Backend[Any] = backend
-    return named

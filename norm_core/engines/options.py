@@ -2,12 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from string import ascii_lowercase, ascii_uppercase
 
-import numpy as np
-
-from norm_core.engines.errors import EngineFailedError, UnparsedError
+from norm_core.engines.errors import UnparsedError
 from norm_core.engines.prompt import neutralize_markup
 
 OPTION_LETTERS = ascii_uppercase + ascii_lowercase
@@ -87,27 +85,6 @@ def _words(text: str) -> str:
 
 # Stands for a leading space in a server's raw tokens.
 _SPACES = " \t\n▁Ġ"
-
-
-class LetterTokens:
-    """The tokens of each letter in LETTERS, with and without a space before it."""
-
-    def __init__(self, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> None:
-        self._tokens = [self._alone(letter, tokens, text) for letter in OPTION_LETTERS]
-
-    @staticmethod
-    def _alone(letter: str, tokens: Callable[[str], list[int]], text: Callable[[int], str]) -> list[int]:
-        last = {tokens(before + letter)[-1] for before in ("", " ", "\n")}
-        alone = sorted(token for token in last if _letter(text(token)) == letter)
-        if not alone:
-            raise EngineFailedError(f"this model has no token for {letter}, so it cannot choose among options")
-        return alone
-
-    def logprobs(self, logits: np.ndarray, count: int) -> list[float]:
-        """Return the log-probability of each of the first `count` letters, from the logits of all tokens."""
-        precise = logits.astype(np.float64)
-        precise -= np.logaddexp.reduce(precise)
-        return [float(np.logaddexp.reduce(precise[tokens])) for tokens in self._tokens[:count]]
 
 
 def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:

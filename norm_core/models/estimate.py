@@ -33,5 +33,7 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
 def doubles_on_a_cpu(manifest: Manifest) -> bool:
     """Whether a model takes twice its estimate without a GPU, as transformers makes 32-bit weights of 16-bit ones."""
     is_estimate = manifest.memory is not None and manifest.memory.estimated
-    widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in ("bf16", "f16")
+    widens = manifest.engine is EngineKind.TRANSFORMERS and (
+        manifest.quantization in ("bf16", "f16") or manifest.reads_gguf
+    )
     return is_estimate and widens and "dtype" not in manifest.settings

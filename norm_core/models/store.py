@@ -41,7 +41,7 @@ class Lock(Config):
 def describe_source(manifest: Manifest) -> str:
     """Describe where a manifest's weights come from, in one line."""
     source = manifest.source
-    return source.hub or source.url or source.path or " ".join(source.packages)
+    return source.hub or " ".join(source.packages) or source.url or source.path or ""
 
 
 def list_files(manifest: Manifest) -> Lock:

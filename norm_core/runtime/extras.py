@@ -2,7 +2,7 @@
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, files, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
@@ -12,9 +12,6 @@ from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 _PACKAGES = {
     "gpu": ("onnxruntime-gpu",),
     "transformers": ("torch", "transformers"),
-    "llama": ("llama-cpp-python",),
-    "genai": ("onnxruntime-genai",),
-    "gptq": ("gptqmodel",),
 }
 
 
@@ -32,13 +29,11 @@ def install_command(extra: str) -> str:
 def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
     """List the extras whose packages are installed here; `serve` lives in an environment of its own.
 
-    With `for_gpu`, torch without CUDA does not count, and llama.cpp with CUDA counts as llama-cuda as well.
+    With `for_gpu`, torch without CUDA does not count.
     """
     here = [extra for extra, packages in _PACKAGES.items() if all(map(is_installed, packages))]
     if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
         here.remove("transformers")
-    if for_gpu and "llama" in here and any("ggml-cuda" in file.name for file in files("llama-cpp-python") or ()):
-        here.append("llama-cuda")
     return (*here, "serve") if serve_program().is_file() else tuple(here)
 
 

@@ -28,9 +28,7 @@ from tactful_cli.console import err
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
 _AT_LOAD = {"nf4", "int8"}
 _NUMBER_FORMATS = {"bf16", "f16", "f32"}
-_MODULES = {
-    EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
-}  # fmt: skip
+_MODULES = {EngineKind.TRANSFORMERS: "transformers"}
 _IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
 
 
@@ -106,7 +104,8 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     plain = _merged(fields, stated, stated.name or _name_of(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
-    memory = None if manifest.engine is EngineKind.LLAMA_CPP else estimate_memory(manifest, manifest.quantization)
+    # transformers makes 16-bit weights of a GGUF file.
+    memory = estimate_memory(manifest, "bf16" if manifest.reads_gguf else manifest.quantization)
     memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
     if memory:
         plain["memory"] = memory.model_dump(mode="json")

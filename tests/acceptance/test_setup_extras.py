@@ -1,14 +1,12 @@
 """Extras through the ./tactful script, in a small checkout whose packages are wheels made here."""
 
 import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -24,13 +22,13 @@ name = "tactful"
 [project.optional-dependencies]
 study = ["tone-sheets>=1,<2"]
 ray = ["tone-greedy>=1,<2"]
-llama = ["tone-llama>=1,<2"]
+mcp = ["tone-mcp>=1,<2"]
 gpu = ["onnxruntime-gpu>=1.24,<1.32"]
 [project.scripts]
 [tool.tactful.extras]
 study = "spreadsheets"
 ray = "a package that needs another version of a locked one"
-llama = "a package with a lock of its own"
+mcp = "a package with a lock of its own"
 gpu = "a package that takes the place of a locked one"
 """
 
@@ -53,13 +51,13 @@ class Checkout:
         (root / "pyproject.toml").write_text(PYPROJECT)
         self.wheel("tone-sheets", "1.5", "Requires-Dist: tone-locked>=1")
         self.wheel("tone-greedy", "1.0", "Requires-Dist: tone-locked>=1.1")
-        self.wheel("tone-llama", "1.1")
+        self.wheel("tone-mcp", "1.1")
         self.wheel("tone-locked", "1.1")
         colcon, runtime = self.wheel("colcon", "1.0", script="#!/bin/sh\n"), self.wheel("onnxruntime", "1.30.9")
         self.lock("wheels", self.wheel("tone-locked", "1.0"), colcon, runtime)
         self.lock("gpu-cuda13", self.wheel("onnxruntime-gpu", "1.31.1"))
         self.lock("gpu-cuda12", self.wheel("onnxruntime-gpu", "1.26.0"))
-        self.lock("llama", self.wheel("tone-llama", "1.0"))
+        self.lock("mcp", self.wheel("tone-mcp", "1.0"))
 
     def wheel(self, name: str, version: str, metadata: str = "", script: str = "") -> Path:
         """A wheel without modules, for pip to install."""
@@ -77,33 +75,6 @@ class Checkout:
                 item.external_attr = 0o100755 << 16  # or pip installs no program
                 archive.writestr(item, text)
         return path
-
-    def source(self, name: str, version: str, asked: Path) -> None:
-        """A source package whose build writes the flags for CUDA into `asked`, and gives a wheel without modules."""
-        wheel = self.wheel(name, version)
-        stem = f"{name.replace('-', '_')}-{version}"
-        backend = f"""
-import os, pathlib, shutil
-def build_wheel(folder, *_):
-    asked = os.environ.get("CMAKE_ARGS", ""), os.environ.get("CUDACXX", "")
-    pathlib.Path({str(asked)!r}).write_text(" ".join(asked))
-    if pathlib.Path({str(asked)!r}).with_name("build_fails").exists():
-        raise SystemExit("nvcc fatal: unsupported gpu architecture")
-    return shutil.copy("{wheel.name}", folder).rpartition("/")[2]
-"""
-        project = f"""[project]\nname = "{name}"\nversion = "{version}"
-[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n"""
-        with tarfile.open(self.wheels / f"{stem}.tar.gz", "w:gz") as archive:
-            for path, content in (
-                ("backend.py", backend),
-                ("pyproject.toml", project),
-                (wheel.name, wheel.read_bytes()),
-            ):
-                data = content.encode() if isinstance(content, str) else content
-                item = tarfile.TarInfo(f"{stem}/{path}")
-                item.size = len(data)
-                archive.addfile(item, io.BytesIO(data))
-        wheel.unlink()
 
     def lock(self, name: str, *wheels: Path) -> None:
         entries = []
@@ -169,7 +140,7 @@ def test_the_extras_are_listed_and_an_unknown_one_is_refused(checkout: Checkout)
     assert "spreadsheets" in listed.stdout
     unknown = checkout.run("setup", "studdy")
     assert unknown.returncode == 2
-    assert "there is no extra studdy; name some of: study ray llama gpu" in unknown.stderr
+    assert "there is no extra studdy; name some of: study ray mcp gpu" in unknown.stderr
     assert checkout.installed() == {"tone_locked-1.0"}
 
 
@@ -187,16 +158,16 @@ def test_an_extra_brings_its_packages_alone_and_outlives_the_environment(checkou
 
 def test_an_extra_with_a_lock_is_installed_by_its_hashes(checkout: Checkout) -> None:
     """Without the lock the bounds would give 1.1."""
-    assert rows(checkout.run("setup", "llama", "--json")) == {"llama": []}
-    assert "tone_llama-1.0" in checkout.installed()
-    right = (checkout.root / "requirements/llama.lock").read_text()
-    (checkout.root / "requirements/llama.lock").write_text(right[:-65] + "0" * 64 + "\n")
-    shutil.rmtree(checkout.site / "tone_llama-1.0.dist-info")
+    assert rows(checkout.run("setup", "mcp", "--json")) == {"mcp": []}
+    assert "tone_mcp-1.0" in checkout.installed()
+    right = (checkout.root / "requirements/mcp.lock").read_text()
+    (checkout.root / "requirements/mcp.lock").write_text(right[:-65] + "0" * 64 + "\n")
+    shutil.rmtree(checkout.site / "tone_mcp-1.0.dist-info")
     changed = checkout.run("version")
     assert changed.returncode == 0
     assert "DO NOT MATCH THE HASHES" in (checkout.root / ".tactful/setup.log").read_text()
-    assert "then run: ./tactful setup llama" in changed.stderr
-    (checkout.root / "requirements/llama.lock").write_text(right)
+    assert "then run: ./tactful setup mcp" in changed.stderr
+    (checkout.root / "requirements/mcp.lock").write_text(right)
 
 
 @pytest.mark.parametrize(
@@ -218,61 +189,6 @@ def test_the_gpu_extra_takes_the_place_of_onnxruntime(checkout: Checkout, driver
     done = checkout.run("setup", "gpu", driver=driver)
     assert done.returncode == 0, done.stderr
     assert runtimes(checkout) == {f"onnxruntime_gpu-{version}"}
-
-
-def test_llama_cpp_is_built_with_cuda_where_nvcc_and_a_driver_are(checkout: Checkout) -> None:
-    """The package is a source, whose build writes down what it was asked for. The driver comes after the first."""
-    lock, asked = checkout.root / "requirements/llama.lock", checkout.root / "asked"
-    right = lock.read_text()
-    lock.unlink()
-    for wheel in checkout.wheels.glob("tone_llama-*"):
-        wheel.unlink()
-    checkout.source("tone-llama", "1.2", asked)
-    nvcc = checkout.root.parent / "driver-580.95.05/nvcc"
-    nvcc.parent.mkdir(exist_ok=True)
-    nvcc.write_text("#!/bin/sh\n")
-    nvcc.chmod(0o755)
-    for_cpu = checkout.run("setup", "llama")
-    flags_for_cpu = asked.read_text()
-    (checkout.root / "build_fails").touch()
-    failed = checkout.run("setup", "llama", driver="580.95.05")
-    left = checkout.installed()
-    (checkout.root / "build_fails").unlink()
-    built = checkout.run("setup", "llama", driver="580.95.05")
-    nvcc.unlink()
-    lock.write_text(right)
-    assert for_cpu.returncode == 0, for_cpu.stderr
-    assert flags_for_cpu == " "
-    assert failed.returncode == 3
-    assert "tone_llama-1.2" in left  # what was built for the CPU serves on
-    assert built.returncode == 0, built.stderr
-    assert asked.read_text() == f"-DGGML_CUDA=on {nvcc}"
-
-
-@pytest.mark.parametrize("always", [False, True])
-def test_a_llama_cpp_that_crashes_is_built_again_with_named_instructions(checkout: Checkout, always: bool) -> None:
-    """The question to what was built crashes a stand-in, with all instructions or always."""
-    lock, asked = checkout.root / "requirements/llama.lock", checkout.root / "asked"
-    probe = checkout.root / "norm_core/engines/llama_cpp/probe.py"
-    right_lock, right_probe = lock.read_text(), probe.read_text()
-    lock.unlink()
-    for package in checkout.wheels.glob("tone_llama-*"):
-        package.unlink()
-    checkout.source("tone-llama", "1.3", asked)
-    probe.write_text(
-        f"import os, pathlib, signal\nflags = pathlib.Path({str(asked)!r}).read_text()\n"
-        f"if {always} or 'GGML_NATIVE=OFF' not in flags:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
-    )
-    done = checkout.run("setup", "llama")
-    lock.write_text(right_lock)
-    probe.write_text(right_probe)
-    assert done.returncode == (3 if always else 0), done.stderr
-    assert "-DGGML_NATIVE=OFF" in asked.read_text()
-    assert "it crashes on this processor as it was built" in (checkout.root / ".tactful/setup.log").read_text()
-    assert ("-DGGML_NATIVE=OFF" in (checkout.root / ".tactful/llama-named").read_text()) is True
-    if always:
-        assert "it crashes with -DGGML_NATIVE=OFF" in done.stderr
-        assert "then run: ./tactful setup llama" in done.stderr
 
 
 def runtimes(checkout: Checkout) -> set[str]:

@@ -230,17 +230,3 @@ def test_a_checkpoint_answers_by_what_a_camera_sees(
     add(built(family, tmp_path / family, CONTEXT_TOKENS, seed=2))
     run = check(observer, domain_id, tmp_path / "prompts")
     assert run.flags or family != "qwen3_vl"  # by the weights of this seed, a unit is no ordinary conduct
-
-
-def test_a_gguf_answers_by_what_a_camera_sees(
-    observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
-) -> None:
-    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
-    pytest.importorskip("gguf", reason="gguf is not installed: python -m pip install --group llama-test")
-    from tests.norm_core.engines.tiny_gguf import write_model, write_projector
-
-    (tmp_path / "gguf").mkdir()
-    write_model(tmp_path / "gguf" / "tiny.gguf", context_tokens=CONTEXT_TOKENS)
-    write_projector(tmp_path / "gguf" / "mmproj-tiny.gguf")
-    add(tmp_path / "gguf")
-    check(observer, domain_id, tmp_path / "prompts")

@@ -421,7 +421,7 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
     ("engine", "counter", "told"),
     [
         (f"openai\nsource: {{url: '{DEAD_URL}'}}\nsettings: {{tries: 1}}", "judge_failed", "cues go on alone"),
-        ("llama.cpp\nsource: {path: nowhere}", "judge_load_failures", "cannot be loaded, and cues go on alone"),
+        ("transformers\nsource: {path: nowhere}", "judge_load_failures", "cannot be loaded, and cues go on alone"),
     ],
     ids=["dead", "absent"],
 )

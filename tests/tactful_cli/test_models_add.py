@@ -79,7 +79,7 @@ def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path) -> Non
             "models", "add", REPOSITORY, "--name", "ours", "--mirror", hub.url, "--include", "a-q8.gguf", "--json"
         )
     manifest = json.loads(chosen[1])["manifest"]
-    assert manifest["engine"] == "llama.cpp"
+    assert manifest["engine"] == "transformers"
     assert manifest["source"] == {"hub": REPOSITORY, "include": ["a-q8.gguf"]}
 
 
@@ -239,7 +239,7 @@ def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: Fa
         ((DEAD_URL, "--max-failures", 2, "--timeout-s", 0.3), 2, "failed in a row"),
         ((DEAD_URL, "--max-cost", 1), 2, "has no prices"),
         ((DEAD_URL, "--price", 2), 2, "give two prices, as 2,8"),
-        (("smollm2-135m-q4",), 2, "not behind a server"),
+        (("smolvlm2-256m",), 2, "not behind a server"),
         (("nowhere",), 2, "nowhere"),
     ],
 )

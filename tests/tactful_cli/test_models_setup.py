@@ -66,14 +66,14 @@ def test_what_json_prints_describes_a_machine(models: Any, on_a_laptop: dict[str
     assert again["choices"] == json.loads(printed)["choices"]
 
 
-def test_a_dry_run_prints_each_step_with_its_size(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
-    code, printed, complained = models("models", "setup", "qwen3-vl-4b-q4", "--dry-run", **on_a_laptop)
+def test_a_dry_run_prints_each_step_with_its_size(models: Any, tmp_path: Path) -> None:
+    described = str(MACHINES / "mini-pc.yaml")
+    code, printed, complained = models("models", "setup", "qwen2.5-coder-0.5b-q4", "--dry-run", "--machine", described)
     assert code == 0, complained
-    assert "qwen3-vl-4b-q4: llama.cpp, q4_k_m" in printed
-    assert "4503 MB estimated" in printed
-    assert "1. install the extra llama, 77 MB to download\n   ./tactful setup llama\n" in printed
-    assert "2. pull the weights, 3295 MB to download\n   ./tactful models add qwen3-vl-4b-q4\n" in printed
-    assert "3. load, ask three questions about a picture, and measure" in printed
+    assert "qwen2.5-coder-0.5b-q4: openai, q4_k_m" in printed
+    assert "1. pull the weights, 491 MB to download\n   ./tactful models add qwen2.5-coder-0.5b-q4\n" in printed
+    assert "2. start the server, in a terminal of its own\n   llama-server -m " in printed
+    assert "3. load, ask three questions in words, and measure" in printed
     assert not (tmp_path / "data").exists()
 
 
@@ -176,7 +176,13 @@ def test_the_reader_is_written_once_and_again_where_it_is_damaged(
     write_tiny_decoder(base)
     write_adapter(adapter, sha256_of_file(base))
     file = {"path": base.name, "sha256": sha256_of_file(base), "size_bytes": base.stat().st_size}
-    fields = {"name": "tiny-qwen", "task": "language", "engine": "llama.cpp", "quantization": "f32", "licence": "MIT"}
+    fields = {
+        "name": "tiny-qwen",
+        "task": "language",
+        "engine": "transformers",
+        "quantization": "f32",
+        "licence": "MIT",
+    }
     manifest = {**fields, "source": {"path": str(tmp_path)}, "files": [file], "context_tokens": 100, "max_images": 0}
     (tmp_path / "own/tiny-qwen.yaml").write_text(yaml.safe_dump(manifest))
     monkeypatch.setitem(BASES, ReaderSize.MIDDLE, "tiny-qwen")

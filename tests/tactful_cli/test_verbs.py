@@ -127,26 +127,3 @@ def test_the_instruction_set_is_named_with_what_it_means(
     assert found in row.found
     assert meaning in row.found
     assert bool(meaning) == (";" in row.found)
-
-
-@pytest.mark.parametrize(
-    ("module", "found"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ends with SIGSEGV at a question"),
-        ("raise OSError('libcuda.so.1 is missing')", "libcuda.so.1 is missing"),
-    ],
-)
-def test_a_llama_cpp_that_does_not_answer_is_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: str, found: str
-) -> None:
-    (tmp_path / "llama_cpp").mkdir()
-    (tmp_path / "llama_cpp/__init__.py").write_text(module)
-    (tmp_path / "llama-named").write_text("-DGGML_NATIVE=OFF")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
-    row = doctor.examine("llama.cpp")
-    assert row.verdict is doctor.CheckResult.ABSENT
-    assert found in row.found
-    assert "built with -DGGML_NATIVE=OFF" in row.found
-    assert "setup llama" in row.mend

@@ -1,1 +1,1 @@
-"""ONNX Runtime sessions, and language models with onnxruntime-genai."""
+"""ONNX Runtime sessions."""

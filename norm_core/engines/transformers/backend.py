@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 
 from norm_core.engines.backend import EngineHealth
-from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
 from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
@@ -35,6 +34,10 @@ if TYPE_CHECKING:
 
 _FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
 _WARM_UP_PICTURES = 4
+_NO_TEMPLATE = (
+    "has no chat template, so it gets its prompts as plain text, which a model made for chats understands worse; name "
+    "an instruct model, or add the chat template to its files"
+)
 _NEEDED = ("torch", "transformers", "accelerate")
 
 _log = logging.getLogger(__name__)
@@ -67,6 +70,7 @@ class TransformersBackend:
         self,
         folder: Path,
         *,
+        gguf_file: str = "",
         model: str = "",
         dtype: str = "auto",
         quantization: str = "",
@@ -89,8 +93,8 @@ class TransformersBackend:
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
         from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
-        network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
-        self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
+        network, reader = load_model(folder, gguf_file=gguf_file, dtype=dtype, quantization=quantization, device=device)
+        self._issues = () if reader.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         share = (context_tokens or sys.maxsize) // (max_images or 1)

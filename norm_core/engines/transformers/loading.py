@@ -18,14 +18,21 @@ _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.fl
 _HERE = {"local_files_only": True, "trust_remote_code": False}
 # The vision part is small beside the language part and loses most by rounding; so does the last layer.
 _KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
-# Pre-quantized checkpoint kinds, and the package that each kind needs.
-_PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "compressed_tensors"}
-_EXTRAS = {"gptqmodel": "gptq"}  # of the packages that the extra transformers leaves out
+# Pre-quantized checkpoint kinds whose package has another name.
+_SERVED = ("awq", "gptq")
+_PACKAGES = {"compressed-tensors": "compressed_tensors"}
 
 
-def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
-    """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault."""
-    if not (folder / "config.json").is_file():
+def load_model(
+    folder: Path, *, dtype: str, quantization: str, device: str, gguf_file: str = ""
+) -> tuple[Any, PromptTokenizer]:
+    """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault.
+
+    The weights of a GGUF file become those of `dtype`, whatever its `quantization`.
+    """
+    if gguf_file:
+        _need("gguf", "GGUF")
+    elif not (folder / "config.json").is_file():
         raise EngineFailedError(
             f"{folder}: holds no transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
         )
@@ -34,30 +41,35 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
             "device: torch finds no GPU on this machine; set device to cpu, or check the driver with nvidia-smi"
         )
     try:
-        return free_memory(lambda: _load_checkpoint(folder, dtype, quantization, device))
+        return free_memory(lambda: _load_checkpoint(folder, gguf_file, dtype, quantization, device))
     except EngineError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
+        remedy = ", or serve it with llama-server" if gguf_file else ""
         raise EngineFailedError(
-            f"{folder} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models list MODEL"
+            f"{folder / gguf_file} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models "
+            f"list MODEL{remedy}"
         ) from None
 
 
-def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
+def _load_checkpoint(
+    folder: Path, gguf_file: str, dtype: str, quantization: str, device: str
+) -> tuple[Any, PromptTokenizer]:
+    here = {**_HERE, "gguf_file": gguf_file} if gguf_file else _HERE
     device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    config = AutoConfig.from_pretrained(folder, **_HERE)
+    config = AutoConfig.from_pretrained(folder, **here)
     sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(
             f"{folder}: a {config.model_type} neither writes nor scores text; name a causal or image-text-to-text model"
         )
-    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
+    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **here), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
         raise EngineFailedError(
             f"{folder}: the tokenizer knows no letters, so it is not whole; check it with {PROGRAM} models list MODEL"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
-    recipe = _recipe(quantization, config)
+    recipe = None if gguf_file else _recipe(quantization, config)
     # Where it is given, even as None, transformers ignores how the checkpoint itself is quantized.
     quantized = {} if recipe is None else {"quantization_config": recipe}
     model, report = kind.from_pretrained(
@@ -66,7 +78,7 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
         device_map={"": device},
         output_loading_info=True,
         **quantized,
-        **_HERE,
+        **here,
     )
     if lacking := sorted(report["missing_keys"]):
         raise EngineFailedError(
@@ -94,6 +106,11 @@ def _recipe(quantization: str, config: Any) -> Any:
                 f"{quantization} was asked for, and the checkpoint is quantized by {method}; "
                 "correct the manifest, or name a checkpoint that is not quantized"
             )
+        if method in _SERVED:
+            raise EngineFailedError(
+                f"weights quantized by {method} are read by a server alone; serve them with vLLM, or name a checkpoint "
+                "that llm-compressor made"
+            )
         _need(_PACKAGES.get(method, method), method)
         return None
     match quantization:
@@ -112,15 +129,13 @@ def _recipe(quantization: str, config: Any) -> Any:
                 bnb_4bit_compute_dtype=torch.bfloat16,
                 llm_int8_skip_modules=_KEPT_PRECISE,
             )
-        case "awq" | "gptq":
-            raise EngineFailedError(f"the checkpoint's weights are not {quantization}: fetch one that was made so")
         case _:
-            raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8, nf4, awq or gptq")
+            raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8 or nf4")
 
 
 def _need(package: str, quantization: str) -> None:
     if find_spec(package) is None:
         raise EngineFailedError(
             f"{quantization} weights need {package}, which is not installed; "
-            f"install it with {install_command(_EXTRAS.get(package, 'transformers'))}"
+            f"install it with {install_command('transformers')}"
         )

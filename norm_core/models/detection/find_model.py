@@ -1,6 +1,5 @@
 """Find the model in a file or folder, and the files that it needs."""
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -10,7 +9,6 @@ from pathlib import Path
 from norm_core.engines.errors import EngineFailedError
 from norm_core.models.detection.checkpoint import (
     MAX_CONTEXT_TOKENS,
-    MAX_IMAGES,
     FoundModel,
     find_checkpoint,
     key_value_bytes,
@@ -19,6 +17,7 @@ from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.models.store import LOCK_NAME
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
 
 # The kinds of llama.cpp's general.file_type.
 _QUANTIZATIONS = {
@@ -30,43 +29,50 @@ _QUANTIZATIONS = {
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
+def check_gguf(names: Sequence[str]) -> str:
+    """Return the one GGUF file that holds a model of words. Raises ConfigError for others, which a server reads."""
+    ggufs = [name for name in names if name.endswith(".gguf")]
+    if any("mmproj" in name or _PART.search(name) for name in ggufs):
+        raise ConfigError(
+            f"{', '.join(sorted(ggufs))}: pictures and parts of a GGUF model are read by a server alone; start "
+            f"llama-server with them, then give its address: {PROGRAM} models add http://HOST:8080/v1"
+        )
+    if len(ggufs) != 1:
+        raise ConfigError(
+            f"one GGUF file is needed, not {', '.join(sorted(ggufs)) or 'none'}; choose with --include NAME"
+        )
+    return ggufs[0]
+
+
 def find_gguf(folder: Path, names: list[str]) -> FoundModel:
     """Describe the one model among a folder's GGUF files; raise ConfigError if there is none or a choice."""
-    projectors = [name for name in names if "mmproj" in name]
-    models = [name for name in names if name not in projectors]
-    firsts = [name for name in models if not (part := _PART.search(name)) or int(part[1]) == 1]
-    if len(firsts) != 1 or len(projectors) > 1:
-        raise ConfigError(
-            f"{folder}: holds {', '.join(sorted(names)) or 'no GGUF file'}; one model and at most one mmproj file "
-            "are needed: choose them with --include NAME"
-        )
-    parts = _parts(folder, firsts[0])
-    headers = [_opened(folder / name) for name in parts]
-    header, projector = headers[0], projectors[0] if projectors else None
+    try:
+        name = check_gguf(names)
+    except ConfigError as error:
+        raise ConfigError(f"{folder}: {error}") from error
+    header = _opened(folder / name)
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
-        raise ConfigError(f"{folder / firsts[0]}: is a GGUF file of type {kind}; name the model that it belongs to")
-    if projector:
-        _opened(folder / projector)
+        raise ConfigError(f"{folder / name}: is a GGUF file of type {kind}; name the model that it belongs to")
     form = header.metadata.get("general.file_type")
     heads, width = header.of_architecture("attention.head_count"), header.of_architecture("embedding_length")
     head_size = width // heads if isinstance(heads, int) and heads and isinstance(width, int) else None
     context = header.of_architecture("context_length")
     return FoundModel(
-        engine=EngineKind.LLAMA_CPP,
-        task=Task.VISION_LANGUAGE if projector else Task.LANGUAGE,
+        engine=EngineKind.TRANSFORMERS,
+        task=Task.LANGUAGE,
         folder=folder,
-        files=(*parts, *((projector,) if projector else ())),
+        files=(name,),
         fields={
             "quantization": _QUANTIZATIONS.get(form, "gguf") if isinstance(form, int) else "gguf",
-            "parameters_million": round(sum(map(_parameters, headers)) / 1e6, 1) or None,
+            "parameters_million": round(_parameters(header) / 1e6, 1) or None,
             "kv_bytes_per_token": key_value_bytes(
                 header.of_architecture("block_count"),
                 _key_value_heads(header, heads),
                 header.of_architecture("attention.key_length") or head_size,
             ),
             "context_tokens": min(context, MAX_CONTEXT_TOKENS) if isinstance(context, int) and context else None,
-            "max_images": MAX_IMAGES if projector else 0,
+            "max_images": 0,
             "licence": header.metadata.get("general.license", ""),
         },
     )
@@ -87,17 +93,6 @@ def _key_value_heads(header: GgufFile, heads: object) -> object:
     """Return the heads of a layer; of layers that differ, the most."""
     stated = header.of_architecture("attention.head_count_kv")
     return max(stated) if isinstance(stated, list) and stated else stated or heads
-
-
-def _parts(folder: Path, first: str) -> list[str]:
-    """Return the names of all parts of a model; raise ConfigError if one is missing."""
-    part = _PART.search(first)
-    if not part:
-        return [first]
-    names = [_PART.sub(f"-{number:05}-of-{part[2]}.gguf", first) for number in range(1, int(part[2]) + 1)]
-    if missing := [name for name in names if not (folder / name).is_file()]:
-        raise ConfigError(f"{folder}: {', '.join(missing)} is missing; download every part of the model")
-    return names
 
 
 _OF_A_CHECKPOINT: tuple[str, ...] = ModelSource.model_fields["include"].default
@@ -132,8 +127,6 @@ def _in_folder(folder: Path, names: list[str]) -> FoundModel:
             f"{folder}: is a LoRA adapter, which is not loaded alone; merge it into its base model "
             "(peft: merge_and_unload, save_pretrained) and add the merged folder"
         )
-    if "genai_config.json" in names:
-        return _genai(folder, names)
     if {"model.bin", "config.json"} <= set(names) and any(name.startswith("vocabulary") for name in names):
         return _ctranslate2(folder, names)
     if "config.json" in names and (not (ggufs or graphs) or any(name.endswith(".safetensors") for name in names)):
@@ -160,23 +153,6 @@ def _onnx(folder: Path, name: str, names: list[str], chosen: list[str]) -> Found
     else:
         files, engine, task = (name, *data, *chosen), EngineKind.ONNX, None
     return FoundModel(engine=engine, task=task, folder=folder, files=files, fields={"quantization": "unknown"})
-
-
-def _genai(folder: Path, names: list[str]) -> FoundModel:
-    """Describe a folder that the model builder of onnxruntime-genai wrote."""
-    try:
-        model = json.loads((folder / "genai_config.json").read_bytes())["model"]
-        decoder, context = model["decoder"], int(model["context_length"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{folder / 'genai_config.json'}: is not whole ({error!r}); build the model again") from error
-    layers, heads = decoder.get("num_hidden_layers"), decoder.get("num_key_value_heads")
-    fields = {
-        "quantization": "unknown",
-        "context_tokens": min(context, MAX_CONTEXT_TOKENS),
-        "kv_bytes_per_token": key_value_bytes(layers, heads, decoder.get("head_size")),
-        "max_images": 0,
-    }
-    return FoundModel(engine=EngineKind.GENAI, task=Task.LANGUAGE, folder=folder, files=tuple(names), fields=fields)
 
 
 def _ctranslate2(folder: Path, names: list[str]) -> FoundModel:

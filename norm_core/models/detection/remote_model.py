@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from norm_core.engines.openai.address import check_server_url, is_on_this_machine
 from norm_core.engines.openai.api_key import ApiKey
 from norm_core.models.detection.checkpoint import facts_of_config
+from norm_core.models.detection.find_model import check_gguf
 from norm_core.models.download import DownloadSettings, FileRequest, fetch, wanted_files
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.runtime.config import ConfigError
@@ -56,13 +57,13 @@ def find_on_hub(
 
 
 def gguf_fields(include: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
-    """Return fields of a manifest for chosen GGUF files."""
-    sees = any("mmproj" in name for name in names)
+    """Return fields of a manifest for a chosen GGUF file. Raises ConfigError for what only a server reads."""
+    check_gguf(names)
     return {
-        "engine": EngineKind.LLAMA_CPP,
-        "task": Task.VISION_LANGUAGE if sees else Task.LANGUAGE,
+        "engine": EngineKind.TRANSFORMERS,
+        "task": Task.LANGUAGE,
         "quantization": "gguf",
-        "max_images": None if sees else 0,
+        "max_images": 0,
         "include": tuple(include),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.models.detection.checkpoint import memory_of_files
 from norm_core.models.estimate import FILE_BITS, MEMORY_SHARE, doubles_on_a_cpu, estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed, Task
 from norm_core.models.planning.installation import (
@@ -15,6 +16,7 @@ from norm_core.models.planning.installation import (
     plan_installation,
 )
 from norm_core.models.planning.machine import Jetson, Machine
+from norm_core.models.store import Store
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command, serve_program
 
@@ -51,13 +53,22 @@ class ServerPlan:
 def plan_server(manifest: Manifest, machine: Machine) -> ServerPlan | None:
     """Return the plan of a server on this machine; None for one elsewhere, or one that this project does not know."""
     kind = next((kind for kind in _COMMANDS if manifest.name.endswith(f"-{kind}")), "")
+    if manifest.files:  # a GGUF file that the server is started with
+        kind = "llama-server"
     if not kind or not is_on_this_machine(manifest.source.url or ""):
         return None
     memory = estimate_memory(manifest, "q4_k_m" if kind in ("llama-server", "ollama") else "bf16")
-    download_mb = memory.load_mb if memory else 0.0
+    if manifest.size_bytes:
+        memory = memory_of_files(manifest.size_bytes, manifest)
+    download_mb = (manifest.size_bytes or 0) / 1e6 or (memory.load_mb if memory else 0.0)
     model = shlex.quote(str(manifest.settings.get("model", "")))
     port = (manifest.source.url or "").rpartition(":")[2].partition("/")[0]
     command = _COMMANDS[kind].format(model=model, port=port, context=manifest.context_tokens or _CONTEXT_TOKENS)
+    if manifest.files:
+        store = Store()
+        folder = (store.found(manifest) or (store.folder(manifest),))[0]
+        file = shlex.quote(str(folder / manifest.files[0].path))
+        command = command.replace(f"-hf {model}", f"-m {file} --alias {model}")
     if kind == "vllm":
         if memory:
             memory = memory.model_copy(update={"peak_mb": memory.peak_mb + _VLLM_WORK_MB})
@@ -178,15 +189,16 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
         if server is None:
             return _choice(manifest.model_copy(update={"memory": None}), Installation(), device="server")
         manifest = manifest.model_copy(update={"memory": server.memory})
-        choice = _here(machine, manifest, server.installation, server.download_mb, room_mb=0.0)
+        download_mb = 0.0 if pulled else server.download_mb
+        # Wheels and the files made of them lie side by side while they are pulled; what a server fetches is its own.
+        room_mb = 2 * download_mb if manifest.source.packages else 0.0
+        choice = _here(machine, manifest, server.installation, download_mb, room_mb)
         return replace(choice, device="server", commands=server.commands)
     installation = plan_installation(manifest, machine)
     if not installation.on_gpu:
         manifest = _on_a_cpu(manifest)
     download_mb = 0.0 if pulled else weights_mb(manifest)
-    # Wheels and the files made of them lie side by side while they are pulled.
-    room_mb = download_mb * (2 if manifest.source.packages else 1)
-    return _here(machine, manifest, installation, download_mb, room_mb)
+    return _here(machine, manifest, installation, download_mb, room_mb=download_mb)
 
 
 def _here(

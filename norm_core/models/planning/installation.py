@@ -8,12 +8,10 @@ from norm_core.runtime.program import PROGRAM
 
 # Wheels for x86-64 and Python 3.11 that come on top of the default environment, by their listing of 2026-11-23.
 _TORCH_MB = {13: 3065.0, 12: 4193.0}  # transformers-cuda13.lock and transformers-cuda12.lock
-_LLAMA_MB = 77.0  # published as source, and compiled here
 _MIN_PYTHON = (3, 11)
 # CUDA 13 dropped the GPUs before Turing, by its release notes. Tensor cores compute in bf16 from Ampere on.
 MIN_CAPABILITY_OF_CUDA_13, MIN_CAPABILITY_WITH_BF16 = 7.5, 8.0
-_MIN_CAPABILITY_OF_KERNELS = {"awq": 7.5, "gptq": 7.5, "fp8": 8.9}
-_GET_NVCC = "install NVIDIA's CUDA Toolkit (Ubuntu: apt install nvidia-cuda-toolkit)"
+_MIN_CAPABILITY_OF_KERNELS = {"fp8": 8.9}
 
 
 @record
@@ -37,8 +35,6 @@ def plan_installation(manifest: Manifest, machine: Machine) -> Installation:
     extra = EXTRAS.get(manifest.engine, "")
     obstacle = _lack_of_python(machine)
     match manifest.engine:
-        case EngineKind.LLAMA_CPP:
-            return _llama(machine, obstacle)
         case EngineKind.TRANSFORMERS:
             return _transformers(manifest, machine, obstacle)
     is_here = not extra or extra in machine.extras
@@ -62,25 +58,6 @@ def _lack_of_python(machine: Machine) -> str:
     return f"{system} Python {machine.python}, and Tactful needs 3.11: {remedy}"
 
 
-def _llama(machine: Machine, obstacle: str) -> Installation:
-    """Plan a build with CUDA where it can be; one for the CPU that is here is built again for a GPU."""
-    can_build = machine.gpu is not None and "nvcc" in machine.tools
-    has_cuda = machine.gpu is not None and "llama-cuda" in machine.extras
-    is_here = has_cuda or ("llama" in machine.extras and not can_build)
-    if not is_here and "g++" not in machine.tools:
-        obstacle = obstacle or "a C++ compiler builds it, and g++ is missing: apt install g++"
-    on_gpu = has_cuda or can_build
-    return Installation(
-        extra="llama",
-        is_here=is_here,
-        command="" if is_here else install_command("llama"),
-        download_mb=0.0 if is_here else _LLAMA_MB,
-        obstacle=obstacle,
-        on_gpu=on_gpu,
-        caution="" if on_gpu or machine.gpu is None else f"runs on the CPU, as nvcc is missing: {_GET_NVCC}",
-    )
-
-
 def _transformers(manifest: Manifest, machine: Machine, obstacle: str) -> Installation:
     """Plan the extra from its lock for CUDA 13 or 12; a Jetson has torch in its container alone."""
     is_here = "transformers" in machine.extras
@@ -101,7 +78,7 @@ def _transformers(manifest: Manifest, machine: Machine, obstacle: str) -> Instal
 def _lack_of_torch(machine: Machine) -> str:
     if machine.jetson:
         return (
-            "no wheel of torch for a Jetson's GPU is in the registry: take a -q4 model (llama.cpp), or serve it, as "
+            "no wheel of torch for a Jetson's GPU is in the registry: serve it, as "
             f"{PROGRAM} models setup qwen3-vl-4b-vllm --dry-run shows"
         )
     if machine.gpu and machine.cuda is None:
@@ -117,7 +94,9 @@ def _lack_of_gpu(manifest: Manifest, machine: Machine) -> str:
     if machine.gpu:
         capability = machine.gpu.compute_capability
         if capability and capability < MIN_CAPABILITY_OF_CUDA_13 and machine.cuda == 13 and not machine.jetson:
-            return f"the GPU has compute capability {capability}, and CUDA 13 needs 7.5: take a -q4 model (llama.cpp)"
+            return (
+                f"the GPU has compute capability {capability}, and CUDA 13 needs 7.5: serve a GGUF model (llama-server)"
+            )
         return ""
     if "transformers" in machine.extras and manifest.quantization in ("bf16", "f16", "f32"):
         return ""
@@ -131,8 +110,8 @@ def _lack_of_kernels(manifest: Manifest, machine: Machine) -> str:
     capability = machine.gpu.compute_capability if machine.gpu else None
     if capability and capability < oldest:
         return f"the GPU has compute capability {capability}, and kernels for {quantization} need {oldest}: take nf4"
-    if quantization in ("awq", "gptq") and "gptq" not in machine.extras:
-        return f"its kernels are in the extra gptq: run {install_command('gptq')}"
+    if quantization in ("awq", "gptq"):
+        return f"weights quantized by {quantization} are read by a server alone: serve them with vLLM"
     return ""
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines import engine_registry
 from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.address import is_on_this_machine
@@ -22,8 +21,6 @@ from norm_core.runtime.config import ConfigError, check_config
 
 KINDS = {
     EngineKind.TRANSFORMERS: ("transformers.backend", "TransformersBackend"),
-    EngineKind.LLAMA_CPP: ("llama_cpp.backend", "LlamaCppBackend"),
-    EngineKind.GENAI: ("onnx.genai_backend", "GenaiBackend"),
     EngineKind.OPENAI: ("openai.backend", "OpenAIBackend"),
 }
 
@@ -61,7 +58,6 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
         module = ModuleType(name)
         vars(module).update({kind: Taken, "Guide": Guide, "Answers": Answers})
         monkeypatch.setitem(sys.modules, f"norm_core.engines.{name}", module)
-    monkeypatch.setattr(engine_registry, "BackendProcess", lambda _, **named: Taken(**named))
 
 
 def taken(given: Manifest, folder: Path | None = Path("/weights")) -> Any:
@@ -79,14 +75,16 @@ def test_a_number_format_is_no_quantization() -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_a_gguf_model_is_told_from_its_projector() -> None:
-    with_pictures = taken(manifest("llama.cpp", files=files("mmproj-tiny.gguf", "tiny-q4.gguf", "NOTICE.md")))
-    assert with_pictures.named["path"] == Path("/weights/tiny-q4.gguf")
-    assert with_pictures.named["projector_path"] == Path("/weights/mmproj-tiny.gguf")
-    assert with_pictures.model_info.model == "tiny"
-    assert taken(manifest("llama.cpp", files=files("tiny.gguf"))).named["projector_path"] is None
-    with pytest.raises(EngineFailedError, match="one GGUF model and at most one mmproj"):
-        taken(manifest("llama.cpp", files=files("tiny.bin")))
+def test_a_gguf_file_is_told_from_others_of_its_folder(tmp_path: Path) -> None:
+    for name in ("tiny-q4.gguf", "tiny-q8.gguf", "NOTICE.md"):
+        (tmp_path / name).touch()
+    by_files = manifest("transformers", files=files("tiny-q4.gguf", "NOTICE.md"))
+    by_pattern = manifest("transformers", source={"hub": "a/b", "include": ["*q8.gguf"]})
+    assert taken(by_files, tmp_path).named["gguf_file"] == "tiny-q4.gguf"
+    assert taken(by_pattern, tmp_path).named["gguf_file"] == "tiny-q8.gguf"
+    assert taken(manifest("transformers"), tmp_path).named["gguf_file"] == ""
+    with pytest.raises(EngineFailedError, match=r"one GGUF file is needed, not tiny-q4\.gguf, tiny-q8\.gguf"):
+        taken(manifest("transformers", source={"hub": "a/b", "include": ["*.gguf"]}), tmp_path)
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -102,9 +100,9 @@ def test_a_server_is_asked_for_its_own_name_of_the_model() -> None:
 @pytest.mark.usefixtures("stand_ins")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unknown_setting_is_refused_with_the_nearest(kind: EngineKind) -> None:
-    known = {"transformers": "device", "openai": "guide"}.get(kind, "threads")
+    known = {"transformers": "device", "openai": "guide"}[kind]
     with pytest.raises(ConfigError, match=f"tiny: settings: {known}s: unknown key; did you mean {known}\\?"):
-        taken(manifest(kind, settings={f"{known}s": 1}, files=files("a.gguf")))
+        taken(manifest(kind, settings={f"{known}s": 1}))
 
 
 @pytest.mark.usefixtures("stand_ins")
@@ -121,7 +119,7 @@ def test_the_engine_takes_what_it_is_handed(kind: EngineKind, request: pytest.Fi
     module = pytest.importorskip(f"norm_core.engines.{module_name}", exc_type=ImportError)
     signature = inspect.signature(getattr(module, class_name))
     request.getfixturevalue("stand_ins")
-    handed = taken(manifest(kind, files=files("a.gguf")), folder=None if kind is EngineKind.OPENAI else Path("/w"))
+    handed = taken(manifest(kind), folder=None if kind is EngineKind.OPENAI else Path("/w"))
     signature.bind(*handed.given, **handed.named)
 
 
@@ -154,9 +152,6 @@ def test_a_manifest_alone_gives_the_card_of_a_server_s_model(host: str, is_here:
     [
         ("transformers", {}, ("nf4", 2048, 3)),
         ("transformers", {"quantization": "bf16", "context_tokens": None}, ("", None, 3)),
-        ("llama.cpp", {"files": files("mmproj-tiny.gguf", "tiny.gguf")}, ("nf4", 2048, 3)),
-        ("llama.cpp", {"files": files("tiny.gguf"), "context_tokens": None}, ("nf4", 4096, 0)),
-        ("onnxruntime-genai", {}, ("nf4", 2048, 0)),
     ],
 )
 def test_a_manifest_alone_gives_the_limits_of_a_model_here(

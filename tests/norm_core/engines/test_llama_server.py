@@ -11,13 +11,15 @@ from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.smollm2 import smollm2_gguf
 
-xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install xllamacpp")
+pytestmark = pytest.mark.torch  # in the environment of these tests, whose locks hold the server and its model
 
 CONTEXT_TOKENS = 2048
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
+    import xllamacpp
+
     params = xllamacpp.CommonParams()
     params.model.path = str(smollm2_gguf())
     params.n_ctx, params.n_batch, params.n_parallel, params.port = CONTEXT_TOKENS, 128, 1, 0

@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).resolve().parents[3] / "models"
 GOOD: dict[str, Any] = {
     "name": "tiny",
     "task": "language",
-    "engine": "llama.cpp",
+    "engine": "transformers",
     "source": {"packages": ["tiny==1.0"]},
     "files": [{"path": "a.gguf", "sha256": "0" * 64, "size_bytes": 3}],
     "quantization": "q4_0",
@@ -44,8 +44,6 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
     assert manifest.memory is None or len(manifest.memory.how) > 20
     if manifest.made_from and manifest.quantization == "nf4":
         assert manifest.source == shipped.manifest(manifest.made_from).source
-    if manifest.engine == "llama.cpp" and manifest.task == "vision-language":
-        assert sum("mmproj" in pattern for pattern in manifest.source.include) == 1
     if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
         assert find_damages(*found) == []
 

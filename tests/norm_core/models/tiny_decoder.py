@@ -69,6 +69,7 @@ def write_tiny_decoder(path: Path, *, family: str = "qwen2") -> Tensors:
     values |= {"tokenizer.ggml.pre": struct.pack("<I", 8) + text("smollm" if family == "llama" else "qwen2")}
     sizes = {"block_count": LAYERS, "embedding_length": WIDTH, "attention.head_count": HEADS, "rope.freq_base": BASE}
     sizes |= {"attention.head_count_kv": KEY_HEADS, "attention.layer_norm_rms_epsilon": EPSILON}
+    sizes |= {"context_length": 2048, "feed_forward_length": INNER}
     values |= {f"{family}.{name}": number(size) for name, size in sizes.items()}
     stored = tensors if family == "qwen2" else {name: _in_pairs(name, tensor) for name, tensor in tensors.items()}
     write_gguf(path, values, {name: (0, tensor.shape, tensor.tobytes()) for name, tensor in stored.items()})

@@ -25,13 +25,13 @@ PACKAGES = (
     "tactful_cli",
     "ros2_ws/src/norm_nodes/norm_nodes",
 )
-SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.install_command('llama'))"
+SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.install_command('study'))"
 # What exists in a checkout alone: its script, what it answers itself, and the pages that are made there.
 OF_A_CHECKOUT = {"norm_core/runtime/program.py", "tactful_cli/env.py", "tactful_cli/extras.py"}
 
 
 def test_a_checkout_is_run_by_its_script() -> None:
-    assert (PROGRAM, install_command("llama")) == ("./tactful", "./tactful setup llama")
+    assert (PROGRAM, install_command("study")) == ("./tactful", "./tactful setup study")
 
 
 def test_an_installed_package_is_run_by_its_command(tmp_path: Path) -> None:
@@ -39,21 +39,7 @@ def test_an_installed_package_is_run_by_its_command(tmp_path: Path) -> None:
     (tmp_path / "tactful-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: tactful\nVersion: 1.0\n")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     shown = subprocess.check_output([sys.executable, "-c", SHOWN], env=environment, text=True)
-    assert shown == "tactful pip install 'tactful[llama]'\n"
-
-
-@pytest.mark.parametrize(("library", "found"), [("libggml-cuda.so", ["llama-cuda"]), ("libggml-cpu.so", [])])
-def test_a_build_with_cuda_is_told_from_one_for_the_cpu(tmp_path: Path, library: str, found: list[str]) -> None:
-    info = tmp_path / "llama_cpp_python-0.3.40.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 0.3.40\n")
-    (info / "RECORD").write_text(f"llama_cpp/lib/{library},,\nllama_cpp_python-0.3.40.dist-info/METADATA,,\n")
-    asked = "from norm_core.runtime.extras import installed_extras as e; print(*e(for_gpu=True)); print(*e())"
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    for_gpu, plain = subprocess.check_output([sys.executable, "-c", asked], env=environment, text=True).splitlines()
-    assert "llama" in for_gpu.split()
-    assert [extra for extra in for_gpu.split() if extra == "llama-cuda"] == found
-    assert "llama-cuda" not in plain
+    assert shown == "tactful pip install 'tactful[study]'\n"
 
 
 def test_no_message_names_the_script_itself() -> None:

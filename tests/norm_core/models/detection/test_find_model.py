@@ -74,7 +74,7 @@ def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
 
 def test_a_gguf_file_states_its_size_and_limits(tmp_path: Path) -> None:
     found = find_model(gguf(tmp_path, "tiny-q4.gguf"))
-    assert (found.engine, found.task, found.files) == (EngineKind.LLAMA_CPP, Task.LANGUAGE, ("tiny-q4.gguf",))
+    assert (found.engine, found.task, found.files) == (EngineKind.TRANSFORMERS, Task.LANGUAGE, ("tiny-q4.gguf",))
     assert found.fields == {
         "quantization": "q4_k_m",
         "parameters_million": None,  # too few to be stated in millions
@@ -85,25 +85,20 @@ def test_a_gguf_file_states_its_size_and_limits(tmp_path: Path) -> None:
     }
 
 
-def test_a_folder_with_a_projector_takes_pictures(tmp_path: Path) -> None:
-    gguf(tmp_path, "tiny-q4.gguf")
-    gguf(tmp_path, "mmproj-tiny.gguf", **{"general.type": "mmproj"})
-    found = find_model(tmp_path)
-    assert (found.task, found.fields["max_images"]) == (Task.VISION_LANGUAGE, 15)
-    assert set(found.files) == {"tiny-q4.gguf", "mmproj-tiny.gguf"}
-
-
 def test_one_gguf_of_several_is_chosen(tmp_path: Path) -> None:
     for name in ("tiny-q4.gguf", "tiny-q8.gguf"):
         gguf(tmp_path, name)
     assert find_model(tmp_path, ["*q8*"]).files == ("tiny-q8.gguf",)
 
 
-def test_all_parts_of_a_split_model_are_taken(tmp_path: Path) -> None:
-    names = tuple(f"tiny-0000{part}-of-00002.gguf" for part in (1, 2))
+@pytest.mark.parametrize(
+    "names", [("tiny.gguf", "mmproj-tiny.gguf"), ("a-00001-of-00002.gguf", "a-00002-of-00002.gguf")]
+)
+def test_a_projector_and_a_split_model_are_for_a_server(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name in names:
         gguf(tmp_path, name)
-    assert find_model(tmp_path / names[0]).files == find_model(tmp_path).files == names
+    with pytest.raises(ConfigError, match="start llama-server with them, then give its address"):
+        find_model(tmp_path)
 
 
 def test_an_onnx_graph_of_tokens_is_a_sentence_encoder(tmp_path: Path) -> None:
@@ -142,11 +137,10 @@ def test_no_damage_of_a_gguf_leads_to_another_error(
             assert find_model(path).files == ("a.gguf",)
 
 
-def test_a_projector_that_lacks_its_last_byte_is_no_whole_file(tmp_path: Path) -> None:
-    gguf(tmp_path, "tiny.gguf")
-    projector = gguf(tmp_path, "mmproj-tiny.gguf")
-    content = projector.read_bytes()
-    projector.write_bytes(content[:-1])
+def test_a_file_that_lacks_its_last_byte_is_no_whole_file(tmp_path: Path) -> None:
+    file = gguf(tmp_path, "tiny.gguf")
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
     complaint = rf"GGUF file \(it has {len(content) - 1} bytes, and its tensors need {len(content)}\); download it"
     with pytest.raises(ConfigError, match=complaint):
         find_model(tmp_path)
@@ -205,8 +199,7 @@ def file(name: str, content: str) -> Make:
             checkpoint(architectures=["WhisperForConditionalGeneration"], model_type="whisper"),
             "a WhisperForConditionalGeneration neither writes nor scores text; .*ct2-transformers-converter",
         ),
-        (ggufs("a.gguf", "b.gguf"), r"holds a\.gguf, b\.gguf; .*choose them with --include NAME"),
-        (ggufs("a-00001-of-00002.gguf"), r"a-00002-of-00002\.gguf is missing; download every part"),
+        (ggufs("a.gguf", "b.gguf"), r"one GGUF file is needed, not a\.gguf, b\.gguf; choose with --include NAME"),
         (file("a.gguf", "<html>you are not"), "is no GGUF file, as it begins with b'<html>you are no'; name another"),
         (file("a.gguf", "version https://git-lfs.github.com/spec/v1"), "is no GGUF file.*; fetch it with git lfs pull"),
         (file("model.safetensors", ""), "is one file of a checkpoint; add its folder"),

@@ -1,6 +1,8 @@
 """The plan of servers on described machines."""
 
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,15 +17,15 @@ def planned(name: str, here: Machine) -> ModelChoice:
 
 
 def test_vllm_needs_a_gpu_and_a_driver_and_ranks_below_what_runs() -> None:
-    manifests = [Catalogue().manifest(name) for name in ("qwen3-vl-4b-vllm", "qwen3-vl-2b-q4")]
+    manifests = [Catalogue().manifest(name) for name in ("qwen3-vl-4b-vllm", "qwen2.5-coder-0.5b-q4")]
     without, with_old = machine("mini-pc"), machine("workstation-3090")
     assert planned("qwen3-vl-4b-vllm", without).obstacle == (
         "vLLM needs an NVIDIA GPU, and there is none: serve it on another machine"
     )
     assert "need a driver from 580 on, and this one is 535.274.02" in planned("qwen3-vl-4b-vllm", with_old).obstacle
     for here in (without, with_old):
-        ranked = choose(here, manifests)
-        assert [choice.model for choice in ranked] == ["qwen3-vl-2b-q4", "qwen3-vl-4b-vllm"]
+        ranked = choose(replace(here, tools=("llama-server",)), manifests)
+        assert [choice.model for choice in ranked] == ["qwen2.5-coder-0.5b-q4", "qwen3-vl-4b-vllm"]
         assert not ranked[-1].runs
 
 
@@ -64,6 +66,18 @@ def test_a_server_that_is_not_installed_is_not_suggested() -> None:
     for name, program in zip(names, ("ollama", "llama-server", "trtllm-serve"), strict=True):
         assert planned(name, here).obstacle.startswith(f"{program} is not installed: see https://")
         assert planned(name, replace(here, tools=(program,))).runs
+
+
+def test_a_packaged_gguf_is_served_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path / "my models"))
+    ((_, command),) = planned("smollm2-135m-q4", machine("mini-pc")).commands
+    assert shlex.split(command)[:5] == [
+        "llama-server",
+        "-m",
+        str(tmp_path / "my models/smollm2-135m-q4/SmolLM2-135M-Instruct.Q4_1.gguf"),
+        "--alias",
+        "smollm2-135m-q4",
+    ]
 
 
 def test_ollama_serves_before_it_pulls() -> None:

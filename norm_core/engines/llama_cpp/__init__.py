@@ -1,1 +1,0 @@
-"""Run GGUF models in this process with llama.cpp."""
