@@ -44,7 +44,8 @@ class Checkout:
         shutil.copy(ROOT / "tactful", root)
         for package in ("tactful_cli", "norm_core"):
             shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
-        (root / "norm_monitor").symlink_to(ROOT / "norm_monitor")
+        for package in ("norm_monitor", "action_selector", "study_desk", "sim_replays"):
+            (root / package).symlink_to(ROOT / package)
         for package in ("norm_interfaces", "norm_nodes", "norm_bringup"):
             (root / "ros2_ws/src" / package).mkdir(parents=True)
         (root / "ros2_ws/relocate_wheels.py").touch()
@@ -122,7 +123,7 @@ class Checkout:
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     made = Checkout(tmp_path_factory.mktemp("checkout") / "tactful")
-    first = made.run("version")
+    first = made.run("setup")
     assert first.returncode == 0, first.stderr
     return made
 
@@ -149,10 +150,10 @@ def test_an_extra_brings_its_packages_alone_and_outlives_the_environment(checkou
     assert rows(checkout.run("setup", "study", "--json")) == {"study": []}
     assert checkout.installed() == {"tone_locked-1.0", "tone_sheets-1.5"}
     assert not list(checkout.site.glob("tactful-*"))
-    assert "Installing" not in checkout.run("version").stderr
+    assert "Installing" not in checkout.run("setup").stderr
     shutil.rmtree(checkout.root / ".venv")
     (checkout.root / ".tactful/done.wheels.venv").unlink()
-    assert "Installing the extra study: done" in checkout.run("version").stderr
+    assert "Installing the extra study: done" in checkout.run("setup").stderr
     assert checkout.installed() == {"tone_locked-1.0", "tone_sheets-1.5"}
 
 
@@ -163,7 +164,7 @@ def test_an_extra_with_a_lock_is_installed_by_its_hashes(checkout: Checkout) -> 
     right = (checkout.root / "requirements/mcp.lock").read_text()
     (checkout.root / "requirements/mcp.lock").write_text(right[:-65] + "0" * 64 + "\n")
     shutil.rmtree(checkout.site / "tone_mcp-1.0.dist-info")
-    changed = checkout.run("version")
+    changed = checkout.run("setup")
     assert changed.returncode == 0
     assert "DO NOT MATCH THE HASHES" in (checkout.root / ".tactful/setup.log").read_text()
     assert "then run: ./tactful setup mcp" in changed.stderr
@@ -214,15 +215,17 @@ def test_an_installed_copy_is_named_and_not_run(checkout: Checkout, tmp_path: Pa
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text("print('the copy')\n")
     try:
-        shown = checkout.run("version", cwd=tmp_path)
+        shown = checkout.run("setup", cwd=tmp_path)
         assert shown.returncode == 0, shown.stderr
         assert "the copy" not in shown.stdout
         assert f"Remove it: {checkout.root}/.venv/bin/python -m pip uninstall tactful" in shown.stderr
-        rows_shown = json.loads(checkout.run("doctor", "--json").stdout)["checks"]
+        diagnosis = checkout.run("doctor", "--json")
+        assert diagnosis.stdout, diagnosis.stderr
+        rows_shown = json.loads(diagnosis.stdout)["checks"]
         diagnosed = next(row for row in rows_shown if row["check"] == "checkout")
         assert (diagnosed["verdict"], diagnosed["found"].split()[-1]) == ("broken", str(checkout.site))
         assert "pip uninstall tactful" in diagnosed["mend"]
     finally:
         shutil.rmtree(info)
         shutil.rmtree(package)
-    assert checkout.run("version").stderr == ""
+    assert checkout.run("setup").stderr == ""
