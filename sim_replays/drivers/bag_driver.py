@@ -21,7 +21,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, Heard, late_sound
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -247,6 +247,15 @@ class BagSenses:
         except FaceWeightsMissingError as error:
             self.health_log.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
             return None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was wrong with the messages, and holds at the end or makes times uncertain."""
+        remarks = list(self.health_log.reasons)
+        late = late_sound(self._audio_topic)
+        if any(counter.name == "audio_stalls" for counter in self.health_log.counters) and late not in remarks:
+            remarks.append(late)
+        return tuple(remarks)
 
     @property
     def sources(self) -> tuple[str, ...]:

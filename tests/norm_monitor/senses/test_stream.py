@@ -238,3 +238,56 @@ def test_ears_state_the_measured_rate_with_its_remedy() -> None:
     (reason,) = health_log.reasons
     assert reason.startswith("/audio: about 48000 samples a second arrive")
     assert "set rate_hz of ears to 48000" in reason
+
+
+RATE_HZ, LENGTH_S = 16_000, 60.0
+
+
+def late_messages(
+    numbers: np.random.Generator, stall_count: int, gap_count: int, rate: float, step: int
+) -> tuple[list[tuple[SoundChunk, int]], np.ndarray]:
+    """Messages without stamps and their arrivals; and the true time of each sample, which is worth its number.
+
+    The computer stalls, sound is lost at other times, and the sound card's rate is off.
+    """
+    stalls = sorted((at_s, at_s + numbers.uniform(0.1, 2.3)) for at_s in numbers.uniform(-1, LENGTH_S - 5, stall_count))
+    gaps = sorted((at_s, numbers.choice([0.1, 0.5, 2, 20])) for at_s in numbers.uniform(0, LENGTH_S - 10, gap_count))
+    chunks: list[tuple[SoundChunk, int]] = []
+    times: list[np.ndarray] = []
+    now_s, newest_ns = 0.0, 0
+    while now_s < LENGTH_S:
+        while gaps and now_s > gaps[0][0]:
+            at_s, lost_s = gaps.pop(0)
+            if not any(from_s - 0.1 < at_s < until_s + 0.1 for from_s, until_s in stalls):
+                now_s += lost_s
+        times.append(now_s + np.arange(step) * rate / RATE_HZ)
+        now_s += step * rate / RATE_HZ
+        arrival_s = now_s + numbers.uniform(0, 0.02)
+        for from_s, until_s in stalls:
+            arrival_s = max(arrival_s, until_s) if from_s <= arrival_s else arrival_s
+        newest_ns = max(newest_ns, START_NS + s_to_ns(arrival_s))
+        samples = np.arange(1, step + 1, dtype=np.float32)[:, None] + step * len(chunks)
+        chunks.append((SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=None), newest_ns))
+    return chunks, np.concatenate(times)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    stall_count=st.integers(0, 35),
+    gap_count=st.integers(0, 3),
+    rate=st.sampled_from([1 - 1e-4, 1, 1 + 1e-4]),
+    step=st.sampled_from([320, 1_024, 1_600]),
+)
+def test_sound_without_stamps_keeps_its_time_through_stalls_gaps_and_drift(
+    seed: int, stall_count: int, gap_count: int, rate: float, step: int
+) -> None:
+    chunks, true_s = late_messages(np.random.default_rng(seed), stall_count, gap_count, rate, step)
+    microphone = Microphone()
+    blocks = [block for chunk, arrival_ns in chunks for block in microphone.feed(chunk, arrival_ns)]
+    blocks += microphone.flush()
+    for block in blocks:
+        for place in np.flatnonzero(block.samples)[:1]:
+            stamp_s = (block.stamp_ns - START_NS) / NS_PER_S + place / RATE_HZ
+            assert abs(stamp_s - true_s[int(block.samples[place]) - 1]) < 0.25
+    assert sum(np.count_nonzero(block.samples) for block in blocks) == len(true_s)
