@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.records.speech import Timing
+from norm_core.records.speech import Timing, Utterance
+from norm_core.runtime.bounded_queue import OverflowPolicy
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
@@ -17,6 +18,8 @@ from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microph
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig, VoiceEdge
+from tests.norm_monitor.senses.speech_path import CONFIG, LoudIsSpeech
+from tests.norm_monitor.senses.test_parity import Parrot
 
 START_NS = 1_000 * NS_PER_S
 STATED = PcmFormat()
@@ -291,3 +294,23 @@ def test_sound_without_stamps_keeps_its_time_through_stalls_gaps_and_drift(
             stamp_s = (block.stamp_ns - START_NS) / NS_PER_S + place / RATE_HZ
             assert abs(stamp_s - true_s[int(block.samples[place]) - 1]) < 0.25
     assert sum(np.count_nonzero(block.samples) for block in blocks) == len(true_s)
+
+
+def test_ears_in_two_threads_mark_a_stall_as_rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live: the words keep their time, and the marks state that timing is not to be trusted."""
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
+    health_log = HealthLog()
+    queue = health_log.queue("speech", 8, OverflowPolicy.REFUSE)
+    ears, records = Ears(CONFIG, health_log, Parrot(), "mic", queue), list[object]()
+    for number in range(200):  # the computer stalls from second 4 to 6.2; the person speaks from second 5 to 8
+        samples = np.full((1_600, 1), 0.5 if 50 <= number < 80 else 0.0, np.float32)
+        at_s = max(number / 10 + 0.1, 6.2 if number >= 39 else 0)
+        chunk = SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=None)
+        records += ears.take_sound(chunk, START_NS + s_to_ns(at_s))
+        records += ears.transcribe(0)
+    marks = [one for one in records if isinstance(one, Utterance) and not one.text]
+    (words,) = [one for one in records if isinstance(one, Utterance) and one.text]
+    assert abs(words.start_ns - START_NS - s_to_ns(5)) < NS_PER_S // 10
+    rough = [one.stamp_ns for one in marks if one.timing is Timing.ABSENT]
+    assert START_NS + s_to_ns(4) < min(rough) < START_NS + s_to_ns(6.3)
+    assert max(rough) < START_NS + s_to_ns(17)
