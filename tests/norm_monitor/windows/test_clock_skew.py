@@ -99,8 +99,9 @@ def test_sound_that_came_late_without_stamps_holds_timing_back(meaning: EncoderM
         monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
         flags, reasons = [], set()
         for _, entry in with_silence(rude, until_s=60):
-            is_rough = isinstance(entry, Utterance) and not entry.text and at(from_s) < entry.end_ns < at(until_s)
-            flags += monitor.take(replace(entry, timing=Timing.ABSENT) if is_rough else entry)
+            if isinstance(entry, Utterance) and not entry.text and at(from_s) < entry.end_ns < at(until_s):
+                entry = replace(entry, timing=Timing.ABSENT)  # noqa: PLW2901
+            flags += monitor.take(entry)
             reasons.add(monitor.clocks_reason)
         return "".join(reasons), cues_left(flags + monitor.end_input())
 
