@@ -230,7 +230,14 @@ class SelectorConfig(Config):
         default=0.5,
         ge=-1,
         le=1,
-        description="cosine from which a house rule speaks of a situation or candidate",
+        description="cosine from which a house rule speaks of a situation",
+        json_schema_extra=LIVE,
+    )
+    action_least: float = Field(
+        default=0.63,
+        ge=-1,
+        le=1,
+        description="cosine of content words from which a candidate is what a house rule names",
         json_schema_extra=LIVE,
     )
     ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
@@ -29,14 +29,17 @@ class SentenceEncoding(Protocol):
         """Return one row of unit length per sentence."""
 
 
-def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
+def similarity(
+    sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str], simplify: Callable[[str], str] = str
+) -> Matrix:
     """Compute how alike each row and column are: the largest cosine of whole texts and of their sentences.
 
     So a sentence that somebody adds to a text hides none of its others. A text that is all instructions scores zero.
+    `simplify` changes each of these before it is encoded.
     """
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
-    row_parts, column_parts = [_parts(text) for text in rows], [_parts(text) for text in columns]
+    row_parts, column_parts = ([list(map(simplify, _parts(text))) for text in texts] for texts in (rows, columns))
     flat_rows, flat_columns = list(chain(*row_parts)), list(chain(*column_parts))
     alike = sentences.encode(flat_rows).astype(float) @ sentences.encode(flat_columns).astype(float).T
     alike[[not text for text in flat_rows], :] = 0.0
