@@ -286,6 +286,12 @@ def test_only_a_goal_that_succeeds_has_no_error_code(
     assert (result.error_code, bool(result.error_msg)) == (error_code, error_code != 0)
 
 
+def test_a_goal_with_a_candidate_twice_is_invalid(node: NodeProcess, observer: Observer) -> None:
+    decision, _ = ask(observer, candidates=["Lay the table.", "lay the  table"])
+    assert decision.outcome is Outcome.INVALID
+    assert "candidates: number 2 repeats number 1" in decision.explanation
+
+
 RULES = """
 hard:
   - never: lay the table
