@@ -100,8 +100,8 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     candidates, justifications = len(request.candidates), len(request.justifications)
     if not request.task and candidates and justifications not in {0, candidates}:
         raise UnusableError(
-            f"justifications: {justifications} for {count_of(candidates, 'candidate')}; send one for each candidate, in "
-            "any order, or none"
+            f"justifications: {justifications} for {count_of(candidates, 'candidate')}; send one for each candidate, "
+            "in any order, or none"
         )
     if needs_frames or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)

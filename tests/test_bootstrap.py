@@ -59,7 +59,9 @@ def tools(tmp_path: Path) -> Path:
 
 def test_help_and_version_need_no_set_up(tmp_path: Path, tools: Path) -> None:
     home = tmp_path / "home"
-    command = [shutil.which("bash"), str(ROOT / "tactful")]
+    bash = shutil.which("bash")
+    assert bash
+    command = [bash, str(ROOT / "tactful")]
     environment = {"PATH": str(tools), "TACTFUL_HOME": str(home)}
     asked, unasked, version = (
         subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True)
