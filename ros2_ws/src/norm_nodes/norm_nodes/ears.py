@@ -16,7 +16,6 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import LIVE, Config, ConfigError
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.pcm import PcmFormat
@@ -362,24 +361,26 @@ class EarsNode(NormNode[EarsConfig]):
         self._events.put_order((RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
+        advance = self.guard("speech", lambda now_ns: self._publish(self._ears.advance(now_ns)), lambda _: None)
         while not self._events.is_drained():
             now_ns = self.clock.now_ns()  # before the wait: what comes meanwhile is not earlier
             event = self._events.get(timeout_s=WAIT_S)
             if event is None:
-                self._publish(self._ears.advance(now_ns))
+                advance(now_ns)
                 continue
             topic, take = event
             try:
                 self._publish(take())
                 self.clear_issue(f"messages on {topic}")
-            except (TactfulError, RuntimeError, ValueError, TypeError, AttributeError) as error:
+            except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the thread
                 self.count("messages_refused")
                 self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
         self._publish(self._ears.end_input())
 
     def _transcribe(self) -> None:
+        transcribe = self.guard("speech", lambda: self._publish(self._ears.transcribe(timeout_s=WAIT_S)), lambda: None)
         while not self._speech.is_drained():
-            self._publish(self._ears.transcribe(timeout_s=WAIT_S))
+            transcribe()
 
     def _publish(self, records: Iterable[Heard]) -> None:
         for record in records:

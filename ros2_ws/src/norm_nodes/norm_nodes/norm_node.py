@@ -16,7 +16,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
-from rclpy.action import ActionServer
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -82,6 +82,7 @@ R = TypeVar("R")
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
 LAST_HEARTBEAT = Duration(seconds=1)
+FAILURE_STATED_S = 60.0  # of a callback, after the latest
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 RIVAL_STATED_S = 5.0  # after its latest message
 CLOCK_AWAITED_BEATS = 5
@@ -123,8 +124,9 @@ class NormNode(LifecycleNode, Generic[C]):
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
-        self.add_on_set_parameters_callback(self._review_parameters)
-        self.add_post_set_parameters_callback(self._update_config)
+        failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
+        self.add_on_set_parameters_callback(self.guard("parameters", self._review_parameters, lambda _: failed))
+        self.add_post_set_parameters_callback(self.guard("parameters", self._update_config, lambda _: None))
         self._status = self.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
         self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
@@ -144,7 +146,7 @@ class NormNode(LifecycleNode, Generic[C]):
         service: Any = self._service_change_state
         self._change_state, self._send_state = service.callback, service.send_response
         service.callback = lambda request, response: (request, response)  # which executors hand to send_response
-        service.send_response = self._take_transition
+        service.send_response = self.guard("change_state", self._take_transition, lambda *_: None)
         self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
@@ -217,7 +219,7 @@ class NormNode(LifecycleNode, Generic[C]):
                 rival_count += 1
                 self.health_log.raise_issue("rivals", Health.DEGRADED, reason, lasting_s=RIVAL_STATED_S)
 
-        subscription = super().create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
+        subscription = self.create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
         self._releases.append(lambda: self.destroy_subscription(subscription))
 
     def subscribe(
@@ -237,7 +239,7 @@ class NormNode(LifecycleNode, Generic[C]):
         """
         message_type = _as_message(type_)
         callback = count_processed(self._processed_by_topic, self.resolve_topic_name(topic), callback)
-        subscription = super().create_subscription(
+        subscription = self.create_subscription(
             message_type,
             topic,
             callback,
@@ -263,6 +265,41 @@ class NormNode(LifecycleNode, Generic[C]):
         events = self.loss_events(topic)
         return [self.create_subscription(type_, topic, take, qos, event_callbacks=events) for qos in profiles]
 
+    def guard(self, about: str, callback: Callable[..., R], otherwise: Callable[..., R]) -> Callable[..., R]:
+        """Wrap a callback: an exception in it is counted and stated, and `otherwise` gives the result in its place."""
+
+        def call(*arguments: Any) -> R:
+            try:
+                return callback(*arguments)
+            except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the process
+                self.get_logger().error(traceback.format_exc())
+                self.count("callbacks_failed")
+                why = f"{about}: was not handled, because of {type(error).__name__} in {self.get_name()}; report it"
+                self.health_log.raise_issue(f"callback {about}", Health.DEGRADED, why, lasting_s=FAILURE_STATED_S)
+                return otherwise(*arguments)
+
+        return call
+
+    def create_subscription(self, msg_type: Any, topic: str, callback: Any, *rest: Any, **options: Any) -> Any:
+        """Create rclpy's subscription with a guarded callback."""
+        guarded = self.guard(topic, callback, lambda _: None)
+        return super().create_subscription(msg_type, topic, guarded, *rest, **options)
+
+    def create_timer(self, timer_period_sec: float, callback: Any, *rest: Any, **options: Any) -> Timer:
+        """Create rclpy's timer with a guarded callback."""
+        name = getattr(callback, "__name__", "timer")
+        return super().create_timer(timer_period_sec, self.guard(name, callback, lambda: None), *rest, **options)
+
+    def create_service(self, srv_type: Any, srv_name: str, callback: Any, **options: Any) -> Any:
+        """Create rclpy's service with a guarded callback; after an exception, its response has default values."""
+        guarded = self.guard(srv_name, callback, lambda _, response: response)
+        return super().create_service(srv_type, srv_name, guarded, **options)
+
+    def run_later(self, about: str, step: Callable[..., object], *arguments: Any) -> None:
+        """Run a guarded step in the executor. Does nothing where the node is no longer spun."""
+        if self.executor is not None:
+            self.executor.create_task(self.guard(about, step, lambda *_: None), *arguments)
+
     def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Create event callbacks that count messages lost by the middleware and report the loss in the status."""
 
@@ -279,7 +316,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
         """Create a service with a fast, synchronous callback. It lives until `close` and appears in the API page."""
-        service = super().create_service(type_, name, callback)
+        service = self.create_service(type_, name, callback)
         self._releases.append(lambda: self.destroy_service(service))
         self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
         return service
@@ -297,7 +334,8 @@ class NormNode(LifecycleNode, Generic[C]):
         def answer(pair: tuple[Any, Any], header: Any) -> None:
             begin(pair[0], pair[1], partial(send, pair[1], header))
 
-        service.send_response = answer  # executors send whatever a callback returns, and do not await it
+        # Executors send whatever a callback returns, and do not await it.
+        service.send_response = self.guard(name, answer, lambda pair, header: send(pair[1], header))
 
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
@@ -307,6 +345,8 @@ class NormNode(LifecycleNode, Generic[C]):
             self._wake_timer = self.create_timer(
                 0.0, self._stop_wake_timer, clock=Clock(clock_type=ClockType.STEADY_TIME)
             )
+        accept = self.guard(name, accept, lambda _: GoalResponse.REJECT)
+        cancel = self.guard(name, cancel, lambda _: CancelResponse.REJECT)
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
         self._releases.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
@@ -348,7 +388,8 @@ class NormNode(LifecycleNode, Generic[C]):
             return from_ros(record_type, message, self.health_log.note_cut_texts)
         except MessageError as error:
             self.count("messages_refused")
-            self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+            why = f"{topic}: a message was not used: {error}"
+            self.health_log.raise_issue(f"messages on {topic}", Health.DEGRADED, why, lasting_s=FAILURE_STATED_S)
             return None
 
     def find_class(self, type_name: str, topic: str, parameter: str) -> Any:
@@ -512,9 +553,7 @@ class NormNode(LifecycleNode, Generic[C]):
                     lease.close()
 
         def load() -> None:
-            lease = self.load_model()
-            if self.executor is not None:
-                self.executor.create_task(finish, lease)
+            self.run_later("change_state", finish, self.load_model())
 
         configures = (transition.label or transition.id) in {"configure", Transition.TRANSITION_CONFIGURE}
         if configures and self._state is NodeState.UNCONFIGURED and self.model_name():
@@ -602,11 +641,9 @@ class NormNode(LifecycleNode, Generic[C]):
         self.config = self._read_config()
 
     def _on_drain_request(self, message: Any) -> None:
-        if self.executor is None:
-            return
         # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
         idle = self.health_log.is_idle()
-        self.executor.create_task(self._publish_drain_report, message.data, idle)
+        self.run_later(DRAIN_REPORT_TOPIC, self._publish_drain_report, message.data, idle)
 
     def _publish_drain_report(self, token: str, idle: bool) -> None:
         report = DrainReport(

@@ -76,6 +76,7 @@ def intent_of(decision: Decision, message_type: Any) -> Any:
 WAITING = 8
 WAIT_S = 0.2
 REPAIRS_WAITING = WAITING // 2  # the rest is for goals and queries
+FAILURE = "selector: the decision raised an error, which its log shows; report it"
 TOO_MANY = f"{WAITING} questions wait already: ask less often"
 
 
@@ -255,14 +256,18 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except EngineError as error:
             self.raise_issue("encoder", Health.FAILED, f"sentence encoder: it cannot be loaded: {error}")
         release_freed_memory()
+        decide = self.guard("select_action", self._selector.decide, self._without_decision)
         while not self._jobs.is_drained():
             job = self._jobs.get(timeout_s=WAIT_S)
             if self._applied is not self.config:  # between two requests, so that each is decided by one configuration
                 self._apply(self.config)
             if job:
                 with self._engine.hold() if self._engine else nullcontext():
-                    recommended = self._selector.decide(job.due, job.on_step)
+                    recommended = decide(job.due, job.on_step)
                 job.done(recommended)
+
+    def _without_decision(self, due: DueRequest, _: Any) -> Recommendation:
+        return self._selector.without_decision(due, FAILURE)
 
     def _apply(self, config: SelectorNodeConfig) -> None:
         self._applied = config
@@ -285,8 +290,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _later(self, step: Callable[[], None]) -> None:
         """Run `step` in the executor. Does nothing where the node is no longer spun."""
-        if self.executor is not None:
-            self.executor.create_task(step)
+        self.run_later("select_action", step)
 
     def _offer_intents(self) -> Any:
         try:

@@ -134,8 +134,8 @@ class UtteranceChecks:
         while not self._queue.is_drained():
             if request := self._queue.get(timeout_s=WAIT_S):
                 is_asked = True
-                if request in self._open and (executor := self._node.executor):
-                    executor.create_task(self._end, request, self._read(request.text))
+                if request in self._open:
+                    self._node.run_later("check_utterance", self._end, request, self._read(request.text))
             elif is_asked:
                 self._follow()
 
