@@ -18,6 +18,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.plain_file import read_plain_file
 from study_desk.log.reader import SEGMENTS
 from study_desk.log.schema import Label, Participant, Review, SessionInfo
 from study_desk.privacy.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
@@ -289,6 +290,7 @@ def quotes_in(text: str) -> list[str]:
 
 
 # Without characters that are easily confused.
+MAX_KEY_BYTES = 16 << 20
 ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 
@@ -318,7 +320,7 @@ class KeyFile:
             raise KeyFileError(f"{path}: lies in the folder of a log; name a file outside it")
         self._path = path
         try:
-            self._file = _File.model_validate_json(path.read_bytes()) if path.exists() else _File()
+            self._file = _File.model_validate_json(read_plain_file(path, MAX_KEY_BYTES)) if path.exists() else _File()
         except (OSError, ValidationError) as error:
             raise KeyFileError(
                 f"{path}: is no key file: {str(error).splitlines()[0]}; name one that study participant made"

@@ -124,6 +124,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
+        self._file_folders = parameters.file_folders(self, self.config_model)
         failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
         self.add_on_set_parameters_callback(self.guard("parameters", self._review_parameters, lambda _: failed))
         self.add_post_set_parameters_callback(self.guard("parameters", self._update_config, lambda _: None))
@@ -632,7 +633,9 @@ class NormNode(LifecycleNode, Generic[C]):
         return TransitionCallbackReturn.SUCCESS
 
     def _review_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        return parameters.review(self, self.config_model, changes, self._state, self.check)
+        return parameters.review(
+            self, self.config_model, changes, self._state, check=self.check, folders=self._file_folders
+        )
 
     def _read_config(self) -> C:
         return parameters.read(self, self.config_model)

@@ -106,11 +106,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def check(self, config: SelectorNodeConfig) -> None:
         """Read the files that may change while the node runs."""
-        try:
-            config.catalogue()
-            config.rules()
-        except TactfulError as error:
-            raise ConfigError(f"selector: {error}") from error
+        config.catalogue()
+        config.rules()
 
     def model_name(self) -> str:
         """Return the name of the model that is asked."""
