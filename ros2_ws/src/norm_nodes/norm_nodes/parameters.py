@@ -125,7 +125,7 @@ def read(node: Node, model: type[C]) -> C:
 
 
 def file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
-    """List the folders from which a running node may read: TACTFUL_FILE_FOLDERS, and those of its files at the start."""
+    """List the folders from which a running node may read: those of its files at the start, and the named ones."""
     named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
     values = (_value(node, spec.name) for spec in specs(model).values() if spec.names_file)
     started_with = [Path(value).expanduser().resolve().parent for value in values if value]
