@@ -417,6 +417,11 @@ class EarsNode(NormNode[EarsConfig]):
         now_s = time.monotonic()
         if is_there:
             self._last_sound_s = now_s
+        type_name = self.config.words_type if self.config.words_from == "topic" else IDS_TYPE
+        if self._active and (mismatch := self.wrong_type(self._words_topic, type_name)):
+            why = f"{self._words_topic}: {mismatch}, so no words of people are heard; correct words_from of ears"
+            self.raise_issue("words", Health.STALE, f"{why}, or its topic and type")
+            return
         longest_s = self.config.stale_after_s
         if not self._active or not longest_s or now_s - self._last_sound_s <= longest_s:
             self.clear_issue("words")
@@ -439,7 +444,12 @@ class EarsNode(NormNode[EarsConfig]):
         rivals = f"{topic}: {publishers} publishers send audio; stop all but one"
         self.state_issue("publishers", rivals if has_rival else "")
         longest_s = self.config.stale_after_s
-        if not longest_s or (now_s or time.monotonic()) - self._last_sound_s <= longest_s:
+        is_silent = 0 < longest_s < (now_s or time.monotonic()) - self._last_sound_s
+        if mismatch := self.wrong_type(topic, self.config.audio_type):
+            remedy = "set audio_type of ears to its type, or correct audio_topic"
+            self.raise_issue("microphone", Health.STALE, f"{topic}: {mismatch}; {remedy}")
+            return
+        if not is_silent:
             self.clear_issue("microphone")
             return
         if publishers:

@@ -408,6 +408,13 @@ class NormNode(LifecycleNode, Generic[C]):
         except ValueError as error:
             raise ConfigError(f"{self.get_name()}: {parameter}: {error}") from error
 
+    def wrong_type(self, topic: str, type_name: str) -> str:
+        """Say of which other type a topic is published, where nobody publishes it as it is read; else nothing."""
+        types = sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})
+        if not types or type_name in types:
+            return ""
+        return f"it is published as {' and '.join(types)} and read as {type_name}"
+
     def bounded_queue(
         self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS
     ) -> BoundedQueue[Any]:
