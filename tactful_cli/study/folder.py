@@ -70,7 +70,7 @@ def plan(  # noqa: PLR0917
     )
     sizes = {power: sample_size(plan, power) for power in _POWERS}
     listed = [{"power": power, "participants": participants} for power, participants in sizes.items()]
-    notes = ["One session per participant, by the formula of Zhu and Lakkis (2014). Add two to fewer than 20."]
+    notes = ["One session per participant, by the formula of Zhu and Lakkis (2014) with Student's t."]
     notes += _notes(piloted, spread_given=spread_given) if pilot else ()
     result = {"assumed": to_plain(plan)} | found_by | {"sizes": listed}
     print_result(result, _table(plan, sizes), as_json=as_json, notes=notes)
