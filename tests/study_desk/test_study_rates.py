@@ -43,7 +43,7 @@ def test_few_participants_have_counts_and_no_interval() -> None:
     """Two participants of 3 and 0 events had a rate of 0.00 to 36826335.65."""
     few, nothing = (
         event_rate({1: 3, 2: 0}, {1: 10, 2: 10}),
-        event_rate(dict.fromkeys(range(5), 0), {n: 8 for n in range(5)}),
+        event_rate(dict.fromkeys(range(5), 0), dict.fromkeys(range(5), 8)),
     )
     assert few is not None
     assert nothing is not None
