@@ -16,9 +16,12 @@ from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.reliability import (
     AC1,
+    ALPHA,
     ANY_TWO,
-    ICC_ANY,
+    EVENT_KAPPA,
+    FEW_SESSIONS,
     ICC_PAIR,
+    KAPPA,
     SEVERITY,
     UNITIZING,
     AgreementRow,
@@ -34,32 +37,32 @@ from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
 LEGEND = (
-    "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
-    "Cohen's, Fleiss' and Krippendorff's. Alpha, any two: over all coders, also with sessions missing. AC1: Gwet's. "
-    "Alpha, units: Krippendorff's for cutting time into units. Kappa, severity: linear weights, of events that both "
-    "labelled alike. n: events that either marked; two with onsets within the "
-    "seconds named count once. Below each figure its 95 % interval; – where it is undefined."
+    "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
+    "Alpha, any two: over all coders, also with sessions missing. F1: onsets matched within the seconds named. "
+    "AC1: Gwet's, which is high where a label is rare, also if kappa is 0. Alpha, units: Krippendorff's for cutting "
+    "time into units. Kappa, severity: linear weights, of events that both labelled alike. n: events that either "
+    "marked; two with onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer "
+    f"than {FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a "
+    "figure, which the interval leaves out."
 )
 SUMMARY_LEGEND = (
-    "n: events that either marked; two with onsets within the seconds named count once. F1: of the same matches. "
-    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. AC1: Gwet's. –: undefined. --all adds intervals, "
-    "conditions and all other measures."
+    "n: events that either marked; two with onsets within the seconds named count once. "
+    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. F1: of the same matches as n. –: undefined. --all "
+    "adds intervals, conditions and all other measures."
 )
 _SHORT = {
-    "event-matched Cohen's kappa": "kappa\nevents",
-    "frame-level Cohen's kappa": "kappa\nframes",
-    "frame-level Fleiss' kappa": "Fleiss\nframes",
-    "frame-level Krippendorff's alpha": "alpha\nframes",
+    EVENT_KAPPA: "kappa\nevents",
+    KAPPA: "kappa\nframes",
+    ALPHA: "alpha\nframes",
     ANY_TWO: "alpha\nany two",
     AC1: "AC1\nframes",
     UNITIZING: "alpha\nunits",
     SEVERITY: "kappa\nseverity",
     ICC_PAIR: "ICC(2,1)\ncounts",
-    ICC_ANY: "ICC(1,1)\ncounts",
 }
 
 
-_SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "AC1\nframes")
+_SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two")
 
 
 def summary(result: Agreement) -> Iterator[Table]:
@@ -71,7 +74,7 @@ def summary(result: Agreement) -> Iterator[Table]:
     for row in result.rows:
         if not row.condition and _measure(row) in {matched, *_SUMMARY}:
             lines.setdefault((row.coders, _label(row)), {})[_measure(row)] = row
-    measures = [name for name in (matched, *_SUMMARY) if any(name in by_measure for by_measure in lines.values())]
+    measures = [name for name in (*_SUMMARY, matched) if any(name in by_measure for by_measure in lines.values())]
     numbers = (f"n\n{tolerance_s:g} s", *measures)
     table = titled_table("agreement over all sessions", "coders", "label", numbers=numbers)
     named = ""
@@ -141,9 +144,12 @@ def _figure(estimate: Estimate) -> str:
 
 
 def _cell(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return _figure(estimate)
-    return f"{_short(estimate.value)}\n{_short(estimate.low)}–{_short(estimate.high)}"
+    if estimate.value is None:
+        return "–"
+    bounds = [_short(bound) for bound in (estimate.low, estimate.high) if bound is not None]
+    interval = "–".join(bounds) or "–"
+    share = f"\n{max(1, round(100 * estimate.undefined))} %" if estimate.undefined else ""
+    return f"{_short(estimate.value)}\n{interval}{share}"
 
 
 def _short(value: float) -> str:

@@ -381,8 +381,10 @@ def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     agreement = found()
     _, short = summary(agreement)
     every = columns(list(every_table(agreement))[1])
-    # In each of two sessions, two events match within 1 s, one of them within 0.5 s. The third counts as two.
+    # In each of two sessions, two events match within 1 s. The third counts as two.
     assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
-    assert every["n\n0.5 s"] == ["10", "2", "6", "2"]
+    assert every["n\n1 s"] == ["8", "2", "4", "2"]
+    assert list(columns(short))[3:] == ["kappa\nevents", "kappa\nframes", "F1\n1 s"]
+    assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
     assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
     assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
