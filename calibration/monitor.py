@@ -4,7 +4,6 @@ Run: python -m calibration.monitor --from script --from audio --why WHY [--write
 """
 
 import csv
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -35,10 +34,11 @@ from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import checkout_commit
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_BY_READER
 from sim_replays.drivers.script_driver import BenchSource
-from sim_replays.scenarios.library import HERE, SPLITS
+from sim_replays.scenarios.library import SPLITS
 
 # Each evaluation on the shipped encounters, and its figures.
 LOG = shipped_file("calibration", "looks.csv")
@@ -168,7 +168,7 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
     return {
         "date": date.today().isoformat(),
-        "commit": _commit(),
+        "commit": checkout_commit()[:8],
         "source": row.part.source,
         "material": row.part.material,
         "language": row.part.language,
@@ -184,14 +184,6 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
         "expected_calibration_error": "" if error is None else f"{error:.3f}",
         "why": why,
     }
-
-
-def _commit() -> str:
-    """Return the commit that is measured; empty outside a checkout."""
-    done = subprocess.run(
-        ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
 
 
 def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:

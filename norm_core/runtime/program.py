@@ -1,6 +1,8 @@
-"""The name of the command line, for messages that name a command."""
+"""The name of the command line, for messages that name a command, and the commit of the checkout."""
 
+import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 
 def _is_package() -> bool:
@@ -13,3 +15,14 @@ def _is_package() -> bool:
 
 IS_PACKAGE = _is_package()  # whether Tactful is installed; otherwise it runs in a checkout
 PROGRAM = "tactful" if IS_PACKAGE else "./tactful"
+
+
+def checkout_commit() -> str:
+    """Return the commit of the checkout, with -dirty if files differ from it; empty where Tactful is installed."""
+    if IS_PACKAGE:
+        return ""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # without git
+        return ""

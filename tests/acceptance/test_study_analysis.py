@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.runtime.time import WallClock
 from study_desk.log.writer import StudyLog
-from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
+from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, label
@@ -149,7 +149,8 @@ def own_study(folder: Path, tmp_path: Path) -> Path:
 
 
 def published_text(out: Path) -> str:
-    return "".join(path.read_text() for path in sorted(out.rglob("*")) if path.is_file())
+    files = [path for path in sorted(out.rglob("*")) if path.is_file() and path.suffix != ".sha256"]
+    return "".join(path.read_text() for path in files)
 
 
 def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path, tmp_path: Path) -> None:
@@ -165,6 +166,12 @@ def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path,
         len(starts) for *_, codings in SESSIONS.values() for starts in codings.values()
     )
     assert marks.count("speech_participant") == len(SESSIONS)
+    described = json.loads((out / "dataset_description.json").read_text())
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, check=True)
+    (maker,) = described["GeneratedBy"]
+    assert maker["Description"].removesuffix("-dirty") == f"commit {head.stdout.decode().strip()}"
+    sessions = [line.split("\t") for path in out.glob("sub-*/*_sessions.tsv") for line in path.open()]
+    assert [line[-1].strip() for line in sessions if line[0] != "session_id"] == [CONFIG_SHA256] * len(SESSIONS)
     assert "https://creativecommons.org/licenses/by/4.0/" in (out / "LICENSE").read_text()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
     assert modes == {0o600}
