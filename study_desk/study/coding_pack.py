@@ -22,7 +22,7 @@ from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.pictures import check_bag, reason_against_clips
-from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
+from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -204,6 +204,8 @@ def write_pack(
         writer.writerows((code.name, code.key, code.definition) for code in study.file.codebook)
     with in_place_of(readme) as part:
         part.write_text(_README.format(coder=coder, study=study.file.study), encoding="utf-8")
+    for path in (project, codebook, readme):
+        note_study_output(study, path, PACK_GUIDE)
     return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
 
 

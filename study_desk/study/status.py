@@ -16,7 +16,7 @@ from study_desk.log.recording import from_log, incomplete_revisions, revision_co
 from study_desk.log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.publication.dataset import KEY_FILE
-from study_desk.study.outputs import LEFT, OUTPUTS, left_files, outputs_of
+from study_desk.study.outputs import LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
 from study_desk.study.study_file import PlannedSession
 from study_desk.study.study_folder import STUDY_FILE, Study, is_study
 from study_desk.study.withdrawal import REMOVED, RemovedSession, removed_sessions
@@ -213,15 +213,16 @@ def _files(path: Path) -> Iterator[StoredItem]:
     """List files by type. Names foreign files as such. Of a study, leave out the logs, which are listed apart."""
     study = Study(path) if is_study(path) else None
     logs = {log.resolve() for _, log in study.logs()} if study else set()
-    whose = {(path / output.path).resolve(): output.session for output in outputs_of(study)} if study else {}
+    outputs = {(path / output.path).resolve(): output for output in outputs_of(study)} if study else {}
     for file in segments(path) if path.is_file() else sorted(path.rglob("*")):
         if not file.is_file() or file.name == ".lock" or file.resolve().parent in logs:
             continue
-        session = whose.get(file.resolve())
+        output = outputs.get(file.resolve())
         if study and file.parent == path and file.name in _OF_STUDY:
             why = _OF_STUDY[file.name]
-        elif session is not None:
-            why = f"an export or a report of {f'session {session}' if session else 'all sessions'}"
+        elif output is not None:
+            whose = f"session {output.session}" if output.session else "all sessions"
+            why = "of a coder's pack" if output.kind == PACK_GUIDE else f"an export or a report of {whose}"
         else:
             why = _BY_ENDING.get(file.suffix, "not of the study desk: look into it")
         yield StoredItem(place=str(file), kind="file", count=1, why=why)

@@ -13,6 +13,7 @@ from norm_core.runtime.time import WallClock
 from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, label
 
@@ -146,6 +147,18 @@ def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
 def own_study(folder: Path, tmp_path: Path) -> Path:
     """A copy to write on, in another place, from which nothing was made yet."""
     return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports", "outputs.jsonl"))
+
+
+def test_what_the_study_desk_wrote_is_known_as_stored(own_study: Path) -> None:
+    study("pack", own_study, own_study / "packs/C-2", "--coder", "C-2", "--twice", "1")
+    study("report", own_study)
+    stored = json.loads(tactful("study", "status", str(own_study), "--stored", "--json").stdout)["stored"]
+    why = {Path(item["place"]).relative_to(own_study): item["why"] for item in stored if item["kind"] == "file"}
+    assert [path for path, reason in why.items() if "look into it" in reason] == []
+    of_pack = {path.name: reason for path, reason in why.items() if path.parent == Path("packs/C-2")}
+    assert of_pack["codebook.csv"] == of_pack["README.txt"] == of_pack["C-2.boris"] == "of a coder's pack"
+    assert tactful("study", "withdraw", str(own_study), "P-BBB22", "--words").stderr
+    assert {path.name for path in (own_study / "packs/C-2").iterdir()} >= {"codebook.csv", "README.txt", "C-2.boris"}
 
 
 def published_text(out: Path) -> str:
