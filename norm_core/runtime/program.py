@@ -2,7 +2,8 @@
 
 import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
+
+from norm_core.runtime.data_files import shipped_file
 
 
 def _is_package() -> bool:
@@ -21,7 +22,8 @@ def checkout_commit() -> str:
     """Return the commit of the checkout, with -dirty if files differ from it; empty where Tactful is installed."""
     if IS_PACKAGE:
         return ""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    folder = str(shipped_file("norm_core"))
+    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # without git
