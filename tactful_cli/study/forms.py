@@ -63,6 +63,7 @@ _SHORT = {
 
 
 _SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two")
+_BEYOND_CHANCE = (*_SUMMARY, "alpha\nframes")  # stand first
 
 
 def summary(result: Agreement) -> Iterator[Table]:
@@ -117,7 +118,7 @@ def _shared(result: Agreement) -> Table:
 
 
 def _table(title: str, rows: list[AgreementRow]) -> Table:
-    measures = list(dict.fromkeys(_measure(row) for row in rows))
+    measures = sorted(dict.fromkeys(map(_measure, rows)), key=lambda measure: measure not in _BEYOND_CHANCE)
     labels: dict[str, dict[str, AgreementRow]] = {}
     for row in rows:
         labels.setdefault(_label(row), {})[_measure(row)] = row

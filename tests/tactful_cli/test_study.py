@@ -385,6 +385,7 @@ def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
     assert every["n\n1 s"] == ["8", "2", "4", "2"]
     assert list(columns(short))[3:] == ["kappa\nevents", "kappa\nframes", "F1\n1 s"]
+    assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
     assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
     assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
     assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
