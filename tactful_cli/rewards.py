@@ -101,11 +101,17 @@ def _jobs(sources: list[Path]) -> Iterator[tuple[str, Recording | None, Path | N
     """Yield each session's name with its log, or with its bag where there is none."""
     for source in sources:
         if is_study(source):
-            yield from ((f"{source.name}/{one.info.session}", one, None) for one in Study(source).recordings())
+            recordings, remarks = Study(source).recordings()
+            for remark in remarks:
+                complain(f"{source.name}: {remark}")
+            yield from ((f"{source.name}/{name}", recording, None) for name, recording in recordings.items())
         elif is_log(source):
             of_study = study_of(source)
             recording = of_study[0].recording_of(of_study[1]) if of_study else open_recording(source)
-            yield str(source), recording, None
+            if recording.missing:
+                complain(f"{source}: {recording.missing}, so is left out")
+            else:
+                yield str(source), recording, None
         else:
             for name, bag in find_bags([source]).items():
                 if study_of(bag):

@@ -32,6 +32,9 @@ def draw_tasks(run: ItemRun, study: Study) -> dict[str, int]:
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent))
             continue
         recording = study.recording_of(source.name)
+        if recording.missing:
+            drops.append(Drop(id=source.name, why="erased", detail=recording.missing))
+            continue
         coders = sorted({label.coder for label in recording.labels} - {MONITOR}, key=lambda name: name != CONSENSUS)
         for name, plain in _segments(recording, coders[0]) if coders else ():
             try:

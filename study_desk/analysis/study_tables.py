@@ -12,10 +12,8 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.coding.labels import CodedSession, by_coder, sessions_of
-from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
-from study_desk.privacy.erase import is_emptied
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study
 
@@ -55,7 +53,8 @@ class StudyTables:
 def study_tables(study: Study, coder: str = "") -> StudyTables:
     """Tabulate every session. A session's consensus stands for it, else its first human coder, or else `coder`."""
     file = study.file
-    recordings, remarks = present_recordings(study)
+    recordings, remarks = study.recordings()
+    remarks += [f"session {name}: {note}" for name, recording in recordings.items() for note in recording.notes]
     clusters = _clusters(recordings)
     named = [name for name in file.conditions if name in {r.info.condition for r in recordings.values()}]
     conditions = tuple(dict.fromkeys([*named, *sorted(r.info.condition for r in recordings.values())]))
@@ -105,22 +104,6 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         columns=(*_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
     )
-
-
-def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
-    """Open the sessions whose data are there. Returns them by name, and remarks on the rest."""
-    recordings: dict[str, Recording] = {}
-    remarks = []
-    logs = dict(study.logs())
-    for name in study.file.sessions:
-        if name not in logs:
-            remarks.append(f"session {name}: has no log, so is left out")
-        elif is_emptied(read(logs[name]).entries):
-            remarks.append(f"session {name}: was erased, so is left out")
-        else:
-            recordings[name] = study.recording_of(name)
-            remarks += [f"session {name}: {note}" for note in recordings[name].notes]
-    return recordings, remarks
 
 
 def with_consensus(recording: Recording) -> CodedSession:

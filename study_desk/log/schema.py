@@ -226,6 +226,9 @@ class Kind(StrEnum):
     WITHDRAWAL = "withdrawal"
 
 
+# What contains no more than pseudonyms, and what a chain needs.
+FRAME = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
+
 # Kinds that may follow the end of a recording.
 AFTERWARDS = {
     Kind.REVIEW, Kind.LABEL, Kind.LABEL_REMOVAL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,

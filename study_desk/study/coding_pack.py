@@ -16,10 +16,8 @@ from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
-from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
-from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.pictures import check_bag, reason_against_clips
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
@@ -216,9 +214,9 @@ def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
             continue
         if name not in logs:
             remarks.append(f"{name}: has no log yet")
-        elif is_emptied(read(logs[name]).entries):
-            remarks.append(f"{name}: its log was emptied")
-        elif coder in (recording := study.recording_of(name)).coders:
+        elif (recording := study.recording_of(name)).missing:
+            remarks.append(f"{name}: {recording.missing}")
+        elif coder in recording.coders:
             remarks.append(f"{name}: coded already")
         else:
             owed[name] = recording

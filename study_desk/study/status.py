@@ -12,9 +12,9 @@ from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import by_coder
 from study_desk.log.reader import LogContents, is_log, read, segments
-from study_desk.log.recording import from_log, incomplete_revisions, revision_counts
+from study_desk.log.recording import from_log, incomplete_revisions, is_emptied, reason_missing, revision_counts
 from study_desk.log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
-from study_desk.privacy.erase import is_emptied, retention_of
+from study_desk.privacy.erase import retention_of
 from study_desk.publication.dataset import KEY_FILE
 from study_desk.study.outputs import LEFT, OUTPUTS, left_files, outputs_of
 from study_desk.study.study_file import PlannedSession
@@ -124,7 +124,8 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if not emptied and not _asked_to_erase(study, session):
         files = [session.bag, *(linked_media(text).path for text in session.media)]
         problems += [f"{path}: is not there" for path in files if path and not (study.folder / path).exists()]
-    owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
+    is_missing = contents is not None and reason_missing(contents.entries)
+    owed = () if is_missing else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
     return SessionStatus(
         name=name,
         condition=session.condition,

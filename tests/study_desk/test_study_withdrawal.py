@@ -11,13 +11,13 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import Decision
-from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Label, Participant, Review
+from study_desk.log.schema import Coding, Label, Participant, Review
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
@@ -103,11 +103,11 @@ def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Par
     assert {"exports/S1.html", "exports/S1.csv"} <= holding(study)
     done = run("withdraw", study, "P-1", "--words")
     assert done.exit_code == 0, done.output
-    assert "0 names and 1 sentence" in done.output
+    assert "0 names and 6 runs of words" in done.output
     assert holding(study) == set()
     after, contents = open_recording(study / "sessions/S1"), read(study / "sessions/S1")
     assert (contents.faults, contents.sealed) == ((), True)
-    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, WITHHELD]
+    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, f"So {WITHHELD}? I am sorry."]
     assert [u.start_ns for u in after.utterances] == [START_NS + n * NS_PER_S for n in (1, 2, 3, 4)]
     kept = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
     assert kept["robots"] == ("It asked “How can I help you today?”.", TOLD)
@@ -115,14 +115,78 @@ def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Par
     assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
 
 
+# P-1's words, and a phrase that the robot has of its own.
+PIGEONS, PHRASE = "carrier pigeons above the bakery in Zwolle", "What would you like to know about the house?"
+
+
+@pytest.mark.parametrize("what", ["--words", "--everything"])
+def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -> None:
+    def speech(text: str) -> RobotSpeech:
+        return RobotSpeech(stamp_ns=START_NS + 5 * NS_PER_S, speech_id=text, state=SpeechEdge.START, text=text)
+
+    asked = replace(speech(PHRASE), stamp_ns=START_NS)
+    repeated = said(7, f"You keep {PIGEONS}?", speaker_id="two")
+    words = tuple(Word(text=w, start_ns=0, end_ns=0, probability=1.0) for w in repeated.text.split())
+    study = study_with(
+        tmp_path / "study", PAIR, asked, said(6, f"I breed {PIGEONS}.", speaker_id="one"),
+        said(8, "What would you like to know about?", speaker_id="one"),
+        replace(repeated, words=words), speech(f"Lovely, {PIGEONS}!"), replace(asked, stamp_ns=START_NS + 9 * NS_PER_S),
+    )  # fmt: skip
+    comment, *_ = (record for record in session_records("") if isinstance(record, Label))
+    stale = replace(flag("gone", f"They said “{PIGEONS}”.", "", "x"), person_id="two")
+    withdrawn = replace(stale, state=FlagState.WITHDRAWN, rationale="No.")
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
+        for record in (
+            said(2, f"She has {PIGEONS}.", speaker_id="two"), speech(f"So, {PIGEONS}?"), asked,
+            replace(comment, comment=f"about {PIGEONS}"), Coding(coder="C-1", labels=1, replaces=True),
+            replace(comment, comment=f"laughed at {PIGEONS}"), stale, withdrawn,
+        ):  # fmt: skip
+            log.append(record, START_NS)
+        log.close(sealed=True)
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    for verb in (
+        ("report", study / "sessions/S2"),
+        ("export", study / "sessions/S2", "--form", "csv", "--coder", "all"),
+    ):
+        assert run(*verb).exit_code == 0
+    (study / "memo.txt").write_text("seen pigeons above the bakery")
+    (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
+    assert {"exports/S2.html", "exports/S2.csv", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
+
+    done = run("withdraw", study, "P-1", what, "--json")
+    assert (done.exit_code, set(json.loads(done.stdout)["left"])) == (1, {"memo.txt"})
+    assert holding(study, ("pigeons", "Zwolle", "bakery")) == {"memo.txt"}
+    first, second = (open_recording(study / f"sessions/{name}") for name in ("S1", "S2"))
+    assert [u.text for u in second.utterances] == [f"She has {WITHHELD}."]
+    assert {r.text for r in second.robot_speech} == {f"So, {WITHHELD}?", PHRASE}
+    assert (f"You keep {WITHHELD}?", ()) in {(u.text, u.words) for u in first.utterances}
+    assert {f"Lovely, {WITHHELD}!", PHRASE} <= {r.text for r in first.robot_speech}
+    assert ([label.comment for label in second.labels], second.flags) == ([f"laughed at {WITHHELD}"], ())
+    assert read(study / "sessions/S2").faults == ()
+    (study / "memo.txt").unlink()
+    assert run("withdraw", study, "P-1", what).exit_code == 0
+
+
+def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    label = next(record for record in session_records("") if isinstance(record, Label))
+    with StudyLog.resume(study / "sessions/S1", CLOCK) as log:
+        log.append(replace(label, comment="Zebulon left"), START_NS)
+    run("participant", study, "P-1", "--keys", tmp_path / "keys.json", "--name", "Zebulon Quartermaine")
+    given = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
+    assert run("withdraw", study, *given).exit_code == 0
+    assert open_recording(study / "sessions/S1").labels[-1].comment == "P-1 left"
+    assert holding(study, ("Zebulon",)) == set()
+
+
 def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
     other = said(9, "I would like a book about ships.", speaker_id="two")
     quoting = flag("other", "It passed over “a book about ships”.", "a book about ships")
-    same = said(10, f"Oh, {SAID[0]}", speaker_id="two")  # by chance, and no reason to fail
+    same = said(10, f"Oh, {SAID[0]} Fish die.", speaker_id="two")
     study = study_with(tmp_path / "study", PAIR, other, same, quoting)
     assert run("withdraw", study, "P-1", "--words").exit_code == 0
     after = open_recording(study / "sessions/S1")
-    assert {other, same} <= {*after.utterances}
+    assert {other, replace(same, text=f"Oh, {WITHHELD}. Fish die.")} <= {*after.utterances}
     assert quoting in after.flags
 
 
