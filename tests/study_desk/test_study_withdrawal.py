@@ -1,5 +1,6 @@
 """A withdrawal as its user calls it: whatever quotes or names the participant goes, and what is left is named."""
 
+import csv
 import json
 import tarfile
 from collections.abc import Sequence
@@ -223,6 +224,47 @@ def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Pa
     (study / "memo.txt").write_text("nothing of that")
     assert run("withdraw", study, "P-1", "--words").exit_code == 0
     assert "withdrew" not in run("status", study).output
+
+
+def test_what_was_erased_counts_in_no_figure(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", PAIR)
+    flags = [record for _, record in records(flags=2) if isinstance(record, SocialFlag)]
+    for name, person in (("S2", PAIR[1]), ("S3", Participant(pseudonym="P-3"))):
+        run("participant", study, person.pseudonym)
+        with StudyLog.begin(tmp_path / name, info(name, participants=(person,), retention_days=None), CLOCK) as log:
+            for record in (said(1, "Good day.", speaker_id="two"), *flags):
+                log.append(record, START_NS)
+            log.close(sealed=True)
+        assert run("add", study, tmp_path / name).exit_code == 0
+    (tmp_path / "c.csv").write_text(
+        "session,polarity,attribute,start_s,end_s,comment\n"
+        + "".join(f"{name},error,engagement,{at},{at + 1},P-1 left\n" for name in ("S1", "S2", "S3") for at in (10, 20))
+    )
+    for coder in ("C-1", "C-3"):
+        options = ("--coder", coder, "--replace") if coder == "C-1" else ("--coder", coder)
+        assert run("import", study, tmp_path / "c.csv", *options).exit_code == 0
+
+    def sessions_in_report() -> list[str]:
+        assert run("report", study).exit_code == 0
+        assert (study / "exports/analysis/events.csv").read_text().count("S1") == 0
+        with (study / "exports/analysis/sessions.csv").open() as file:
+            return sorted({row["session"] for row in csv.DictReader(file)})
+
+    assert run("withdraw", study, "P-1", "--everything").exit_code == 0
+    assert sessions_in_report() == ["S2", "S3"]
+    agreed = json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)
+    assert (agreed["sessions"], agreed["minutes"]) == (2, 20)
+    assert "session S1: P-1 withdrew everything, so is left out" in agreed["remarks"]
+    notes = json.loads(run("export", study / "sessions/S1", "--form", "csv", "--json").stdout)["notes"]
+    assert "P-1 withdrew everything" in notes[0]
+
+    assert run("withdraw", study, "P-3", "--everything").exit_code == 0
+    assert run("import", study / "sessions/S3", "--coder", "C-1", "--complete").exit_code == 0
+    assert sessions_in_report() == ["S2"]
+    assert json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)["sessions"] == 1
+    assert "nothing to export" in str(run("export", study / "sessions/S3", "--form", "csv").exception)
+    owed = {s["name"]: s["owed_by"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]}
+    assert owed == {"S1": [], "S2": [], "S3": []}
 
 
 @pytest.mark.parametrize("keys_in_study", [False, True])
