@@ -1,4 +1,4 @@
-"""`tactful study plan, init, participant, remove`: the plan of a study."""
+"""`tactful study plan, init, participant`: the plan of a study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,6 @@ from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.analysis.sample_size import (
     Pilot,
@@ -21,8 +20,7 @@ from study_desk.analysis.study_tables import study_tables
 from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
-from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
-from tactful_cli.console import print_result, remark, titled_table
+from tactful_cli.console import print_result, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -147,41 +145,3 @@ def participant(  # noqa: PLR0917
     allowed = study.file.participants[pseudonym].allowed
     text = f"{pseudonym}: {', '.join(allowed) or 'consents to nothing but taking part'}"
     print_result({"pseudonym": pseudonym, "consents": allowed}, text, as_json=as_json)
-
-
-@app.command()
-def remove(
-    folder: StudyPath,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Name of the session.")],
-    reason: Annotated[str, typer.Option(help="Reason to note in the study's folder.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Remove a session with its log, codings and exports for good, after listing them. It can then be added anew.
-
-    Its bag and media stay. A line in the study's folder notes the removal.
-    """
-    study = Study(folder)
-    planned = plan_removal(study, session)
-    if as_json and not yes:
-        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
-    if not as_json:
-        _print_removal(planned)
-    if not yes:
-        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
-    outputs = remove_session(study, planned, WallClock(), reason)
-    result = to_plain(planned) | {"outputs": to_plain(outputs)}
-    print_result(result, f"session {session} is removed", as_json=as_json)
-    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
-    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
-
-
-def _print_removal(planned: PlannedRemoval) -> None:
-    counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
-    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
-    for path in planned.files:
-        print(f"goes: {path}")
-    for path in planned.outputs:
-        print(f"goes, unless it was changed since: {path}")
-    for path in planned.stays:
-        print(f"stays: {path}")

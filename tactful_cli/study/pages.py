@@ -40,7 +40,14 @@ from study_desk.report.review_server import ReviewServer, page
 from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
-from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
+from study_desk.study.withdrawal import (
+    PlannedRemoval,
+    StudyErasure,
+    expire_study,
+    plan_removal,
+    remove_session,
+    withdraw,
+)
 from tactful_cli.console import complain, err, print_json, print_result, remark
 from tactful_cli.study.arguments import LogPath, StudyPath
 from tactful_cli.verb import AsJson
@@ -268,17 +275,32 @@ def withdraw_(  # noqa: PLR0917
     expired: Annotated[
         bool, typer.Option("--expired", help="Erase everybody's data in the logs whose retention is over; for a timer.")
     ] = False,
-    reason: Annotated[str, typer.Option(help="Reason to store in the tombstones.")] = "the participant's wish",
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="SESSION",
+            help="Remove a session with its log, codings and exports, after listing them. Its bag and media stay, "
+            "and it can be added anew.",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the session without asking.")] = False,
+    reason: Annotated[
+        str, typer.Option(help="Reason to store in the tombstones; default: the participant's wish, or none.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Carry out a withdrawal for good, in every log of a study. A tombstone remains; the hash chain stays valid.
 
-    Delete what was made from their sessions, then search every file of the folder for the sentences and names that
-    went. Exits with 1 if something is left to do. A log outside a study is first added to one.
+    Take the words and names that went out of what others said and wrote too, delete what was made from these sessions,
+    then search every file of the folder. Exits with 1 if something is left to do. A log outside a study is first added
+    to one.
     """
     study = Study(folder)
-    if expired == bool(participant):
-        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, or --expired alone")
+    if [bool(participant), bool(session), expired].count(True) != 1:
+        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, --session or --expired, and one of them")
+    if session:
+        _remove(study, session, reason, yes=yes, as_json=as_json)
+        return
     if expired:
         _expire(study, as_json=as_json)
         return
@@ -299,7 +321,7 @@ def withdraw_(  # noqa: PLR0917
         participant,
         consents,
         WallClock(),
-        reason,
+        reason or "the participant's wish",
         keep_unattributed=keep_unattributed,
         names=KeyFile(key_file).names_of(participant) if key_file else (),
         key_file=key_file,
@@ -311,7 +333,34 @@ def withdraw_(  # noqa: PLR0917
     elif everything and not key_removed:
         err.print(_NO_KEY_FILE)
     done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
-    _print_erasure(erasure, done, as_json=as_json, key_removed=key_removed)
+    _print_erasure(study, erasure, done, as_json=as_json, key_removed=key_removed)
+
+
+def _remove(study: Study, session: str, reason: str, *, yes: bool, as_json: bool) -> None:
+    """List what goes with a session, and remove it once that is confirmed."""
+    planned = plan_removal(study, session)
+    if as_json and not yes:
+        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
+    if not as_json:
+        _print_removal(planned)
+    if not yes:
+        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
+    outputs = remove_session(study, planned, WallClock(), reason)
+    result = to_plain(planned) | {"outputs": to_plain(outputs)}
+    print_result(result, f"session {session} is removed", as_json=as_json)
+    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
+    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
+
+
+def _print_removal(planned: PlannedRemoval) -> None:
+    counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
+    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
+    for path in planned.files:
+        print(f"goes: {path}")
+    for path in planned.outputs:
+        print(f"goes, unless it was changed since: {path}")
+    for path in planned.stays:
+        print(f"stays: {path}")
 
 
 def _key_file_in(study: Path, participant: str) -> Path | None:
@@ -327,14 +376,14 @@ def _expire(study: Study, *, as_json: bool) -> None:
     """Empty the logs whose retention is over, and delete what was made from them."""
     erasure = expire_study(study, WallClock())
     counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
-    _print_files(erasure)
+    _print_files(study, erasure)
     emptied = {name: f"{count_of(count, 'entry', 'entries')} emptied" for name, count in counts.items() if count}
     print_result(counts, *(f"{name}: {emptied.get(name, 'nothing is due')}" for name in counts), as_json=as_json)
     if not erasure.is_complete:
         raise typer.Exit(1)
 
 
-def _print_erasure(erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
+def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
     """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
 
     `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
@@ -349,12 +398,12 @@ def _print_erasure(erasure: StudyErasure, what: str, *, as_json: bool, **more: o
             print("no session is concerned")
         if erasure.looked_for:
             print(erasure.looked_for)
-    _print_files(erasure)
+    _print_files(study, erasure)
     if not erasure.is_complete:
         raise typer.Exit(1)
 
 
-def _print_files(erasure: StudyErasure) -> None:
+def _print_files(study: Study, erasure: StudyErasure) -> None:
     """Print on standard error which sessions and files were not reached."""
     for fault in erasure.faults.values():
         complain(fault)
@@ -366,7 +415,13 @@ def _print_files(erasure: StudyErasure) -> None:
     for path in (*erasure.outputs.outside, *erasure.not_reached):
         complain(f"{path}: is not reached from here; erase it yourself")
     for path, what in erasure.left.items():
-        complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
+        folder = (study.folder / path).parent.resolve()
+        session = next((name for name, log in study.logs() if log.resolve() == folder), "")
+        if not session:
+            complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
+        elif session not in erasure.faults:
+            command = f"{PROGRAM} study withdraw {study.folder} --session {session}"
+            complain(f"{path}: {what} where no entry can be erased; remove the session, and add it anew: {command}")
     for path in erasure.outputs.republish:
         complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
 

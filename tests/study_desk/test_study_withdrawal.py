@@ -15,6 +15,7 @@ from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
@@ -173,11 +174,20 @@ def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
     label = next(record for record in session_records("") if isinstance(record, Label))
     with StudyLog.resume(study / "sessions/S1", CLOCK) as log:
         log.append(replace(label, comment="Zebulon left"), START_NS)
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:], site="Zebulon's home"), CLOCK) as log:
+        log.close(sealed=True)
+    run("participant", study, "P-2")
+    assert run("add", study, tmp_path / "other").exit_code == 0
     run("participant", study, "P-1", "--keys", tmp_path / "keys.json", "--name", "Zebulon Quartermaine")
     given = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
+    done = run("withdraw", study, *given)
+    assert (done.exit_code, holding(study, ("Zebulon",))) == (1, {"sessions/S2/events-000001.jsonl"})
+    assert f"remove the session, and add it anew: {PROGRAM} study withdraw {study} --session S2" in " ".join(
+        done.stderr.split()
+    )
+    assert run("withdraw", study, "--session", "S2", "--yes").exit_code == 0
     assert run("withdraw", study, *given).exit_code == 0
     assert open_recording(study / "sessions/S1").labels[-1].comment == "P-1 left"
-    assert holding(study, ("Zebulon",)) == set()
 
 
 def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
