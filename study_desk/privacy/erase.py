@@ -165,8 +165,9 @@ def erase(
     copies = {e.seq: planned.changes.get(e.seq, e.record) for e in entries}
     copies |= {seq: replace_texts(redactor.clean(r), redactor.text) for seq, r in copies.items() if r is not None}
     changes = {e.seq: copies[e.seq] for e in entries if copies[e.seq] != e.record}
-    stone = Tombstone(participant=planned.participant, seqs=tuple(sorted(changes)), reason=reason)
-    _bury(folder, stone, clock, _copies(contents.entries, changes))
+    if changes or contents.half_erased:  # else another process may go on writing the log
+        stone = Tombstone(participant=planned.participant, seqs=tuple(sorted(changes)), reason=reason)
+        _bury(folder, stone, clock, _copies(contents.entries, changes))
     return len(changes) + contents.half_erased
 
 

@@ -169,6 +169,17 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
     assert run("withdraw", study, "P-1", what).exit_code == 0
 
 
+def test_a_log_that_is_written_and_repeats_nothing_is_no_fault(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    run("participant", study, "P-2")
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
+        log.append(said(1, "Good day.", speaker_id="two"), START_NS)
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    with StudyLog.resume(study / "sessions/S2", CLOCK) as log:
+        assert run("withdraw", study, "P-1", "--words").exit_code == 0
+        log.append(said(2, SAID[0], speaker_id="two"), START_NS)
+
+
 def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
     study = study_with(tmp_path / "study", ALONE)
     label = next(record for record in session_records("") if isinstance(record, Label))
