@@ -371,7 +371,7 @@ class _Words:
         """Whether a record that nobody said quotes the participant, or may do: what it quotes is nobody else's."""
         if isinstance(record, Utterance | RobotSpeech):
             return False
-        is_run_in = self._runs.occur_in("\n".join(_texts(to_plain(record))))
+        is_run_in = self._runs.occur_in(plain_words("\n".join(_texts(to_plain(record)))).split())
         return is_run_in or self._evidence_is_mine(record) or not all(map(self._are_others, _quotes(record)))
 
     def _repeats(self, text: str) -> bool:

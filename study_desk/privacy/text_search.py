@@ -123,20 +123,18 @@ class WordRuns:
         """Add every run of a text's words that is long enough to recognize, but for those of `leave_out`."""
         self._runs.update(run for run, _ in _runs(text) if leave_out is None or run not in leave_out)
 
-    def occur_in(self, text: str) -> bool:
-        """Whether any run stands in a text. Fast, for whole files."""
+    def occur_in(self, words: list[str]) -> bool:
+        """Whether any run stands in a text, of which these are the plain words. Fast, for whole files."""
         if not self._runs:
             return False
-        words = _WORD.findall(text)
-        folded = [word.casefold() for word in words]
         unspaced = (word for word in words if len(word) >= _TELLING_CHARACTERS and not word.isascii())
-        runs = [zip(*(folded[n:] for n in range(_TELLING_WORDS)), strict=False)]
+        runs = [zip(*(words[n:] for n in range(_TELLING_WORDS)), strict=False)]
         runs += [zip(*(word[n:] for n in range(_TELLING_CHARACTERS)), strict=False) for word in unspaced]
         return not all(map(self._runs.isdisjoint, runs))
 
     def occur_at_length_in(self, text: str) -> bool:
         """Whether several runs stand in a text one after another, which happens hardly ever by chance."""
-        return self.occur_in(text) and any(count >= _TELLING_RUNS for *_, count in self._stretches(text))
+        return any(count >= _TELLING_RUNS for *_, count in self._stretches(text))
 
     def replaced_in(self, text: str, stand_in: str) -> str:
         """Replace each longest stretch of the text that consists of such runs."""
@@ -235,10 +233,12 @@ class TextSearch:
             if pattern.search(text):
                 yield what
         plain = plain_words(text)
-        candidates = [sentence for word in {*plain.split()} for sentence in self._sentences.get(word, ())]
+        words = plain.split()
+        candidates = [sentence for word in {*words} for sentence in self._sentences.get(word, ())]
         is_said = any(sentence in plain for sentence in (*candidates, *self._unspaced))
-        runs = self._own_runs if in_recording else self._runs
-        if is_said or runs.occur_in(text) or (in_recording and self._runs.occur_at_length_in(text)):
+        if not is_said and self._runs.occur_in(words):
+            is_said = not in_recording or self._own_runs.occur_in(words) or self._runs.occur_at_length_in(text)
+        if is_said:
             yield "words that a participant said"
 
 
