@@ -33,7 +33,6 @@ VERBS = {
     "up": "up.verb",
     "watch": "watch.verb",
     "mcp": "mcp.verb",
-    "rewards": "rewards",
     "benchmark": "benchmark",
     "soak": "soak.verb",
     "test": "tests",
