@@ -34,7 +34,6 @@ VERBS = {
     "watch": "watch.verb",
     "mcp": "mcp.verb",
     "benchmark": "benchmark",
-    "soak": "soak.verb",
     "test": "tests",
     "env": "env",
 }
