@@ -17,6 +17,7 @@ from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
 from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk, shipped_lines
 from calibration.talk_reader.swaps import replied_lines, swaps
+from calibration.talk_verdicts.talk_file import Answer, Talk, read_lines, read_talks
 from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -27,7 +28,6 @@ from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS
-from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
 
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.

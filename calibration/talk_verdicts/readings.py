@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
 from norm_core.engines.talk_reader import latest_reading
 from norm_core.evaluation.agreement_coefficients import icc_one_ways
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
@@ -32,7 +33,6 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.units.unit import UnitKind
-from sim_replays.talks.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
 
 Array = NDArray[np.float64]
 _SOURCE = "talk"
