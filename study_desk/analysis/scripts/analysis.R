@@ -16,6 +16,11 @@ few_clusters <- 30  # below, normal intervals with std_error_robust hold in unde
 levels <- unique(sessions$condition)  # the first is the reference
 sessions$condition <- factor(sessions$condition, levels = levels)
 right <- if (length(levels) > 1) "condition" else "1"
+if ("period" %in% names(sessions)) {  # crossed: each participant, a cluster, meets every condition in a drawn order
+  sessions$period <- factor(sessions$period)
+  if (nlevels(sessions$period) > 1) right <- paste(right, "+ period")
+  cat("crossed design: condition and period within participants; take std_error_robust\n")
+}
 
 estimates <- data.frame()
 for (outcome in c("errors", "competences")) {
