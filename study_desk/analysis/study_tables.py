@@ -268,6 +268,11 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
             described.append((f"{polarity.value}_{attribute.value}", "events", about, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    primary = file.plan.primary_outcome
+    described = [
+        (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
+        for name, unit, text, levels in described
+    ]
     return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
 
 

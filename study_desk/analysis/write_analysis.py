@@ -72,7 +72,10 @@ def _plan_part(tables: StudyTables) -> str:
     versions, deviations = tables.plan.versions, tables.plan.deviations
     lines = plan_lines(versions[-1]) if versions else (no_plan_line(),)
     earlier = [plan_lines(version)[0] for version in versions[:-1]]
-    verdict = "Deviations from the plan:" if deviations else "The analysis agrees with the plan." if versions else ""
+    coded = versions[-1].coded if versions else 0
+    late = f", which was frozen after {count_of(coded, 'session')} had been coded" if coded else ""
+    agrees = f"The analysis agrees with the plan{late}." if versions else ""
+    verdict = f"Deviations from the plan{late}:" if deviations else agrees
     parts = [
         *(f"<p>{escape(line)}</p>" for line in (*lines, *earlier)),
         f"<p><strong>{verdict}</strong></p>" if verdict else "",
@@ -109,7 +112,8 @@ def _chosen(tables: StudyTables) -> str:
 
 
 def _rate_table(tables: StudyTables) -> str:
-    found = [(plural, name, rate) for plural in PLURALS.values() for name, rate in _rates(tables, plural).items()]
+    outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
+    found = [(in_words(each), name, rate) for each in outcomes for name, rate in _rates(tables, each).items()]
     highest = max((rate.rate for *_, rate in found), default=0.0)
     end = max((rate.high for *_, rate in found), default=0.0)
     end = min(end, _LONGEST * highest) if highest else end

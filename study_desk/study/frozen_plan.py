@@ -43,6 +43,7 @@ class PlanCheck:
 
     versions: tuple[FrozenPlan, ...] = ()
     deviations: tuple[str, ...] = ()
+    primary_outcome: str = ""
 
 
 def frozen_plans(study: Study) -> tuple[FrozenPlan, ...]:
@@ -109,7 +110,7 @@ def check_plan(study: Study, counted: Mapping[str, str], met: Mapping[str, Itera
     deviations = [*changes_of_plan(study), *_order_deviations(study, met)]
     if versions:
         deviations += _session_deviations(study, versions[-1], counted)
-    return PlanCheck(versions=versions, deviations=tuple(deviations))
+    return PlanCheck(versions=versions, deviations=tuple(deviations), primary_outcome=study.file.plan.primary_outcome)
 
 
 def _session_deviations(study: Study, frozen: FrozenPlan, counted: Mapping[str, str]) -> Iterator[str]:

@@ -60,7 +60,10 @@ def test_an_analysis_is_compared_with_the_frozen_plan(own: Path) -> None:
     assert [(each["version"], each["recorded"], each["coded"]) for each in frozen] == [(1, 6, 6)]
     page, deviations = report(own)
     assert deviations == []
-    assert all(text in page for text in (frozen[0]["sha256"], frozen[0]["date"], "The analysis agrees with the plan"))
+    assert all(
+        text in page
+        for text in (frozen[0]["sha256"], frozen[0]["date"], "agrees with the plan, which was frozen after 6 sessions")
+    )
     analysed = {row["session"] for row in rows(own / "exports/analysis/sessions.csv") if row["analysed"] == "1"}
     assert analysed == {"S1", "S2", "S3", "S5", "S6"}  # the planned exclusion counts in no rate
     assert len(json.loads(study("plan", own, "--freeze", "--json"))["frozen"]) == 1  # nothing new to freeze
@@ -102,7 +105,8 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six participants meet both conditions in the order drawn for them; the last one in the other."""
     folder = tmp_path_factory.mktemp("crossed") / "kiosk"
     study("init", folder, "--name", "kiosk", "--condition", "quiet", "--condition", "chatty", "--coder", "C-1")
-    change(folder, "plan: {}\n", PLAN + "  design: crossed\n")
+    plan = PLAN.replace("primary_outcome: errors", "primary_outcome: error_engagement")
+    change(folder, "plan: {}\n", f"{plan}  design: crossed\n")
     for number, person in enumerate(PEOPLE):
         order = json.loads(study("participant", folder, person, "--json"))["order"]
         for period, condition in enumerate(order[::-1] if person == PEOPLE[-1] else order):
@@ -143,7 +147,8 @@ def test_the_model_of_a_crossed_design_has_the_period_and_participants_as_cluste
         ["Rscript", "analysis.R"], cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = {row["term"]: row for row in rows(here / "estimates_r.csv")}
+    assert '<td class="text">error engagement</td><td class="text">quiet</td>' in (here / "report.html").read_text()
+    found = {row["term"]: row for row in rows(here / "estimates_r.csv") if row["outcome"] == "error_engagement"}
     assert {*found} >= {"(Intercept)", "chatty", "period2"}
     assert float(found["chatty"]["std_error_robust"]) < float(found["chatty"]["std_error_quasi"])
 
