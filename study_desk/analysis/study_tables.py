@@ -55,7 +55,10 @@ class StudyTables:
 
 
 def study_tables(study: Study, coder: str = "") -> StudyTables:
-    """Tabulate every session. A session's consensus stands for it, else its first human coder, or else `coder`."""
+    """Tabulate every session. The plan's coder stands for it, else the consensus, else its first human coder.
+
+    `coder` takes the place of all of them.
+    """
     file = study.file
     recordings, remarks = present_recordings(study)
     clusters, met = _clusters(recordings), _conditions_met(recordings)
