@@ -242,7 +242,7 @@ def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dic
             earlier = order[: order.index(session)]
             logs = dict(study.logs())
             owed = [each for each in earlier if each in logs and name not in study.recording_of(each).coders]
-            first = f" Before it comes {', '.join(owed)}." if owed else ""
+            first = f" Code {', '.join(owed)} first." if owed else ""
             notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
             if owed:
                 complain(f"{name}: codes {', '.join(owed)} before {session}, in the order drawn for them")
