@@ -169,6 +169,7 @@ class Consent(StrEnum):
     """What a participant consents to, and may withdraw."""
 
     WORDS = "words"
+    CODERS = "coders"
     CLIPS = "clips"
     PUBLICATION = "publication"
     EVERYTHING = "everything"

@@ -129,6 +129,10 @@ class StudyError(TactfulError, ValueError):
     """A study's folder cannot be used as asked; the message gives the remedy."""
 
 
+class NotWatchableError(StudyError):
+    """A participant of a session did not agree to be watched by coders."""
+
+
 class Study:
     """A study in its folder. `file` is study.yaml as it was when it was last read or changed."""
 
@@ -203,6 +207,16 @@ class Study:
                 media=info.media or tuple(str(self.folder / path) for path in session.media),
             ),
         )
+
+    def recording_for_coders(self, name: str) -> Recording:
+        """Open a session for coders, whose watching has a consent of its own. Raises StudyError without it."""
+        recording = self.recording_of(name)
+        people = recording.info.participants
+        if reason := self.file.hidden_from_coders(p.pseudonym for p in people):
+            remedy = f"if they do now: {PROGRAM} study participant {self.folder} PSEUDONYM --coders"
+            raise NotWatchableError(f"session {name}: {reason}; {remedy}")
+        watched = tuple(replace(p, clips=True) for p in people)
+        return replace(recording, info=replace(recording.info, participants=watched))
 
     def recordings(self) -> tuple[dict[str, Recording], list[str]]:
         """Open the sessions whose data are there. Returns them by name, and remarks on those that are left out."""

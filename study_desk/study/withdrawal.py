@@ -29,6 +29,7 @@ from study_desk.privacy.redact import NAME, NamesToRemove
 from study_desk.privacy.text_search import Forbidden, TextSearch, WordRuns, search_folder
 from study_desk.study.outputs import (
     LEFT,
+    PACK,
     PACK_MEDIA,
     PUBLISHED,
     REPORT,
@@ -161,7 +162,9 @@ def withdraw(
     """
     study.check_known("participant", [participant], study.file.participants)
     if not consents:
-        raise StudyError(f"{participant}: nothing is named to withdraw; name words, clips, publication or everything")
+        raise StudyError(
+            f"{participant}: nothing is named to withdraw; name words, coders, clips, publication or everything"
+        )
     chosen = tuple(consent for consent in Consent if consent in consents)
     today = datetime.fromtimestamp(clock.now_ns() // NS_PER_S, UTC).date()
     for consent in chosen:
@@ -172,7 +175,11 @@ def withdraw(
     faults: dict[str, str] = {}
     theirs = sessions_of_participant(study, participant)
     logs = dict(study.logs())
-    by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
+    by_consent = {
+        Consent.CODERS: (PACK, PACK_MEDIA),
+        Consent.CLIPS: (REPORT,),
+        Consent.PUBLICATION: (PUBLISHED,),
+    }
     chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
     kinds = None if everything or words else chosen_kinds
     withdrawal = Withdrawal(participant=participant, consents=chosen)
@@ -224,7 +231,7 @@ def withdraw(
         faults=faults,
         missing=tuple(sorted(theirs - logs.keys())),
         outputs=outputs,
-        not_reached=_raw_files(study, theirs) if {*chosen} != {Consent.PUBLICATION} else (),
+        not_reached=_raw_files(study, theirs) if {*chosen} - {Consent.PUBLICATION, Consent.CODERS} else (),
         left=left,
         looked_for=looked_for,
     )

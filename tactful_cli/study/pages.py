@@ -38,7 +38,6 @@ from study_desk.report.pictures import (
 )
 from study_desk.report.review_server import ReviewServer, page
 from study_desk.study.outputs import REPORT, default_output, note_output
-from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
 from study_desk.study.withdrawal import (
     PlannedRemoval,
@@ -101,9 +100,21 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
-    notes = [*few_units(tables), *tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
+    plan_notes = [f"Deviation from the plan: {each}" for each in tables.plan.deviations]
+    notes = [
+        *few_units(tables),
+        *plan_notes,
+        *tables.remarks,
+        *(f"{path}: was changed, so stays as it is" for path in written.kept),
+    ]
     files = [str(path) for path in written.files]
-    result = {"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes}
+    result = {
+        "files": files,
+        "sessions": len(tables.sessions),
+        "events": len(tables.events),
+        "plan": to_plain(tables.plan),
+    }
+    result["notes"] = notes
     rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
     next_step = f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder."
     print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
@@ -123,13 +134,16 @@ def review(  # noqa: PLR0917
     ] = None,
     bag: Annotated[
         Path | None,
-        typer.Option(help="Bag for clips, stills and sound, for participants with consent; default: as in study.yaml."),
+        typer.Option(
+            help="Bag for reviewers' clips and coders' stills and sound, each with its consent; "
+            "default: as in study.yaml."
+        ),
     ] = None,
     video: Annotated[
         str,
         typer.Option(
             metavar="FILE[=OFFSET_S]",
-            help="Video for coders, faces and voices as they are, for participants with consent. "
+            help="Video for coders, faces and voices as they are, if the participants agreed to be watched. "
             "OFFSET_S: seconds of its first frame after the session's start.",
         ),
     ] = "",
@@ -145,6 +159,7 @@ def review(  # noqa: PLR0917
         raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
     membership = study_of(log)
     recording = membership[0].recording_of(membership[1]) if membership else open_recording(log)
+    watched = membership[0].recording_for_coders(membership[1]) if membership and coder else recording
     reviewers = {new_token(): name for name in reviewer or []}
     coders = {new_token(): name for name in coder or []}
     _check_people(recording, [*reviewers.values()], [*coders.values()], membership)
@@ -152,10 +167,12 @@ def review(  # noqa: PLR0917
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    reason = reason_against_clips(recording) if bag or video else ""
-    if bag and not reason:
+    reason = reason_against_clips(recording) if bag else ""
+    hidden = reason_against_clips(watched) if bag or video else ""
+    is_shown = bool(bag) and not (reason and hidden)
+    if bag and is_shown:
         check_bag(recording, bag)
-    finder = face_finder() if bag and not reason else None
+    finder = face_finder() if is_shown else None
 
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
         return clip(shown, event_id, bag or Path(), finder)
@@ -172,8 +189,9 @@ def review(  # noqa: PLR0917
         no_clip=reason,
         redactor=redactor_of(None, keys),
         coders=coders,
-        codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
-        media=player_media(recording, bag, finder, video, reason),
+        study=membership[0].file if membership else None,
+        media=player_media(watched, bag, finder, video, hidden),
+        coder_notes=_order_notes(membership, [*coders.values()]),
     )
     warn_of_listeners(host, "the session")
     if as_json:
@@ -219,6 +237,25 @@ def _check_people(
             )
 
 
+def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
+    """Tell each coder which session of theirs this is, in the order drawn for them, and what comes before it."""
+    notes: dict[str, str] = {}
+    if membership is None:
+        return notes
+    study, session = membership
+    for name in coders:
+        order = study.file.sessions_of(name)
+        if session in order:
+            earlier = order[: order.index(session)]
+            logs = dict(study.logs())
+            owed = [each for each in earlier if each in logs and name not in study.recording_of(each).coders]
+            first = f" Code {', '.join(owed)} first." if owed else ""
+            notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
+            if owed:
+                complain(f"{name}: codes {', '.join(owed)} before {session}, in the order drawn for them")
+    return notes
+
+
 def player_media(
     recording: Recording, bag: Path | None, finder: FindFaces | None, video: str, reason: str
 ) -> PlayerMedia:
@@ -259,6 +296,7 @@ def withdraw_(  # noqa: PLR0917
     folder: StudyPath,
     participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
+    coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
     publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
@@ -306,6 +344,7 @@ def withdraw_(  # noqa: PLR0917
         return
     chosen = {
         Consent.WORDS: words,
+        Consent.CODERS: coders,
         Consent.CLIPS: clips,
         Consent.PUBLICATION: publication,
         Consent.EVERYTHING: everything,
@@ -313,7 +352,8 @@ def withdraw_(  # noqa: PLR0917
     consents = tuple(consent for consent, is_chosen in chosen.items() if is_chosen)
     if not consents:
         raise TactfulError(
-            f"{participant}: nothing is named to withdraw; name --words, --clips, --publication or --everything"
+            f"{participant}: nothing is named to withdraw; name --words, --clips, --coders, --publication or "
+            "--everything"
         )
     key_file = keys or _key_file_in(folder, participant)
     erasure = withdraw(

@@ -78,7 +78,7 @@ def study_with(folder: Path, people: Sequence[Participant], *more: object) -> Pa
     """A study of one session S1."""
     run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
     for person in people:
-        run("participant", folder, person.pseudonym, "--clips")
+        run("participant", folder, person.pseudonym, "--clips", "--coders")
     with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
         for record in (*session_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
             log.append(record, START_NS)

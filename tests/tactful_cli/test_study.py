@@ -339,7 +339,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
-    run("participant", folder, "P-7K3MX")
+    run("participant", folder, "P-7K3MX", "--coders")
     log = folder / "sessions" / "S1"
     text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
     text = text.replace("conditions: [quiet]", "conditions: [apology]")

@@ -15,12 +15,21 @@ few_units <- 5      # per condition: below, intervals are over 1.6 times as long
 few_clusters <- 30  # below, normal intervals with std_error_robust hold in under 93 % of studies
 levels <- unique(sessions$condition)  # the first is the reference
 sessions$condition <- factor(sessions$condition, levels = levels)
-right <- if (length(levels) > 1) "condition" else "1"
+terms <- "condition"
+if ("period" %in% names(sessions)) {  # crossed: each participant, a cluster, meets every condition in a drawn order
+  sessions$period <- factor(sessions$period)
+  terms <- c(terms, "period")
+  cat("crossed design: condition and period within participants; take std_error_robust\n")
+}
+varied <- Filter(function(term) nlevels(sessions[[term]]) > 1, terms)
+right <- if (length(varied)) paste(varied, collapse = " + ") else "1"
+columns <- read.csv("dictionary.csv", encoding = "UTF-8")
+primary <- columns$name[columns$table == "sessions" & startsWith(columns$description, "primary outcome: ")]
 
 estimates <- data.frame()
-for (outcome in c("errors", "competences")) {
-  if (min(tapply(sessions[[outcome]], sessions$condition, sum)) == 0) {
-    cat(outcome, ": none in a condition, so no model has a finite estimate\n", sep = "")
+for (outcome in unique(c(primary, "errors", "competences"))) {
+  if (min(unlist(lapply(terms, function(term) tapply(sessions[[outcome]], sessions[[term]], sum)))) == 0) {
+    cat(outcome, ": none in a ", paste(terms, collapse = " or a "), ", so no model has a finite estimate\n", sep = "")
     next
   }
   fit <- glm(as.formula(paste(outcome, "~", right, "+ offset(log(minutes))")), family = poisson, data = sessions,
