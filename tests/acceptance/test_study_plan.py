@@ -73,7 +73,7 @@ def test_each_deviation_from_the_plan_is_named_and_an_earlier_version_stays(own:
     study("plan", own, "--freeze")
     change(own, "\n  primary_outcome: errors", "\n  primary_outcome: competences")
     change(own, "  S2: {", "  S2: {excluded: too many errors, ")
-    study("remove", own, "S6", "--yes", "--reason", "odd")
+    study("withdraw", own, "--session", "S6", "--yes", "--reason", "odd")
     page, deviations = report(own)
     assert deviations == [
         "study.yaml changes primary outcome from errors to competences",
