@@ -71,9 +71,9 @@ def measure(  # noqa: PLR0917
     if len(sizes) > 1:
         raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
-    chosen = [one for by in sources for one in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
-    writers = len({one.writer for one in chosen})
-    _err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
+    chosen = [source for by in sources for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
+    writers = len({source.writer for source in chosen})
+    _err.print(f"{len({source.encounter.id for source in chosen})} encounters by {writers} writers")
     collected = collect(
         chosen,
         cache_folder,
@@ -187,11 +187,11 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
 
 
 def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
-    digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
+    digest = sha256_of(sorted({source.encounter.sha256() for source in measured.chosen}))
     fitted_on = {
         "encounters": digest,
-        "from": ", ".join(sorted({one.part.source for one in measured.chosen})),
-        "writers": ", ".join(sorted({one.writer for one in measured.chosen} - {EARLIER})),
+        "from": ", ".join(sorted({source.part.source for source in measured.chosen})),
+        "writers": ", ".join(sorted({source.writer for source in measured.chosen} - {EARLIER})),
     }
     opened = [TalkReader.open(folder, is_lazy=True) for folder in readers]
     if opened:

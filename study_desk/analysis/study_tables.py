@@ -12,10 +12,9 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.coding.labels import CodedSession, by_coder, sessions_of
-from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
-from study_desk.privacy.erase import is_emptied
+from study_desk.study.frozen_plan import PlanCheck, check_plan
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study
 
@@ -45,6 +44,7 @@ class StudyTables:
     events: tuple[Row, ...]
     columns: tuple[Column, ...]
     remarks: tuple[str, ...]
+    plan: PlanCheck = PlanCheck()
 
     @property
     def analysed(self) -> tuple[Row, ...]:
@@ -53,10 +53,15 @@ class StudyTables:
 
 
 def study_tables(study: Study, coder: str = "") -> StudyTables:
-    """Tabulate every session. A session's consensus stands for it, else its first human coder, or else `coder`."""
+    """Tabulate every session. The plan's coder stands for it, else the consensus, else its first human coder.
+
+    `coder` takes the place of all of them.
+    """
     file = study.file
-    recordings, remarks = present_recordings(study)
-    clusters = _clusters(recordings)
+    recordings, remarks = study.recordings()
+    remarks += [f"session {name}: {note}" for name, recording in recordings.items() for note in recording.notes]
+    clusters, met = _clusters(recordings), _conditions_met(recordings)
+    is_crossed = file.plan.design == "crossed"
     named = [name for name in file.conditions if name in {r.info.condition for r in recordings.values()}]
     conditions = tuple(dict.fromkeys([*named, *sorted(r.info.condition for r in recordings.values())]))
     sessions: list[Row] = []
@@ -65,8 +70,11 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         recording = recordings[name]
         session = with_consensus(recording)
         coders = complete_coders(session)
-        chosen = coder or _chosen(session, coders, file.coders_of(name))
-        if chosen not in coders:
+        excluded = file.sessions[name].excluded
+        chosen = "" if excluded else coder or _chosen(session, coders, file.coders_of(name), file.plan.primary_coder)
+        if excluded:
+            remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
+        elif chosen not in coders:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
         if chosen == CONSENSUS:
             remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
@@ -90,7 +98,8 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         for each in coders:
             kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
             labels = session.labels[each]
-            frame: Row = {"cluster": clusters[name], "coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
+            frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
+            frame |= {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
             sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
             events += [
                 about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
@@ -104,23 +113,24 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         events=tuple(events),
         columns=(*_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
+        plan=check_plan(study, {row["session"]: row["coder"] for row in sessions if row["analysed"]}, met),
     )
 
 
-def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
-    """Open the sessions whose data are there. Returns them by name, and remarks on the rest."""
-    recordings: dict[str, Recording] = {}
-    remarks = []
-    logs = dict(study.logs())
-    for name in study.file.sessions:
-        if name not in logs:
-            remarks.append(f"session {name}: has no log, so is left out")
-        elif is_emptied(read(logs[name]).entries):
-            remarks.append(f"session {name}: was erased, so is left out")
-        else:
-            recordings[name] = study.recording_of(name)
-            remarks += [f"session {name}: {note}" for note in recordings[name].notes]
-    return recordings, remarks
+def _conditions_met(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
+    """List the conditions of each participant in the order of recording."""
+    met: dict[str, list[str]] = {}
+    for recording in sorted(recordings.values(), key=lambda recording: recording.start_ns):
+        for participant in recording.info.participants:
+            met.setdefault(participant.pseudonym, []).append(recording.info.condition)
+    return met
+
+
+def _period(recordings: Mapping[str, Recording], name: str) -> int:
+    """Count which session of its participants it is, by the time of recording."""
+    people = {p.pseudonym for p in recordings[name].info.participants}
+    theirs = [r for r in recordings.values() if people & {p.pseudonym for p in r.info.participants}]
+    return 1 + sum(r.start_ns < recordings[name].start_ns for r in theirs)
 
 
 def with_consensus(recording: Recording) -> CodedSession:
@@ -135,10 +145,12 @@ def complete_coders(session: CodedSession) -> list[str]:
     return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
 
 
-def _chosen(session: CodedSession, coders: Sequence[str], planned: Sequence[str]) -> str:
-    """Choose whose labels stand for the session: the consensus, else the first who coded it alone."""
+def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
+    """Choose whose labels stand for the session: the plan's coder, the consensus, or who coded it first."""
+    if planned in coders:
+        return planned
     alone = [who for who in session.independent if who in coders]
-    order = [CONSENSUS, *(who for who in planned if who in alone), *alone]
+    order = [CONSENSUS, *(who for who in assigned if who in alone), *alone]
     return next((who for who in order if who in alone), "")
 
 
@@ -210,6 +222,7 @@ _CODER_COLUMNS: list[_Described] = [
     ("coder_kind", "", "a reviewer judged the monitor's flags, and so found nothing that it missed", _KINDS_OF_CODER),
     ("analysed", "0 or 1", "1: this coder stands for the session", ()),
 ]
+_PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
 _EVENT_COLUMNS: list[_Described] = [
     ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
     ("polarity", "", "error or competence", tuple(map(str, Polarity))),
@@ -227,6 +240,7 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
     described = [
         *_about_columns(conditions),
         ("cluster", "", "number of the group of sessions that share participants", ()),
+        *([_PERIOD] if file.plan.design == "crossed" else []),
         *_CODER_COLUMNS,
         ("minutes", "min", "length of the session", ()),
     ]
@@ -240,6 +254,11 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
             described.append((f"{polarity.value}_{attribute.value}", "events", about, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    primary = file.plan.primary_outcome
+    described = [
+        (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
+        for name, unit, text, levels in described
+    ]
     return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
 
 

@@ -26,6 +26,7 @@ from study_desk.analysis.study_tables import (
     rate_ratio,
 )
 from study_desk.coding.labels import one_line
+from study_desk.study.frozen_plan import no_plan_line, plan_lines
 from study_desk.study.outputs import note_study_output
 from study_desk.study.study_folder import Study, StudyError
 
@@ -41,6 +42,8 @@ def study_report(tables: StudyTables) -> str:
     body = [
         f"<h1>{title}</h1>",
         f"<p>{escape(_overview(tables))}</p>",
+        "<h2>Plan</h2>",
+        _plan_part(tables),
         "<h2>Rates by condition</h2>",
         *(f'<p class="warning">{escape(warning)}</p>' for warning in few_units(tables)),
         _rate_table(tables),
@@ -64,6 +67,23 @@ def study_report(tables: StudyTables) -> str:
         + "\n".join(filter(None, body))
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _plan_part(tables: StudyTables) -> str:
+    """Show the frozen plan with its date and hash, and in what the analysis deviates from it."""
+    versions, deviations = tables.plan.versions, tables.plan.deviations
+    lines = plan_lines(versions[-1]) if versions else (no_plan_line(),)
+    earlier = [plan_lines(version)[0] for version in versions[:-1]]
+    coded = versions[-1].coded if versions else 0
+    late = f", which was frozen after {count_of(coded, 'session')} had been coded" if coded else ""
+    agrees = f"The analysis agrees with the plan{late}." if versions else ""
+    verdict = f"Deviations from the plan{late}:" if deviations else agrees
+    parts = [
+        *(f"<p>{escape(line)}</p>" for line in (*lines, *earlier)),
+        f"<p><strong>{verdict}</strong></p>" if verdict else "",
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in deviations)}</ul>" if deviations else "",
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def _by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
@@ -94,7 +114,8 @@ def _chosen(tables: StudyTables) -> str:
 
 
 def _rate_table(tables: StudyTables) -> str:
-    found = [(plural, name, rate) for plural in PLURALS.values() for name, rate in _rates(tables, plural).items()]
+    outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
+    found = [(in_words(each), name, rate) for each in outcomes for name, rate in _rates(tables, each).items()]
     highest = max((rate.rate for *_, rate in found if rate.high is not None), default=0.0)
     end = max((rate.high for *_, rate in found if rate.high is not None), default=0.0)
     end = min(end, _LONGEST * highest) if highest else end

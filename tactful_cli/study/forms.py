@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
 from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
 from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
@@ -191,6 +192,8 @@ def export(  # noqa: PLR0917
 ) -> None:
     """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
+    if recording.missing and not (recording.flags or recording.labels or recording.speech):
+        raise FormError(f"{source}: {recording.missing}, so there is nothing to export; export another session")
     sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form is Form.CSV))
     if media:
         sheet = replace(sheet, media=tuple(media))
@@ -220,13 +223,21 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compute agreement between human coders, and between the monitor and each of them; also by condition."""
-    recordings = [
-        recording
-        for source in sources
-        for recording in (Study(source).recordings() if is_study(source) else [open_recording(source)])
-    ]
+    recordings: list[Recording] = []
+    left_out: list[str] = []
+    for source in sources:
+        if is_study(source):
+            of_study, remarks_of_study = Study(source).recordings()
+            recordings += of_study.values()
+            left_out += remarks_of_study
+        elif (recording := open_recording(source)).missing:
+            left_out.append(f"{source}: {recording.missing}, so is left out")
+        else:
+            recordings.append(recording)
     check_distinct(recordings)
     sessions = sessions_of(recordings)
+    if not sessions and left_out:
+        raise TactfulError(f"agreement: no session is left to compare: {'; '.join(left_out)}")
     with progress("computing agreement") as tell:
         result = measure_agreement(
             sessions,
@@ -234,6 +245,7 @@ def agreement(
             seed=seed,
             progress=tell,
         )
+    result = replace(result, remarks=(*left_out, *result.remarks))
     tables = every_table(result) if show_all else summary(result)
     legend = LEGEND if show_all else SUMMARY_LEGEND
     print_result(to_plain(result), *tables, as_json=as_json, notes=(legend, *result.remarks))

@@ -17,6 +17,8 @@ from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, label
 
+NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -82,7 +84,7 @@ def test_few_units_are_warned_of_and_have_counts_in_report_terminal_and_script(
     assert warning in " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
+@NEEDS_R
 def test_the_r_script_gives_the_counts_of_few_too(analysis: Path, tmp_path: Path) -> None:
     here = shutil.copytree(analysis, tmp_path / "own")
     command = ["Rscript", "analysis.R"]
@@ -168,6 +170,8 @@ def test_tab_delimited_exports_of_elan_are_imported(own_study: Path, tmp_path: P
 
 
 def test_what_the_study_desk_wrote_is_known_as_stored(own_study: Path) -> None:
+    for pseudonym in ("P-BBB22", "P-CCC33", "P-EEE55", "P-FFF66"):
+        study("participant", own_study, pseudonym, "--coders")
     study("pack", own_study, own_study / "packs/C-2", "--coder", "C-2", "--twice", "1")
     study("report", own_study)
     stored = json.loads(tactful("study", "status", str(own_study), "--stored", "--json").stdout)["stored"]

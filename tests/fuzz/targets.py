@@ -22,6 +22,7 @@ from action_selector.retrieval import read_precedents
 from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRules
+from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.engines.errors import EngineFailedError
@@ -53,7 +54,6 @@ from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
 from sim_replays.suites.suite import json_object, suite_called
 from sim_replays.suites.videonorms import read as read_videonorms
-from sim_replays.talks.talk_file import read_talks
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
 from study_desk.log.reader import read as read_log

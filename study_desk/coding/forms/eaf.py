@@ -1,7 +1,7 @@
 """Write and read ELAN's EAF: one tier per attribute and polarity, notes on dependent tiers."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -278,7 +278,14 @@ _SEVERITIES = "severity"
 
 
 def write_eaf_template(
-    path: Path, sheet: Sheet, media: Iterable[LinkedMedia], codebook: Iterable[Code], *, study: str, coder: str
+    path: Path,
+    sheet: Sheet,
+    media: Iterable[LinkedMedia],
+    codebook: Iterable[Code],
+    severities: Mapping[Severity, str],
+    *,
+    study: str,
+    coder: str,
 ) -> None:
     """Write the speech of a sheet, and empty tiers. The value of an error is its severity, of a competence a comment.
 
@@ -288,8 +295,8 @@ def write_eaf_template(
         raise ValueError(f"{sheet.session}: the sheet holds labels; a coder codes without seeing any")
     document = new_document(coder)
     add_vocabulary(document, _SEVERITIES, "how severe the error is")
-    for severity in Severity:
-        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", "")])
+    for severity, meaning in severities.items():
+        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", one_line(meaning))])
     for polarity in Polarity:
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
