@@ -99,6 +99,7 @@ def test_each_goal_of_a_burst_is_answered_and_the_open_ones_end_with_the_process
     from norm_interfaces.msg import Outcome
 
     with undecided_selector(executor, domain_id, own_models, "--autostart") as (process, server):
+        observer.watch_status()
         client = client_of(observer, depth=GOALS)
         first = send(client)
         observer.until(server.reached.is_set, "the model to be asked")
@@ -118,9 +119,11 @@ def test_each_goal_of_a_burst_is_answered_and_the_open_ones_end_with_the_process
         for number in cancelled:
             handles[number].cancel_goal_async()
         observer.until(partial(are_done, [asked[number] for number in cancelled]), "the cancelled goals to end")
+        observer.until(lambda: observer.counted("decisions_cancelled") == len(cancelled), "their count")
         os.kill(process.pid, signal.SIGTERM)
         observer.until(partial(are_done, [asked[number] for number in ended]), "the last goals to end")
         assert process.wait(PATIENCE_S) == 0
+    assert not observer.counted("decisions_timed_out")
     ends = Counter(
         (result.result().status, result.result().result.error_code)
         for number, result in enumerate(asked)

@@ -194,6 +194,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert (answer.found, answer.explanation) == (True, "It fits best.")
         assert [from_ros(Decision, decision) for decision in answer.decision] == [chosen]
         assert observer.call(Trigger, "/tactful/forget").success
+        assert not observer.call(Explain, "/tactful/explain", event_id="q@1").found
         observer.until(
             lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten"
         )

@@ -118,6 +118,11 @@ class RecentEvents(Generic[E]):
             if len(self._events) > self._max_events:
                 self._events.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget all events."""
+        with self._lock:
+            self._events.clear()
+
     def find(self, event_id: str) -> tuple[E | None, str]:
         """Return the last state of an event, or None and what is held instead."""
         with self._lock:
@@ -383,6 +388,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
             self._checks.forget()
+            self._recent_decisions.clear()  # whose situations may tell of people
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
