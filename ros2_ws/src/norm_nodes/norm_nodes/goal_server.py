@@ -31,8 +31,8 @@ def asked_deadline(goal: Any) -> int | None:
 class GoalServer(ActionServer):
     """Serve an action as long as the node lives; while the node is unconfigured, reject goals.
 
-    It outlives a clean-up, because clients still ask for results then, and because the events executor crashes where
-    an action server is destroyed before its requests are taken.
+    It outlives a clean-up, because clients still ask for results then, and because the events executor crashed where
+    an action server was destroyed with requests in its queue.
     """
 
     def __init__(self, node: Node, type_: Any, name: str) -> None:
