@@ -147,6 +147,8 @@ class Selector:
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
             return self.without_decision(due, reason)
+        if due.deadline.is_cancelled:  # whoever cancelled the request ended it, and counted that
+            return Recommendation(decision=decision)
         if fault := decider.reader_fault:
             self._health_log.count("decisions_without_reader")
             self._health_log.raise_issue("reader", Health.DEGRADED, f"selector: {fault}", lasting_s=60.0)

@@ -67,13 +67,17 @@ class NamesToRemove:
 
 
 class Redactor:
-    """Redact the records of one log. Remembers spoken names, so that later mentions are removed too."""
+    """Redact the records of one log. Remembers spoken names, so that later mentions are removed too.
+
+    `withheld` are words that are taken out wherever they stand.
+    """
 
     def __init__(
         self,
         policy: RedactionPolicy | None = None,
         names: NamesToRemove | None = None,
         participants: Iterable[Participant] = (),
+        withheld: WordRuns | None = None,
     ) -> None:
         self._policy = policy or RedactionPolicy()
         self._names: dict[str, str] = {}
@@ -83,7 +87,7 @@ class Redactor:
         self._stay: set[str] = set()
         self._withheld: set[str] = set()  # utterances with withheld words
         self._withheld_words = ""
-        self._withheld_runs = WordRuns()
+        self._withheld_runs = withheld or WordRuns()
         self._told_by_robot: dict[str, str] = {}  # its plain words by their text
         self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
-from unittest.mock import Mock, call
+from unittest.mock import Mock
 
 import pytest
 
@@ -267,22 +267,20 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
 
 
 @pytest.mark.parametrize(
-    ("is_cancelled", "outcome", "end", "error_code"),
+    ("outcome", "end", "error_code"),
     [
-        (True, Outcome.ABSTAINED, "canceled", 3),
-        (False, Outcome.ABSTAINED, "succeed", 0),
-        (False, Outcome.FAILED, "abort", 6),
+        (Outcome.CANCELLED, "canceled", 7),
+        (Outcome.ABSTAINED, "succeed", 0),
+        (Outcome.FAILED, "abort", 6),
     ],
 )
-def test_only_a_goal_that_succeeds_has_no_error_code(
-    is_cancelled: bool, outcome: Outcome, end: str, error_code: int
-) -> None:
-    from norm_nodes.selector import end_goal
+def test_only_a_goal_that_succeeds_has_no_error_code(outcome: Outcome, end: str, error_code: int) -> None:
+    from norm_nodes.selector import goal_end
 
-    handle = Mock(is_cancel_requested=is_cancelled)
+    handle = Mock()
     decision = Decision(stamp_ns=1, decision_id="d", decided_ns=1, outcome=outcome, explanation="why")
-    result = end_goal(handle, decision)
-    assert handle.method_calls == [getattr(call, end)()]
+    change_state, result = goal_end(handle, decision)
+    assert change_state is getattr(handle, end)
     assert (result.error_code, bool(result.error_msg)) == (error_code, error_code != 0)
 
 

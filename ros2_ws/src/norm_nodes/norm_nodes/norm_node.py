@@ -16,7 +16,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
-from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -26,7 +26,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
-from rclpy.task import Future
 from rclpy.timer import Timer
 from std_msgs.msg import String
 
@@ -63,6 +62,7 @@ from norm_nodes.endpoint import (
     Endpoint,
     diagnosis,
 )
+from norm_nodes.goal_server import GoalServer
 
 
 class RosClock:
@@ -119,13 +119,14 @@ class NormNode(LifecycleNode, Generic[C]):
         self._counted_subscriptions: list[Any] = []
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
-        self._wake_timer: Timer | None = None
+        self._goal_servers: dict[str, GoalServer] = {}
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
         self._file_folders = parameters.file_folders(self, self.config_model)
         failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
+        self.add_pre_set_parameters_callback(partial(parameters.in_types, self.config_model))
         self.add_on_set_parameters_callback(self.guard("parameters", self._review_parameters, lambda _: failed))
         self.add_post_set_parameters_callback(self.guard("parameters", self._update_config, lambda _: None))
         self._status = self.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
@@ -339,35 +340,27 @@ class NormNode(LifecycleNode, Generic[C]):
         service.send_response = self.guard(name, answer, lambda pair, header: send(pair[1], header))
 
     def serve_action(
-        self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
-    ) -> ActionServer:
-        """Create an action, until `close`. `execute` is a coroutine that awaits only what `resolve` ends."""
-        if self._wake_timer is None:
-            self._wake_timer = self.create_timer(
-                0.0, self._stop_wake_timer, clock=Clock(clock_type=ClockType.STEADY_TIME)
-            )
+        self,
+        type_: Any,
+        name: str,
+        begin: Callable[[Any], None],
+        description: str,
+        *,
+        accept: Callable[[Any], GoalResponse],
+        cancel: Callable[[Any], None],
+    ) -> GoalServer:
+        """Serve an action until `close`. `begin` gets the handle of each goal, which `end` of the server ends."""
+        if name not in self._goal_servers:
+            self._goal_servers[name] = GoalServer(self, type_, name)
+        server = self._goal_servers[name]
         accept = self.guard(name, accept, lambda _: GoalResponse.REJECT)
-        cancel = self.guard(name, cancel, lambda _: CancelResponse.REJECT)
-        server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
-        self._releases.append(server.destroy)
+        server.open(begin, accept, self.guard(name, cancel, lambda _: None))
+        self._releases.append(server.close)
         namespace = self.get_namespace().rstrip("/")
         self._record_endpoint(
             Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
         )
         return server
-
-    def resolve(self, future: Future, result: Any = None) -> None:
-        """End what the coroutine of an action awaits, in the executor.
-
-        The events executor goes on with a coroutine after the next message or timer, whenever that is, so one follows.
-        """
-        future.set_result(result)
-        if self._wake_timer:
-            self._wake_timer.reset()
-
-    def _stop_wake_timer(self) -> None:
-        if self._wake_timer:
-            self._wake_timer.cancel()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.
@@ -548,6 +541,12 @@ class NormNode(LifecycleNode, Generic[C]):
         self.beat()
         if rclpy.ok(context=self.context):
             self._status.wait_for_all_acked(LAST_HEARTBEAT)  # what is under way is lost where the node goes at once
+
+    def destroy_node(self) -> None:
+        """Destroy the node with its action servers, which rclpy leaves out."""
+        while self._goal_servers:
+            self._goal_servers.popitem()[1].destroy()
+        LifecycleNode.destroy_node(self)
 
     def _take_transition(self, asked: tuple[Any, Any], header: Any) -> None:
         """Change the state in the executor, which goes on while a thread loads the model of a configuration."""

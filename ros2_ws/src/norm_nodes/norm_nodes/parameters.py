@@ -60,7 +60,7 @@ class ParameterSpec:
 
     def in_type(self, value: Any) -> Any:
         """Convert a whole number where the parameter is a double, so that ROS keeps its type."""
-        return float(value) if self.schema.get("type") == "number" and isinstance(value, int) else value
+        return float(value) if self.schema.get("type") == "number" and type(value) is int else value
 
     def descriptor(self) -> ParameterDescriptor:
         """Describe the parameter for ROS tools: its meaning, its range, and what values it takes."""
@@ -69,7 +69,8 @@ class ParameterSpec:
             name=self.name,
             description=self.description,
             additional_constraints=self._constraints(),
-            dynamic_typing=True,
+            # An empty list, and nothing, have no type that values could keep to.
+            dynamic_typing=self.default is None or isinstance(self.default, list),
         )
         if self.schema.get("type") == "number" and (low, high) != (None, None):
             bounds = {"from_value": -math.inf if low is None else low, "to_value": math.inf if high is None else high}
@@ -117,6 +118,17 @@ def declare(
     for name, spec in specs(model).items():
         value = given.get(name, spec.default)
         node.declare_parameter(name, spec.in_type(value), spec.descriptor(), ignore_override=True)
+
+
+def in_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
+    """Convert whole numbers for parameters that are doubles, as `ros2 param set NODE NAME 5` sends them."""
+    by_name = specs(model)
+    return [
+        Parameter(change.name, value=by_name[change.name].in_type(change.value))
+        if change.type_ is Parameter.Type.INTEGER and change.name in by_name
+        else change
+        for change in changes
+    ]
 
 
 def read(node: Node, model: type[C]) -> C:
