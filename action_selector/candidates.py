@@ -12,7 +12,7 @@ from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load_config
+from norm_core.runtime.config import Config, load_private_config
 
 _MAX_PROPOSED = 6
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
@@ -82,7 +82,7 @@ class SkillCatalogue(Config):
     @classmethod
     def read(cls, path: Path) -> "SkillCatalogue":
         """Load a catalogue from a YAML file. Raises ConfigError."""
-        return load_config(cls, path)
+        return load_private_config(cls, path)
 
 
 class Proposals(BaseModel):

@@ -18,7 +18,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
 from norm_core.records.record import record
 from norm_core.records.window import Window
-from norm_core.runtime.config import Config, load_config
+from norm_core.runtime.config import Config, load_private_config
 
 _WITH_THE_ROBOT = {
     Engagement.ENGAGING: "turning to the robot",
@@ -150,7 +150,7 @@ class HouseRules(Config):
     @classmethod
     def read(cls, path: Path) -> "HouseRules":
         """Load the rules from a YAML file. Raises ConfigError."""
-        return load_config(cls, path)
+        return load_private_config(cls, path)
 
 
 def forbidding_rule(
