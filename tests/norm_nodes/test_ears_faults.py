@@ -57,6 +57,19 @@ def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Ob
         observer.until(lambda: heard(back, "/audio", absent=True), "a microphone that is back")
 
 
+def test_sound_of_another_type_is_never_told_as_a_publisher_that_stopped(observer: Observer, domain_id: int) -> None:
+    from std_msgs.msg import String
+
+    observer.watch_status()
+    with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE, "stale_after_s": 1.0}}, domain_id):
+        observer.node.create_publisher(String, "/audio", 10)
+        observer.until(lambda: "is published as std_msgs/msg/String" in reasons(observer), "the other type")
+        listed = len(observer.statuses) + 3  # past stale_after_s
+        observer.until(lambda: len(observer.statuses) > listed, "more heartbeats")
+        assert "set audio_type of ears to its type" in reasons(observer)
+        assert not any("stopped sending" in reason for status in observer.statuses for reason in status.reasons)
+
+
 class Gate:
     """Stands for what is slow: it holds whoever comes until it is opened."""
 
