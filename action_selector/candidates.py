@@ -12,7 +12,7 @@ from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load_config
+from norm_core.runtime.config import Config, load_private_config
 
 _MAX_PROPOSED = 6
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
@@ -73,7 +73,7 @@ class SkillCatalogue(Config):
     @field_validator("skills")
     @classmethod
     def _differ(cls, skills: tuple[Skill, ...]) -> tuple[Skill, ...]:
-        names = [_plain(skill.action) for skill in skills]
+        names = [plain_action(skill.action) for skill in skills]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"the skill {twice[0]!r} stands twice")
@@ -82,7 +82,7 @@ class SkillCatalogue(Config):
     @classmethod
     def read(cls, path: Path) -> "SkillCatalogue":
         """Load a catalogue from a YAML file. Raises ConfigError."""
-        return load_config(cls, path)
+        return load_private_config(cls, path)
 
 
 class Proposals(BaseModel):
@@ -96,15 +96,15 @@ def of_request(
 ) -> tuple[Candidate, ...]:
     """Build candidates from the options and the catalogue. Without options, every skill is a candidate."""
     facts = tuple(facts)
-    known = {_plain(skill.action): skill for skill in catalogue.skills} if catalogue else {}
+    known = {plain_action(skill.action): skill for skill in catalogue.skills} if catalogue else {}
     if not options and catalogue:
         options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
     candidates = []
     firsts: dict[str, int] = {}
     for index, action in enumerate(options):
-        skill = known.get(_plain(action))
+        skill = known.get(plain_action(action))
         unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
-        same_as = firsts.setdefault(_plain(action) or action.strip(), index)
+        same_as = firsts.setdefault(plain_action(action) or action.strip(), index)
         norms = skill.norms if skill else ()
         candidates.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
     return tuple(candidates)
@@ -122,13 +122,14 @@ def propose(engine: AnsweringModel, prompt: Prompt, deadline: Deadline) -> tuple
     for action in written.value.actions:
         clean = " ".join(neutralize_markup(action).split())
         if 3 <= len(clean) <= 300:
-            actions.setdefault(_plain(clean), clean)
+            actions.setdefault(plain_action(clean), clean)
     if not actions:
         return (), Outcome.UNPARSED, "the model proposed nothing that could be done"
     return (*tuple(actions.values())[:_MAX_PROPOSED], ""), Outcome.ANSWERED, ""
 
 
-def _plain(text: str) -> str:
+def plain_action(text: str) -> str:
+    """Return an action's words without what makes no difference: case, spaces and final stops."""
     return " ".join(text.casefold().split()).rstrip(" .!?。！？")
 
 

@@ -93,10 +93,12 @@ class Decider:
 
     def prepare(self) -> None:
         """Load the encoder, and encode the rules, skills and norms that every request uses."""
-        rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
-        skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
-        never = (rule.never for rule in self._rules.hard)
-        encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
+        situations = (rule.situation for rule in self._rules.rules)
+        skills = [skill.action for skill in self._catalogue.skills] if self._catalogue else []
+        named = [rule.never for rule in self._rules.hard]
+        named += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
+        encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *situations))
+        vetoes.action_likeness(self._sentences, skills or [""], named)
 
     def decide(self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None) -> Decision:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
@@ -195,7 +197,7 @@ class Decider:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
         if builder.chosen is None:
             return ""
-        favour = vetoes.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.rule_least)
+        favour = vetoes.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.action_least)
         return favour or self._chooser.describe_grounds(case, builder)
 
     @property
@@ -241,8 +243,8 @@ class Decider:
         """Collect the veto of each candidate. A repeated candidate shares the veto of its first occurrence."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
-        against = vetoes.advised_against(actions, rules, self._sentences, config.rule_least)
-        forbidden = vetoes.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
+        against = vetoes.advised_against(actions, rules, self._sentences, config.action_least)
+        forbidden = vetoes.forbidding_rule(actions, self._rules.hard, self._sentences, config.action_least)
         by_rule = vetoes.of_house_rules(against, forbidden)
         # Use all candidates: one with another veto may still be the match of another agent.
         by_others = (

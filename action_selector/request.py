@@ -1,11 +1,12 @@
 """The selector's requests and their limits, also of queries and of flagged errors. All of their text is untrusted."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from action_selector.candidates import SkillCatalogue
+from action_selector.candidates import SkillCatalogue, plain_action
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
 from norm_core.engines.request_context import Deadline
@@ -18,6 +19,7 @@ from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
+from norm_core.runtime.wording import count_of
 
 MOST_CANDIDATES = 64  # of others and of justifications too
 LONGEST_CHARACTERS = 20_000
@@ -56,6 +58,15 @@ def repeated(text: str) -> str:
     return text[:LONGEST_REPEATED]
 
 
+def repeated_places(options: Sequence[str]) -> tuple[int, int] | None:
+    """Find the first option that has the words of an earlier one, and that one's place before it."""
+    places: dict[str, int] = {}
+    for place, option in enumerate(options):
+        if (first := places.setdefault(plain_action(option) or option.strip(), place)) != place:
+            return first, place
+    return None
+
+
 def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_frames: bool) -> None:
     """Check a request against the limits. Raises UnusableError.
 
@@ -72,6 +83,11 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     for name, options in (("candidates", request.candidates), ("justifications", request.justifications)):
         if sum(not option.strip() for option in options) > 1:
             raise UnusableError(f"{name}: two of them are empty, and one empty one means none of the above")
+        if not request.task and (places := repeated_places(options)):
+            raise UnusableError(
+                f"{name}: number {places[1] + 1} repeats number {places[0] + 1}, {repeated(options[places[0]])!r}: "
+                "send each once"
+            )
     viewpoint = request.viewpoint or Viewpoint()
     texts = (
         *request.candidates,
@@ -81,6 +97,12 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     )
     if max(map(len, texts)) > LONGEST_CHARACTERS:  # a border may have cut it already
         raise UnusableError(f"a text of more than {LONGEST_CHARACTERS} characters was given; shorten it")
+    candidates, justifications = len(request.candidates), len(request.justifications)
+    if not request.task and candidates and justifications not in {0, candidates}:
+        raise UnusableError(
+            f"justifications: {justifications} for {count_of(candidates, 'candidate')}; send one for each candidate, "
+            "in any order, or none"
+        )
     if needs_frames or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
 
@@ -230,7 +252,14 @@ class SelectorConfig(Config):
         default=0.5,
         ge=-1,
         le=1,
-        description="cosine from which a house rule speaks of a situation or candidate",
+        description="cosine from which a house rule speaks of a situation",
+        json_schema_extra=LIVE,
+    )
+    action_least: float = Field(
+        default=0.63,
+        ge=-1,
+        le=1,
+        description="cosine of content words from which a candidate is what a house rule names",
         json_schema_extra=LIVE,
     )
     ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")

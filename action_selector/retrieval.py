@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.plain_file import open_plain_file, read_plain_file
 from norm_core.runtime.program import PROGRAM
 
 Matrix = NDArray[np.float64]
@@ -29,14 +30,17 @@ class SentenceEncoding(Protocol):
         """Return one row of unit length per sentence."""
 
 
-def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
+def similarity(
+    sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str], simplify: Callable[[str], str] = str
+) -> Matrix:
     """Compute how alike each row and column are: the largest cosine of whole texts and of their sentences.
 
     So a sentence that somebody adds to a text hides none of its others. A text that is all instructions scores zero.
+    `simplify` changes each of these before it is encoded.
     """
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
-    row_parts, column_parts = [_parts(text) for text in rows], [_parts(text) for text in columns]
+    row_parts, column_parts = ([list(map(simplify, _parts(text))) for text in texts] for texts in (rows, columns))
     flat_rows, flat_columns = list(chain(*row_parts)), list(chain(*column_parts))
     alike = sentences.encode(flat_rows).astype(float) @ sentences.encode(flat_columns).astype(float).T
     alike[[not text for text in flat_rows], :] = 0.0
@@ -102,6 +106,7 @@ def _assign(costs: Matrix) -> dict[int, int]:
 
 NEAREST = 5
 MOST_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
+MAX_INDEX_BYTES = 4 << 30
 _AT_ONCE = 2_048  # scenes per batch, so that an encoder need not hold all of them
 
 
@@ -157,8 +162,9 @@ class PrecedentIndex:
         if not folder.is_dir():
             raise PrecedentError(f"{folder}: there is no such index; make it with {PROGRAM} norms index")
         try:
-            about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-            vectors = np.load(folder / "vectors.npy", allow_pickle=False)
+            about = json.loads(read_plain_file(folder / "index.json", 1 << 20))
+            with open_plain_file(folder / "vectors.npy", MAX_INDEX_BYTES) as file:
+                vectors = np.load(file, allow_pickle=False)
             precedents = read_precedents(folder / "precedents.jsonl")
             return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
@@ -195,7 +201,7 @@ def read_precedents(path: Path) -> list[Precedent]:
     """Read precedents from JSONL: source, scene, action and optionally justification per line."""
     precedents = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_plain_file(path, MAX_INDEX_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PrecedentError(f"{path}: cannot be read: {error}") from error
     for number, line in enumerate(lines, 1):

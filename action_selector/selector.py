@@ -35,7 +35,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.artefact import artefact_path
-from norm_core.runtime.config import LIVE
+from norm_core.runtime.config import LIVE_FILE
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
@@ -147,6 +147,8 @@ class Selector:
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
             return self.without_decision(due, reason)
+        if due.deadline.is_cancelled:  # whoever cancelled the request ended it, and counted that
+            return Recommendation(decision=decision)
         if fault := decider.reader_fault:
             self._health_log.count("decisions_without_reader")
             self._health_log.raise_issue("reader", Health.DEGRADED, f"selector: {fault}", lasting_s=60.0)
@@ -199,12 +201,12 @@ class SelectorFiles(SelectorConfig):
         "or folder; auto takes the largest that is set up and in time, none takes none",
     )
     skills: str = Field(
-        default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE
+        default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE_FILE
     )
     house_rules: str = Field(
         default="",
         description="YAML file of house rules; empty for none; set it again to read an edited file",
-        json_schema_extra=LIVE,
+        json_schema_extra=LIVE_FILE,
     )
     precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from action_selector.candidates import Candidate
-from action_selector.retrieval import SentenceEncoding, match_pairs, similarity
-from action_selector.text_safety.injection_filter import strip_instructions
+from action_selector.retrieval import Matrix, SentenceEncoding, match_pairs, similarity
+from action_selector.text_safety.injection_filter import read_disguised, strip_instructions
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
@@ -17,7 +18,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
 from norm_core.records.record import record
 from norm_core.records.window import Window
-from norm_core.runtime.config import Config, load_config
+from norm_core.runtime.config import Config, load_private_config
 
 _WITH_THE_ROBOT = {
     Engagement.ENGAGING: "turning to the robot",
@@ -149,14 +150,14 @@ class HouseRules(Config):
     @classmethod
     def read(cls, path: Path) -> "HouseRules":
         """Load the rules from a YAML file. Raises ConfigError."""
-        return load_config(cls, path)
+        return load_private_config(cls, path)
 
 
 def forbidding_rule(
     actions: Sequence[str], hard: Sequence[HardRule], sentences: SentenceEncoding, least: float
 ) -> dict[int, str]:
-    """Explain which actions a hard rule forbids, by index: by its words, or by a similarity of at least `least`."""
-    alike = similarity(sentences, actions, [rule.never for rule in hard])
+    """Explain which actions a hard rule forbids, by index: by its words, or by a likeness of at least `least`."""
+    alike = action_likeness(sentences, actions, [rule.never for rule in hard])
     reasons: dict[int, str] = {}
     for place, action in enumerate(actions):
         for number, rule in enumerate(hard):
@@ -172,7 +173,7 @@ def advised_against(
     """Explain which actions an applicable rule advises against, by index."""
     reasons: dict[int, str] = {}
     for rule in rules:
-        alike = similarity(sentences, actions, [rule.dont, rule.do])
+        alike = action_likeness(sentences, actions, [rule.dont, rule.do])
         for place in range(len(actions)):
             if alike[place, 0] >= least and alike[place, 0] > alike[place, 1]:
                 reasons.setdefault(place, f"a house rule advises against it: {rule.why}")
@@ -182,10 +183,29 @@ def advised_against(
 def in_favour(action: str, rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float) -> str:
     """Explain why an applicable rule supports the action. Empty where none does."""
     for rule in rules:
-        alike = similarity(sentences, [action], [rule.do, rule.dont])[0]
+        alike = action_likeness(sentences, [action], [rule.do, rule.dont])[0]
         if alike[0] >= least and alike[0] > alike[1]:
             return rule.why
     return ""
+
+
+# The encoder likens what has the same case, full stop or small words, whatever it means.
+_SMALL_WORDS = {
+    *("a", "an", "the", "in", "into", "at", "on", "of", "to", "from", "by", "for", "with", "and", "or", "is", "are"),
+    *("it", "its", "he", "she", "him", "her", "his", "they", "them"),
+}
+
+
+def action_likeness(sentences: SentenceEncoding, actions: Sequence[str], named: Sequence[str]) -> Matrix:
+    """Compute how alike actions and what rules name are, by their content words."""
+    rows, columns = ([read_disguised(text)[0] for text in texts] for texts in (actions, named))
+    return similarity(sentences, rows, columns, content_words)
+
+
+def content_words(text: str) -> str:
+    """Return the words that tell what is done, in folded case and without stops."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return " ".join([word for word in words if word not in _SMALL_WORDS] or words)
 
 
 def applicable_rules(
@@ -199,9 +219,25 @@ def applicable_rules(
     return tuple(rules[place] for place in order if alike[place] >= least)
 
 
+# Words end where no letter follows. Chinese and Japanese write no spaces between them.
+_LETTER = r"[^\W_\u3040-\u30ff\u3400-\u9fff]"
+_LONG_ENOUGH_TO_SPLIT = 6  # "be low" is not "below"
+
+
 def _has_word(action: str, words: Sequence[str]) -> bool:
-    text = action.casefold()
-    return any(re.search(rf"(?<!\w){re.escape(word.casefold())}(?:s|es)?(?!\w)", text) for word in words)
+    """Whether one of the words stands in the action: as written, in disguised letters, spelled out or split in two."""
+    plain, spelled = read_disguised(action)
+    split_at_capitals = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain)
+    pairs = " ".join(first + second for first, second in pairwise(plain.split()))
+    for word in words:
+        letters = read_disguised(word)[0]
+        signs = r"(?:[^\w\s]|_)*".join(r"\s+" if letter == " " else re.escape(letter) for letter in letters)
+        pattern = re.compile(rf"(?<!{_LETTER}){signs}(?:s|es)?(?!{_LETTER})", re.IGNORECASE)
+        if pattern.search(plain) or pattern.search(split_at_capitals) or letters.casefold() in spelled.casefold():
+            return True
+        if len(letters) >= _LONG_ENOUGH_TO_SPLIT and pattern.search(pairs):
+            return True
+    return False
 
 
 # Who speaks to another agent, helps it or waits for it does not do the same, however similar the words.

@@ -44,10 +44,10 @@ class Table:
 
 
 def _cuts(column: NDArray[np.float64]) -> NDArray[np.float64]:
-    known = np.unique(column[~np.isnan(column)])
-    if len(known) > _BINS:
-        known = np.unique(np.quantile(column[~np.isnan(column)], np.linspace(0, 1, _BINS)))
-    return np.round((known[1:] + known[:-1]) / 2, 4) if len(known) > 1 else np.zeros(0)
+    values = np.unique(column[~np.isnan(column)])
+    if len(values) > _BINS:
+        values = np.unique(np.quantile(column[~np.isnan(column)], np.linspace(0, 1, _BINS)))
+    return np.round((values[1:] + values[:-1]) / 2, 4) if len(values) > 1 else np.zeros(0)
 
 
 def _binned(values: NDArray[np.float64], cuts: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
@@ -145,11 +145,11 @@ def _best_step(  # noqa: PLR0917
     size = facts * (_BINS + 1)
     width = flat.shape[1]
     slopes, bends, counts = (
-        np.bincount(flat.ravel(), np.repeat(one, width), size).reshape(facts, _BINS + 1)[chosen]
-        for one in (slope, bend, weights)
+        np.bincount(flat.ravel(), np.repeat(column, width), size).reshape(facts, _BINS + 1)[chosen]
+        for column in (slope, bend, weights)
     )
-    below = [np.cumsum(one[:, :_BINS], axis=1)[:, :-1] for one in (slopes, bends, counts)]
-    whole = [one[:, :_BINS].sum(axis=1, keepdims=True) for one in (slopes, bends, counts)]
+    below = [np.cumsum(slope[:, :_BINS], axis=1)[:, :-1] for slope in (slopes, bends, counts)]
+    whole = [slope[:, :_BINS].sum(axis=1, keepdims=True) for slope in (slopes, bends, counts)]
     above = [total - low for total, low in zip(whole, below, strict=True)]
     left, right = below[0] / (below[1] + _RIDGE), above[0] / (above[1] + _RIDGE)
     missing = slopes[:, _BINS] / (bends[:, _BINS] + _RIDGE)

@@ -38,8 +38,12 @@ class LabelledTurns:
         """Collect exchanges with their polarity and attributes."""
         return cls(
             exchanges=[exchange for exchange, _, _ in rows],
-            marked=np.array([[polarity is one for one in POLARITIES] for _, polarity, _ in rows], float).reshape(-1, 2),
-            named=np.array([[one in named for one in Attribute] for *_, named in rows], float).reshape(-1, 7),
+            marked=np.array(
+                [[polarity is candidate for candidate in POLARITIES] for _, polarity, _ in rows], float
+            ).reshape(-1, 2),
+            named=np.array([[attribute in named for attribute in Attribute] for *_, named in rows], float).reshape(
+                -1, 7
+            ),
         )
 
 
@@ -64,29 +68,29 @@ class EncounterReader:
 
     def predict(self, within: Places, out: Places, stage_of_all: ExchangeStage | None = None) -> Matrix:
         """Return how turns read, each at its own stage or all at one, for a reader that was fitted on others."""
-        found = np.zeros((len(out), OUTPUTS))
+        predicted = np.zeros((len(out), OUTPUTS))
         own = [self.turns.exchanges[place].stage for place in out]
         stages = np.array(own if stage_of_all is None else [stage_of_all] * len(out))
         for stage in ExchangeStage:
             rows = out[stages == stage]
             if rows.size:
-                found[stages == stage] = sum(
-                    self._alike[stage][np.ix_(rows, known)] @ counts + base
-                    for known, counts, base in self._solved(stage, within)
+                predicted[stages == stage] = sum(
+                    self._alike[stage][np.ix_(rows, places)] @ counts + base
+                    for places, counts, base in self._solved(stage, within)
                 )
-        return found
+        return predicted
 
     def weights(self, within: Places) -> dict[str, NDArray[np.float32]]:
         """Return the weights by stage of a reader that is fitted on these turns; the last row is the base."""
-        made = {}
+        arrays = {}
         for stage in ExchangeStage:
             features = self._features[:, : self._ends[stage]]
             weights = np.zeros((self._ends[stage] + 1, OUTPUTS), np.float32)
-            for known, counts, base in self._solved(stage, within):
-                weights[:-1] += features[known].T @ counts.astype(np.float32) / self._scales[stage]
+            for places, counts, base in self._solved(stage, within):
+                weights[:-1] += features[places].T @ counts.astype(np.float32) / self._scales[stage]
                 weights[-1] += base
-            made[f"weights_{stage}"] = weights
-        return made
+            arrays[f"weights_{stage}"] = weights
+        return arrays
 
     def _solved(self, stage: ExchangeStage, within: Places) -> Iterator[tuple[Places, Matrix, Matrix]]:
         """Yield for the polarities, and for the attributes of each, the turns, their coefficients and the base."""

@@ -116,20 +116,20 @@ def _talks_in(path: Path) -> list[tuple[LabelledTurn, ...]]:
 
 
 def _turn(line: str, where: str) -> LabelledTurn:
-    found = _TURN.fullmatch(line)
-    if found is None:
+    matched = _TURN.fullmatch(line)
+    if matched is None:
         raise TalkError(
             f"{where}: a turn is 'u: TEXT', 'v: TEXT' or 'r: TEXT |', with '+' or '-' and attributes after it"
         )
-    is_robot, about = found["who"] == "r", (found["about"] or "").split()
-    if is_robot != (found["label"] is not None):
+    is_robot, about = matched["who"] == "r", (matched["about"] or "").split()
+    if is_robot != (matched["label"] is not None):
         raise TalkError(f"{where}: the robot's turns end in '|' and its label, and nobody else's do")
     if unknown := sorted(set(about) - set(_ABOUT)):
         raise TalkError(f"{where}: {', '.join(unknown)} is no attribute; they are {', '.join(_ABOUT)}")
     return LabelledTurn(
         is_robot=is_robot,
-        text=found["text"],
-        polarity=_SIGNS[found["sign"]] if found["sign"] else None,
+        text=matched["text"],
+        polarity=_SIGNS[matched["sign"]] if matched["sign"] else None,
         attributes=tuple(_ABOUT[name] for name in about),
     )
 
@@ -154,33 +154,35 @@ def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_
     marked = np.array([[example.polarity is polarity for polarity in POLARITIES] for example in examples], float)
     about = np.array([[attribute in example.attributes for attribute in ATTRIBUTES] for example in examples], float)
     folds = np.array([example.talk % FOLDS for example in examples])
-    made: dict[str, NDArray[np.generic]] = {}
-    known = ExchangeFeatures.fit(encoder, (example.exchange for example in examples))
-    features = np.empty((len(examples), known.of(examples[0].exchange, max(ExchangeStage)).size), np.float32)
+    arrays: dict[str, NDArray[np.generic]] = {}
+    exchange_features = ExchangeFeatures.fit(encoder, (example.exchange for example in examples))
+    features = np.empty(
+        (len(examples), exchange_features.of(examples[0].exchange, max(ExchangeStage)).size), np.float32
+    )
     for row, example in zip(features, examples, strict=True):
-        row[:] = known.of(example.exchange, max(ExchangeStage))
+        row[:] = exchange_features.of(example.exchange, max(ExchangeStage))
     alike, begin = np.zeros((len(examples), len(examples)), np.float32), 0
     for stage in ExchangeStage:
-        end = known.of(examples[0].exchange, stage).size
+        end = exchange_features.of(examples[0].exchange, stage).size
         _add_products(alike, features[:, begin:end])
         begin = end
         unseen = np.zeros((len(examples), MARKS))
         for fold in range(FOLDS):
             out, within = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
             unseen[out] = alike[np.ix_(out, within)] @ _marks(alike[np.ix_(within, within)], marked[within])
-        found = evidence(unseen)
-        logistic = np.stack([_logistic(found[:, at], marked[:, at]) for at in range(len(POLARITIES))])
-        likely = probability(found, logistic)
+        unseen_evidence = evidence(unseen)
+        logistic = np.stack([_logistic(unseen_evidence[:, at], marked[:, at]) for at in range(len(POLARITIES))])
+        likely = probability(unseen_evidence, logistic)
         counts = np.zeros((len(examples), MARKS + len(POLARITIES) * len(ATTRIBUTES)), np.float32)
         counts[:, :MARKS] = _marks(alike, marked)
         for at, right in enumerate(np.flatnonzero(column) for column in marked.T):
             first = MARKS + at * len(ATTRIBUTES)
             counts[right, first : first + len(ATTRIBUTES)] = _solved(alike[np.ix_(right, right)], about[right])
-        made[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
-        made[f"logistic_{stage}"] = logistic
+        arrays[f"weights_{stage}"] = (features[:, :end].T @ counts).astype(np.float16)
+        arrays[f"logistic_{stage}"] = logistic
         _tell(stage, likely, marked)
     sources = {"talks": talks_digest, "turns": len(examples), "encoder": encoder.weights_sha256}
-    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **known.to_arrays(), **made)  # type: ignore[arg-type]
+    np.savez_compressed(path, made_from=np.array(json.dumps(sources)), **exchange_features.to_arrays(), **arrays)  # type: ignore[arg-type]
 
 
 def _add_products(alike: Products, features: Products) -> None:
@@ -241,13 +243,15 @@ def _steepest(alike: Products) -> float:
     return float(direction @ (alike @ direction))
 
 
-def _logistic(found: Matrix, right: Matrix) -> Matrix:
+def _logistic(evidence_rows: Matrix, right: Matrix) -> Matrix:
     """Fit a logistic regression that weighs the kinds of evidence, by Newton's method."""
-    counts = np.zeros(found.shape[1])
+    counts = np.zeros(evidence_rows.shape[1])
     for _ in range(_NEWTON_STEPS):
-        likely = probability(found, counts)
-        curvature = (found * (likely * (1 - likely))[:, None]).T @ found + LOGISTIC_RIDGE * np.eye(len(counts))
-        counts = counts + np.linalg.solve(curvature, found.T @ (right - likely) - LOGISTIC_RIDGE * counts)
+        likely = probability(evidence_rows, counts)
+        curvature = (evidence_rows * (likely * (1 - likely))[:, None]).T @ evidence_rows + LOGISTIC_RIDGE * np.eye(
+            len(counts)
+        )
+        counts = counts + np.linalg.solve(curvature, evidence_rows.T @ (right - likely) - LOGISTIC_RIDGE * counts)
     return counts
 
 

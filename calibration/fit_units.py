@@ -76,29 +76,29 @@ class TrainingSet:
     def __init__(self, units: Sequence[LabelledUnit], talks: Sequence[Talk], encoder: SentenceEncoder) -> None:
         """Compare all turns of the robot's with each other; takes seconds for thousands of them."""
         self.units, self.talks = tuple(units), tuple(talks)
-        self.writers = np.array([talks[one.talk].writer for one in units])
-        self._places = np.flatnonzero([one.exchange is not None for one in units])
+        self.writers = np.array([talks[unit.talk].writer for unit in units])
+        self._places = np.flatnonzero([unit.exchange is not None for unit in units])
         self._place_of = {int(row): place for place, row in enumerate(self._places)}
-        turns = [(one.exchange, one.polarity, one.attributes) for one in units if one.exchange is not None]
+        turns = [(unit.exchange, unit.polarity, unit.attributes) for unit in units if unit.exchange is not None]
         features = ExchangeClassifier(encoder).features
         self.reader = EncounterReader(LabelledTurns.of(turns), features)
 
     def seen(self, within: Rows, out: Rows) -> dict[int, LabelledUnit]:
         """Return units with the facts of a reader that was fitted on other units."""
-        known = np.array([self._place_of[int(row)] for row in within if int(row) in self._place_of])
+        learnt = np.array([self._place_of[int(row)] for row in within if int(row) in self._place_of])
         rows = [int(row) for row in out if int(row) in self._place_of]
-        found = {int(row): self.units[int(row)] for row in out}
+        units_by_row = {int(row): self.units[int(row)] for row in out}
         if rows:
             places = np.array([self._place_of[row] for row in rows])
-            late, early = self.reader.predict(known, places), self.reader.predict(known, places, ExchangeStage.SAID)
+            late, early = self.reader.predict(learnt, places), self.reader.predict(learnt, places, ExchangeStage.SAID)
             for row, *scores in zip(rows, late, early, strict=True):
                 unit = self.units[row]
                 facts, early_facts = (
                     {**own, **dict(zip(_ENCOUNTER_FACTS, map(float, score), strict=True))} if own else own
                     for own, score in zip((unit.facts, unit.early_facts), scores, strict=True)
                 )
-                found[row] = replace(unit, facts=facts, early_facts=early_facts)
-        return found
+                units_by_row[row] = replace(unit, facts=facts, early_facts=early_facts)
+        return units_by_row
 
     def weights(self, within: Rows) -> dict[str, NDArray[np.float32]]:
         """Return the weights of a reader that is fitted on these units."""
@@ -122,25 +122,25 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         seen |= material.seen(within[folds != fold], within[folds == fold])
     units = [seen[int(row)] for row in within]
     talks = [talk if talk.writer in fold_of else replace(talk, harmless=False) for talk in material.talks]
-    early = [replace(one, facts=one.early_facts) for one in units]
+    early = [replace(unit, facts=unit.early_facts) for unit in units]
     likely, likely_early = np.zeros((2, len(units), len(POLARITIES)))
     for fold in range(_INNER_FOLDS):
         out = np.flatnonzero(folds == fold)
         if not out.size:
             continue
-        for some, kinds, found in ((units, FITTED, likely), (early, _EARLY, likely_early)):
-            within_fold = [one for one, at in zip(some, folds, strict=True) if at != fold and one.facts]
+        for some, kinds, likelihoods in ((units, FITTED, likely), (early, _EARLY, likely_early)):
+            within_fold = [unit for unit, at in zip(some, folds, strict=True) if at != fold and unit.facts]
             fitted = fit_polarities(within_fold, kinds)
-            found[out] = probabilities(fitted, [some[int(row)] for row in out])
+            likelihoods[out] = probabilities(fitted, [some[int(row)] for row in out])
     return UnitModel(
         kind=KIND,
         format=FORMAT,
         made_on=date.today().isoformat(),
         made_with=MADE_WITH,
         fitted_on=dict(fitted_on),
-        kinds={kind: _fit_kind(kind, [one for one in units if one.kind is kind]) for kind in FITTED},
+        kinds={kind: _fit_kind(kind, [unit for unit in units if unit.kind is kind]) for kind in FITTED},
         early_kinds={
-            kind: _fit_kind(kind, [one for one in early if one.kind is kind and one.facts]) for kind in _EARLY
+            kind: _fit_kind(kind, [unit for unit in early if unit.kind is kind and unit.facts]) for kind in _EARLY
         },
         operating_points={
             sensitivity: point.model_copy(update={"early": _early_bars(likely_early, likely, point)})
@@ -154,9 +154,9 @@ def cue_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
     """Return the share of each cue's findings that coders mark with its polarity and one of its attributes."""
     count: Counter[str] = Counter()
     right: Counter[str] = Counter()
-    for one in units:
-        found = {(finding.cue_id, right) for finding, right in zip(one.findings, one.borne_out, strict=True)}
-        for cue_id, is_borne_out in sorted(found):
+    for unit in units:
+        outcomes = {(finding.cue_id, right) for finding, right in zip(unit.findings, unit.borne_out, strict=True)}
+        for cue_id, is_borne_out in sorted(outcomes):
             count[cue_id] += 1
             right[cue_id] += is_borne_out
     # A little doubt, so that three of three are not certainty.
@@ -167,7 +167,7 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
     """Return the probability of each unit and polarity."""
     likely = np.zeros((len(units), len(POLARITIES)))
     for kind, (table, fit) in fitted.items():
-        rows = np.flatnonzero([one.kind is kind for one in units])
+        rows = np.flatnonzero([unit.kind is kind for unit in units])
         if rows.size:
             odds = np.exp(fit.scores(table.like([units[int(row)].facts for row in rows])))
             likely[rows] = odds / (1 + odds.sum(axis=1, keepdims=True))
@@ -176,16 +176,16 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
 
 def fit_polarities(units: Sequence[LabelledUnit], kinds: Sequence[UnitKind] = FITTED) -> Fitted:
     """Fit the scores of both polarities for each kind of unit."""
-    found: Fitted = {}
+    fitted: Fitted = {}
     for kind in kinds:
-        chosen = [one for one in units if one.kind is kind]
+        chosen = [unit for unit in units if unit.kind is kind]
         table = _table(chosen)
-        found[kind] = table, _fit_polarities(kind, chosen, table)
-    return found
+        fitted[kind] = table, _fit_polarities(kind, chosen, table)
+    return fitted
 
 
 def _fit_polarities(kind: UnitKind, units: Sequence[LabelledUnit], table: Table) -> AdditiveFit:
-    marked = np.array([[one.polarity is polarity for polarity in POLARITIES] for one in units], bool).reshape(-1, 2)
+    marked = np.array([[unit.polarity is polarity for polarity in POLARITIES] for unit in units], bool).reshape(-1, 2)
     return fit_additive(table, marked, np.ones(len(units)), RISING[kind], _ROUNDS[kind])
 
 
@@ -194,23 +194,27 @@ def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
     fit = _fit_polarities(kind, units, table)
     attributes, coded, named_from = {}, {}, {}
     for polarity in POLARITIES:
-        rows = np.flatnonzero([one.polarity is polarity for one in units])
-        sets = [tuple(one for one in Attribute if one in units[int(row)].attributes) for row in rows]
-        named = np.array([[one in marked for one in Attribute] for marked in sets], bool).reshape(-1, len(Attribute))
+        rows = np.flatnonzero([unit.polarity is polarity for unit in units])
+        sets = [tuple(attribute for attribute in Attribute if attribute in units[int(row)].attributes) for row in rows]
+        named = np.array([[attribute in marked for attribute in Attribute] for marked in sets], bool).reshape(
+            -1, len(Attribute)
+        )
         part = table.rows(rows)
         rounds = _ATTRIBUTE_ROUNDS if len(rows) > 2 * _FEWEST_OF_ATTRIBUTE else 0
         fits = {
-            one: fit_additive(
+            attribute: fit_additive(
                 part,
                 named[:, [at]],
                 np.ones(len(rows)),
                 rounds=rounds if named[:, at].sum() >= _FEWEST_OF_ATTRIBUTE else 0,
             )
-            for at, one in enumerate(Attribute)
+            for at, attribute in enumerate(Attribute)
         }
-        attributes[polarity] = {one: fits[one].score(0, part) for one in Attribute}
+        attributes[polarity] = {attribute: fits[attribute].score(0, part) for attribute in Attribute}
         coded[polarity] = tuple(sorted(Counter(filter(None, sets)).items()))
-        scores = np.column_stack([fits[one].scores(part)[:, 0] - fits[one].intercepts[0] for one in Attribute])
+        scores = np.column_stack(
+            [fits[attribute].scores(part)[:, 0] - fits[attribute].intercepts[0] for attribute in Attribute]
+        )
         ranked = [rank_attributes(coded[polarity], dict(zip(Attribute, row, strict=True))) for row in scores]
         named_from[polarity] = _named_from(np.array([[adds for _, adds in row] for row in ranked]), named)
     return KindModel(
@@ -233,18 +237,18 @@ def operating_points(
     units: Sequence[LabelledUnit], likely: NDArray[np.float64], talks: Sequence[Talk]
 ) -> dict[Sensitivity, OperatingPoint]:
     """Choose the least bars within each budget, from probabilities of units that a fit has not seen."""
-    harmless = np.array([talks[one.talk].harmless for one in units])
+    harmless = np.array([talks[unit.talk].harmless for unit in units])
     hours = sum(talk.hours for talk in talks if talk.harmless)
     flagged = likely.argmax(axis=1)
     errors = np.array([((flagged == 0) & harmless & (likely[:, 0] >= bar)).sum() / max(hours, 1e-9) for bar in _GRID])
-    right = np.array([one.polarity is Polarity.COMPETENCE for one in units])
+    right = np.array([unit.polarity is Polarity.COMPETENCE for unit in units])
     points = {}
     for sensitivity, (budget, recall_counts) in BUDGETS.items():
         place = int(np.argmax(errors <= budget)) if (errors <= budget).any() else len(_GRID) - 1
-        found = [_f_beta(right, (flagged == 1) & (likely[:, 1] >= bar), recall_counts) for bar in _GRID]
+        scores = [_f_beta(right, (flagged == 1) & (likely[:, 1] >= bar), recall_counts) for bar in _GRID]
         points[sensitivity] = OperatingPoint(
             error=float(_GRID[place]),
-            competence=float(_GRID[int(np.argmax(found))]),
+            competence=float(_GRID[int(np.argmax(scores))]),
             false_errors_per_hour=round(float(errors[place]), 1),
         )
     return points
@@ -269,4 +273,4 @@ def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -
 
 
 def _table(units: Sequence[LabelledUnit]) -> Table:
-    return Table.of([one.facts for one in units], tuple(MEASURES))
+    return Table.of([unit.facts for unit in units], tuple(MEASURES))

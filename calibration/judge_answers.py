@@ -68,8 +68,15 @@ def read_labels(folder: Path) -> list[LabelledEncounter]:
     """Read encounters that lie in the folder, or in one folder a writer."""
     folders = sorted(path for path in folder.iterdir() if any(path.glob("*.yaml"))) if folder.is_dir() else []
     if folders and not any(folder.glob("*.yaml")):
-        return [LabelledEncounter(encounter=one, writer=path.name) for path in folders for one in encounters_in(path)]
-    return [LabelledEncounter(encounter=one, writer=one.writer or folder.name) for one in encounters_in(folder)]
+        return [
+            LabelledEncounter(encounter=encounter, writer=path.name)
+            for path in folders
+            for encounter in encounters_in(path)
+        ]
+    return [
+        LabelledEncounter(encounter=encounter, writer=encounter.writer or folder.name)
+        for encounter in encounters_in(folder)
+    ]
 
 
 def units_with_views(
@@ -87,14 +94,14 @@ def units_with_views(
         views += monitor.units_to_judge()
     monitor.end_input(awaits_judge=False)
     views += monitor.units_to_judge()
-    labels = labels_of([one.unit for one in closed], labelled.truth.events)
-    known = {one.unit.unit_id: (one, labels.get(place)) for place, one in enumerate(closed)}
-    found = []
+    labels = labels_of([unit.unit for unit in closed], labelled.truth.events)
+    units_by_id = {unit.unit.unit_id: (unit, labels.get(place)) for place, unit in enumerate(closed)}
+    views_of_units = []
     for view in views:
-        one, label = known.get(view.unit.unit_id, (None, None))
-        facts = _log_odds(one, model) if one else None
+        unit, label = units_by_id.get(view.unit.unit_id, (None, None))
+        facts = _log_odds(unit, model) if unit else None
         if facts:
-            found.append(
+            views_of_units.append(
                 LabelledUnitView(
                     encounter=source.name,
                     writer=source.writer,
@@ -104,7 +111,7 @@ def units_with_views(
                     facts=facts,
                 )
             )
-    return found
+    return views_of_units
 
 
 def _log_odds(closed: ClosedUnit, model: UnitModel) -> tuple[float, float] | None:
@@ -120,11 +127,11 @@ def sample_units(units: Sequence[LabelledUnitView], most: int, seed: int) -> lis
     """Return labelled units and a like number of ordinary ones by turns, so that any first part is balanced."""
     random = np.random.default_rng(seed)
     shuffled = [units[place] for place in random.permutation(len(units))]
-    labelled = [one for one in shuffled if one.polarity]
+    labelled = [unit for unit in shuffled if unit.polarity]
     count = min(len(labelled), (most + 1) // 2) if most else len(labelled)
-    ordinary = [one for one in shuffled if not one.polarity][:count]
+    ordinary = [unit for unit in shuffled if not unit.polarity][:count]
     by_turns = chain.from_iterable(zip_longest(labelled[:count], ordinary))
-    return [one for one in by_turns if one][: most or None]
+    return [by_turn for by_turn in by_turns if by_turn][: most or None]
 
 
 @dataclass
@@ -142,9 +149,9 @@ class JudgeAnswers:
         self._known: dict[str, tuple[float, float, float]] = {}
         for line in self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else ():
             try:
-                kept = json.loads(line)
-                error, competence, ordinary = kept["probabilities"]
-                self._known[kept["key"]] = error, competence, ordinary
+                stored = json.loads(line)
+                error, competence, ordinary = stored["probabilities"]
+                self._known[stored["key"]] = error, competence, ordinary
             except (ValueError, KeyError, TypeError):
                 continue
 

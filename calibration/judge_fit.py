@@ -112,7 +112,7 @@ def fit_judge(units: Sequence[AnsweredUnit], in_all: dict[Polarity | None, int])
         predicted["judge"][out] = _probabilities(tempered)
         predicted["both"][out] = _probabilities(rows.facts[out] + weight * _as_weighed(tempered))
     temperature, weight = _fit(rows, np.arange(len(units)))
-    readers, added = _measure(predicted, rows, np.unique([one.encounter for one in units], return_inverse=True)[1])
+    readers, added = _measure(predicted, rows, np.unique([unit.encounter for unit in units], return_inverse=True)[1])
     return JudgeFit(
         temperature=round(temperature, 3),
         weight=round(weight, 3),
@@ -126,24 +126,24 @@ def fit_judge(units: Sequence[AnsweredUnit], in_all: dict[Polarity | None, int])
 
 def fit_scales(units: Sequence[AnsweredUnit]) -> tuple[float, float]:
     """Return the temperature of the judge, and the weight of its answers, that fit these units best."""
-    return _fit(_rows(units, Counter(one.polarity for one in units)), np.arange(len(units)))
+    return _fit(_rows(units, Counter(unit.polarity for unit in units)), np.arange(len(units)))
 
 
 def _check(units: Sequence[AnsweredUnit]) -> None:
-    labelled = sum(one.polarity is not None for one in units)
+    labelled = sum(unit.polarity is not None for unit in units)
     if labelled < FEWEST_LABELLED:
         raise LabelError(
             f"{labelled} labelled units have an answer, and {FEWEST_LABELLED} are needed: {FEWEST_LABELLED - labelled} "
             "are missing; label more encounters, or raise --limit"
         )
-    counts = {"error": sum(one.polarity is Polarity.ERROR for one in units)}
+    counts = {"error": sum(unit.polarity is Polarity.ERROR for unit in units)}
     counts["ordinary unit"] = len(units) - labelled
     if missing := [name for name, count in counts.items() if not count]:
         raise LabelError(
             f"no {' and no '.join(missing)} is among the {len(units)} answered units; label encounters with errors "
             "and with ordinary talk"
         )
-    encounters = len({(one.writer, one.encounter) for one in units})
+    encounters = len({(unit.writer, unit.encounter) for unit in units})
     if encounters < FEWEST_ENCOUNTERS:
         raise LabelError(
             f"the answered units are of {encounters} encounters, and {FEWEST_ENCOUNTERS} are needed to leave one out; "
@@ -153,23 +153,23 @@ def _check(units: Sequence[AnsweredUnit]) -> None:
 
 def _rows(units: Sequence[AnsweredUnit], in_all: dict[Polarity | None, int]) -> _Units:
     """Bring the units into arrays; probabilities become log ratios to that of an ordinary unit."""
-    labels = np.array([CLASSES.index(one.polarity) for one in units])
+    labels = np.array([CLASSES.index(unit.polarity) for unit in units])
     shares = {kind: in_all[kind] / max(int((labels == at).sum()), 1) for at, kind in enumerate(CLASSES)}
-    logs = np.log(np.clip([one.judge for one in units], _NEAR_ZERO, 1))
+    logs = np.log(np.clip([unit.judge for unit in units], _NEAR_ZERO, 1))
     return _Units(
         judge=logs[:, :-1] - logs[:, -1:],
-        facts=np.array([one.facts for one in units]),
+        facts=np.array([unit.facts for unit in units]),
         labels=labels,
-        weights=np.array([shares[one.polarity] for one in units]),
+        weights=np.array([shares[unit.polarity] for unit in units]),
     )
 
 
 def _groups(units: Sequence[AnsweredUnit]) -> tuple[str, Places]:
     """Return what is left out at a time: a writer, or a fold of encounters where there is one writer."""
-    writers, of_writer = np.unique([one.writer for one in units], return_inverse=True)
+    writers, of_writer = np.unique([unit.writer for unit in units], return_inverse=True)
     if len(writers) > 1:
         return "writers", of_writer
-    names, of_encounter = np.unique([one.encounter for one in units], return_inverse=True)
+    names, of_encounter = np.unique([unit.encounter for unit in units], return_inverse=True)
     return "encounters", of_encounter % min(_FOLDS, len(names))
 
 
@@ -223,9 +223,12 @@ def _measure(
     draws = [np.concatenate([inside[number] for number in drawn]) for drawn in draw_clusters(len(inside), _DRAWS)]
     draws = [at for at in draws if (rows.labels[at] == 0).any()]  # without an error there is no precision of errors
     every = np.arange(len(rows.labels))
-    found = {name: np.array([_values(one, rows, at) for at in (every, *draws)]) for name, one in predicted.items()}
-    readers = {name: _measured(values) for name, values in found.items()}
-    return readers, _measured(found["both"] - found["facts"])
+    measures = {
+        name: np.array([_values(probabilities, rows, at) for at in (every, *draws)])
+        for name, probabilities in predicted.items()
+    }
+    readers = {name: _measured(values) for name, values in measures.items()}
+    return readers, _measured(measures["both"] - measures["facts"])
 
 
 def _values(probabilities: Matrix, rows: _Units, at: Places) -> tuple[float, float]:
@@ -248,11 +251,11 @@ def _measured(values: Matrix) -> ReaderScore:
 def _qualities(units: Sequence[AnsweredUnit], rows: _Units, alone: Matrix, groups: Places) -> dict[str, JudgeQuality]:
     """Measure the judge alone, before its temperature and with it, and a control, on what was left out."""
     predicted = {
-        "none": np.array([one.judge for one in units]),
+        "none": np.array([unit.judge for unit in units]),
         TEMPERED: alone,
         "control: base rate": np.array([_base_rate(rows, groups != group) for group in groups]),
     }
-    return {name: _quality(rows, np.clip(one, _NEAR_ZERO, 1)) for name, one in predicted.items()}
+    return {name: _quality(rows, np.clip(probabilities, _NEAR_ZERO, 1)) for name, probabilities in predicted.items()}
 
 
 def _base_rate(rows: _Units, within: NDArray[np.bool_]) -> Matrix:

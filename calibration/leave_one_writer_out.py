@@ -118,9 +118,11 @@ class Fold:
 def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[EncounterSource]:
     """Return all encounters of splits with their writers."""
     return [
-        EncounterSource(encounter=one, writer=EARLIER if split == _UNATTRIBUTED else one.writer, by_sound=by_sound)
+        EncounterSource(
+            encounter=encounter, writer=EARLIER if split == _UNATTRIBUTED else encounter.writer, by_sound=by_sound
+        )
         for split in splits
-        for one in encounters(split)
+        for encounter in encounters(split)
     ]
 
 
@@ -155,8 +157,8 @@ def everyone(material: TrainingSet) -> Rows:
 def parts_of(chosen: Sequence[EncounterSource]) -> dict[EvaluationPart, list[int]]:
     """Return the places of the encounters of each part."""
     parts: dict[EvaluationPart, list[int]] = {}
-    for place, one in enumerate(chosen):
-        parts.setdefault(one.part, []).append(place)
+    for place, source in enumerate(chosen):
+        parts.setdefault(source.part, []).append(place)
     return dict(sorted(parts.items(), key=lambda row: str(row[0])))
 
 
@@ -170,26 +172,26 @@ class CrossValidation:
         talks = [
             Talk(
                 writer=source.writer,
-                harmless=not any(event.polarity is Polarity.ERROR for event in one.truth.events),
-                hours=(one.truth.end_ns - one.truth.start_ns) / NS_PER_S / 3600,
+                harmless=not any(event.polarity is Polarity.ERROR for event in encounter.truth.events),
+                hours=(encounter.truth.end_ns - encounter.truth.start_ns) / NS_PER_S / 3600,
             )
-            for source, one in zip(chosen, collected, strict=True)
+            for source, encounter in zip(chosen, collected, strict=True)
         ]
-        self.material = TrainingSet([unit for one in collected for unit in one.units], talks, self.encoder)
+        self.material = TrainingSet([unit for encounter in collected for unit in encounter.units], talks, self.encoder)
 
-    def rows(self, found: Sequence[Fold]) -> list[EvaluationRow]:
+    def rows(self, folds: Sequence[Fold]) -> list[EvaluationRow]:
         """Return one row for each part and sensitivity."""
-        stated = _stated(found)
+        stated = _stated(folds)
         rows = []
         for sensitivity in Sensitivity:
-            sessions = flagged(self.collected, found, sensitivity)
+            sessions = flagged(self.collected, folds, sensitivity)
             for part, places in parts_of(self.chosen).items():
                 part_sessions = [sessions[place] for place in places]
                 writers = [self.chosen[place].writer for place in places]
                 inside = set(places)
                 likely = [(error, right) for talk, error, right in stated if talk in inside]
                 by_chance = score_encounters(prior_alarms(part_sessions))
-                named = [len(alarm.attributes) for one in part_sessions for alarm in one.alarms]
+                named = [len(alarm.attributes) for part_session in part_sessions for alarm in part_session.alarms]
                 rows.append(
                     EvaluationRow(
                         part=part,
@@ -197,22 +199,24 @@ class CrossValidation:
                         encounters=len(places),
                         writers=len(set(writers)),
                         scores=score_encounters(part_sessions),
-                        interval_over_writers={one: _over_writers(part_sessions, writers, one) for one in Polarity},
+                        interval_over_writers={
+                            polarity: _over_writers(part_sessions, writers, polarity) for polarity in Polarity
+                        },
                         expected_calibration_error=expected_calibration_error(likely),
                         reliability=reliability_bins(likely),
                         attributes_per_flag=sum(named) / len(named) if named else None,
-                        f1_by_chance={one: by_chance.of(one).f1 for one in Polarity},
+                        f1_by_chance={polarity: by_chance.of(polarity).f1 for polarity in Polarity},
                     )
                 )
         return sorted(rows, key=lambda row: str(row.part))
 
 
 def flagged(
-    collected: Sequence[MeasuredEncounter], found: Iterable[Fold], sensitivity: Sensitivity
+    collected: Sequence[MeasuredEncounter], folds: Iterable[Fold], sensitivity: Sensitivity
 ) -> list[EventSession]:
     """Return the flags that the weights without its writer raise in each encounter."""
     alarms: dict[int, list[Alarm]] = {}
-    for fold in found:
+    for fold in folds:
         point = fold.model.operating_points[sensitivity]
         for unit, weighed in _weighed(fold):
             if weighed.probability >= point.bar(weighed.polarity) and weighed.attributes:
@@ -224,7 +228,10 @@ def flagged(
                         known_ns=unit.onset_ns,
                     )
                 )
-    return [EventSession(truth=one.truth, alarms=tuple(alarms.get(talk, ()))) for talk, one in enumerate(collected)]
+    return [
+        EventSession(truth=encounter.truth, alarms=tuple(alarms.get(talk, ())))
+        for talk, encounter in enumerate(collected)
+    ]
 
 
 def _weighed(fold: Fold) -> Iterator[tuple[LabelledUnit, Assessment]]:
@@ -232,15 +239,15 @@ def _weighed(fold: Fold) -> Iterator[tuple[LabelledUnit, Assessment]]:
     for unit in fold.units:
         findings = fold.model.counted(unit.kind, unit.findings)
         reading = fold.model.read(unit.kind, unit.facts)
-        if reading or any(one.probability for one in findings):
+        if reading or any(finding.probability for finding in findings):
             yield unit, weigh(findings, None, 0, reading)
 
 
-def _stated(found: Iterable[Fold]) -> list[tuple[int, float, bool]]:
+def _stated(folds: Iterable[Fold]) -> list[tuple[int, float, bool]]:
     """Return of each unit its talk, how likely an error is stated, and whether a coder marked one."""
     return [
         (unit.talk, weighed.likely[Polarity.ERROR], unit.polarity is Polarity.ERROR)
-        for fold in found
+        for fold in folds
         for unit, weighed in _weighed(fold)
     ]
 
@@ -252,7 +259,7 @@ def _over_writers(
     counts: dict[str, NDArray[np.float64]] = {}
     for session, writer in zip(sessions, writers, strict=True):
         events = replace(session.truth, events=tuple(e for e in session.truth.events if e.polarity is polarity))
-        alarms = tuple(one for one in session.alarms if one.polarity is polarity)
+        alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
         hits = len(match_alarms(EventSession(truth=events, alarms=alarms), AT_S))
         counts[writer] = counts.get(writer, np.zeros(2)) + np.array([hits, len(events.events) + len(alarms)], float)
     if len(counts) == 1:
@@ -282,7 +289,7 @@ def _by_writer(chosen: Sequence[EncounterSource], folders: Sequence[Path]) -> di
         if manifest is None:
             raise TactfulError(f"{folder}: holds no talk reader; make one with calibration.talk_reader.train")
         without |= dict.fromkeys(json.loads(manifest.adapter.get("without", "[]")), str(folder))
-    if missing := sorted({one.writer for one in chosen} - set(without)):
+    if missing := sorted({source.writer for source in chosen} - set(without)):
         raise TactfulError(f"--reader: no reader was taught without {', '.join(missing)}; teach one (--without)")
     return without
 
@@ -310,7 +317,7 @@ def _collect_one(
     attend = JudgeStandIn(RecordedJudge(name, answers[name]), WallClock()) if name in answers else None
     if source.by_sound:
         sensed = sense_encounter(source.encounter, cache_folder, _recognizer())
-        given = tuple((one.at_ns, one.entry) for one in sensed.given)
+        given = tuple((sensed_entry.at_ns, sensed_entry.entry) for sensed_entry in sensed.given)
         labelled = LabelledRecords(given=given, sources=sensed.sources, truth=sensed.truth)
     else:
         entries, truth = records_of_script(source.encounter)

@@ -4,7 +4,6 @@ Run: python -m calibration.monitor --from script --from audio --why WHY [--write
 """
 
 import csv
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -35,10 +34,11 @@ from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import checkout_commit
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_BY_READER
 from sim_replays.drivers.script_driver import BenchSource
-from sim_replays.scenarios.library import HERE, SPLITS
+from sim_replays.scenarios.library import SPLITS
 
 # Each evaluation on the shipped encounters, and its figures.
 LOG = shipped_file("calibration", "looks.csv")
@@ -71,9 +71,9 @@ def measure(  # noqa: PLR0917
     if len(sizes) > 1:
         raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
-    chosen = [one for by in sources for one in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
-    writers = len({one.writer for one in chosen})
-    _err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
+    chosen = [source for by in sources for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
+    writers = len({source.writer for source in chosen})
+    _err.print(f"{len({source.encounter.id for source in chosen})} encounters by {writers} writers")
     collected = collect(
         chosen,
         cache_folder,
@@ -168,7 +168,7 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
     return {
         "date": date.today().isoformat(),
-        "commit": _commit(),
+        "commit": checkout_commit()[:8],
         "source": row.part.source,
         "material": row.part.material,
         "language": row.part.language,
@@ -186,20 +186,12 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
 
 
-def _commit() -> str:
-    """Return the commit that is measured; empty outside a checkout."""
-    done = subprocess.run(
-        ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
-
-
 def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
-    digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
+    digest = sha256_of(sorted({source.encounter.sha256() for source in measured.chosen}))
     fitted_on = {
         "encounters": digest,
-        "from": ", ".join(sorted({one.part.source for one in measured.chosen})),
-        "writers": ", ".join(sorted({one.writer for one in measured.chosen} - {EARLIER})),
+        "from": ", ".join(sorted({source.part.source for source in measured.chosen})),
+        "writers": ", ".join(sorted({source.writer for source in measured.chosen} - {EARLIER})),
     }
     opened = [TalkReader.open(folder, is_lazy=True) for folder in readers]
     if opened:

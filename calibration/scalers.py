@@ -67,13 +67,13 @@ def fit_scaling(method: ScalingMethod, choices: Sequence[LabelledChoice]) -> Pro
         return ProbabilityScaling()
     if method is ScalingMethod.ISOTONIC:
         pairs = [
-            (p, float(place == one.right), one.weight)
-            for one in choices
-            for place, p in enumerate(one.probabilities)
+            (p, float(place == choice.right), choice.weight)
+            for choice in choices
+            for place, p in enumerate(choice.probabilities)
             if p > 0
         ]
         return ProbabilityScaling(method=method, curves=(_curve(np.array(pairs)),))
-    table = _table([one for one in choices if one.probabilities[one.right] > 0 and one.standing > 1])
+    table = _table([choice for choice in choices if choice.probabilities[choice.right] > 0 and choice.standing > 1])
     sharpness = _sharpness(table, usual=1.0, pull=1.0)
     if method is ScalingMethod.TEMPERATURE:
         return ProbabilityScaling(method=method, temperature=1 / sharpness)
@@ -86,7 +86,7 @@ def fit_scaling(method: ScalingMethod, choices: Sequence[LabelledChoice]) -> Pro
 
 def choose_method(choices: Sequence[LabelledChoice]) -> ScalingMethod:
     """Return the method with the least log loss on groups that are left out in turn; the simplest among equals."""
-    names = sorted({one.group for one in choices}, key=lambda name: hashlib.sha256(name.encode()).digest())
+    names = sorted({choice.group for choice in choices}, key=lambda name: hashlib.sha256(name.encode()).digest())
     if len(names) < _FEWEST_GROUPS:
         return ScalingMethod.TEMPERATURE  # nothing can be left out, and this has the fewest parameters
     folds = {name: place % _INNER_FOLDS for place, name in enumerate(names)}
@@ -102,20 +102,20 @@ def predict_left_out(
     fold_by_group: Callable[[str], int | str],
 ) -> list[tuple[float, ...]]:
     """Scale each choice by what was fitted on the other folds."""
-    folds = [fold_by_group(one.group) for one in choices]
+    folds = [fold_by_group(choice.group) for choice in choices]
     predicted: list[tuple[float, ...]] = [()] * len(choices)
     for fold in sorted(set(folds), key=str):
-        scaling = fit([one for one, of in zip(choices, folds, strict=True) if of != fold])
-        for place, one in enumerate(choices):
+        scaling = fit([choice for choice, of in zip(choices, folds, strict=True) if of != fold])
+        for place, choice in enumerate(choices):
             if folds[place] == fold:
-                predicted[place] = scaling.apply(one.probabilities)
+                predicted[place] = scaling.apply(choice.probabilities)
     return predicted
 
 
 def log_loss(choices: Sequence[LabelledChoice], predicted: Sequence[Sequence[float]]) -> float:
     """Compute the weighted mean log loss of the right options; no probability counts below LEAST."""
-    right = [p[one.right] for one, p in zip(choices, predicted, strict=True)]
-    return float(np.average(-np.log(np.maximum(right, LEAST)), weights=[one.weight for one in choices]))
+    right = [p[choice.right] for choice, p in zip(choices, predicted, strict=True)]
+    return float(np.average(-np.log(np.maximum(right, LEAST)), weights=[choice.weight for choice in choices]))
 
 
 def rising_steps(values: Matrix, weights: Matrix) -> Matrix:
@@ -135,15 +135,15 @@ def rising_steps(values: Matrix, weights: Matrix) -> Matrix:
 
 
 def _table(choices: Sequence[LabelledChoice]) -> _Table:
-    width = max((len(one.probabilities) for one in choices), default=1)
-    given = np.zeros((len(choices), width))
-    for row, one in enumerate(choices):
-        given[row, : len(one.probabilities)] = one.probabilities
+    width = max((len(choice.probabilities) for choice in choices), default=1)
+    stated = np.zeros((len(choices), width))
+    for row, choice in enumerate(choices):
+        stated[row, : len(choice.probabilities)] = choice.probabilities
     return _Table(
-        logs=np.log(given, out=np.full_like(given, -np.inf), where=given > 0),
-        right=np.array([one.right for one in choices], np.intp),
-        weights=np.array([one.weight for one in choices]),
-        counts=np.array([one.standing for one in choices], np.intp),
+        logs=np.log(stated, out=np.full_like(stated, -np.inf), where=stated > 0),
+        right=np.array([choice.right for choice in choices], np.intp),
+        weights=np.array([choice.weight for choice in choices]),
+        counts=np.array([choice.standing for choice in choices], np.intp),
     )
 
 

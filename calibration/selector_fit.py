@@ -85,9 +85,9 @@ class SelectorFit:
 
 def fit_selector(choices: Sequence[AnsweredChoice]) -> SelectorFit:
     """Choose a scaling, fit it, and fit the sums of the sets on its probabilities."""
-    labelled = [one.labelled for one in choices]
+    labelled = [choice.labelled for choice in choices]
     scaling = fit_scaling(choose_method(labelled), labelled)
-    scaled = [scaling.apply(one.probabilities) for one in labelled]
+    scaled = [scaling.apply(choice.probabilities) for choice in labelled]
     sums = {coverage: _masses(labelled, scaled, coverage) for coverage in COVERAGES}
     counts = sorted({count for by_count in sums.values() for count in by_count if count is not None})
     return SelectorFit(
@@ -101,20 +101,20 @@ def fit_selector(choices: Sequence[AnsweredChoice]) -> SelectorFit:
 
 def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[float]) -> SelectorMeasured:
     """Measure every method, and the one that is chosen within each fold's other images."""
-    labelled = [one.labelled for one in choices]
-    groups = [one.group for one in labelled]
+    labelled = [choice.labelled for choice in choices]
+    groups = [choice.group for choice in labelled]
     fits: dict[str, Callable[[Sequence[LabelledChoice]], ProbabilityScaling]] = {
         method.value: partial(fit_scaling, method) for method in ScalingMethod
     }
     predicted = {name: predict_left_out(labelled, fit, fold_of) for name, fit in fits.items()}
     folds = _fitted_folds(labelled)
-    predicted[CHOSEN] = [folds[fold_of(one.group)].scaling.apply(one.probabilities) for one in labelled]
+    predicted[CHOSEN] = [folds[fold_of(choice.group)].scaling.apply(choice.probabilities) for choice in labelled]
     return SelectorMeasured(
         choices=len(choices),
         groups=len(set(groups)),
-        accuracy=share([float(one.is_right) for one in choices], groups),
-        qualities={name: _quality(choices, one) for name, one in predicted.items()},
-        gain_by_count=_gain([(1 / one.labelled.standing, one.is_right) for one in choices], groups),
+        accuracy=share([float(choice.is_right) for choice in choices], groups),
+        qualities={name: _quality(choices, probabilities) for name, probabilities in predicted.items()},
+        gain_by_count=_gain([(1 / choice.labelled.standing, choice.is_right) for choice in choices], groups),
         methods=dict(Counter(fold.scaling.method.value for fold in folds.values())),
         sets=tuple(
             _set_coverage(labelled, folds, coverage, by_count) for coverage in coverages for by_count in (False, True)
@@ -123,8 +123,8 @@ def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[floa
 
 
 def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted) -> Quality:
-    labelled = [one.labelled for one in choices]
-    stated = [(p[one.picked], one.is_right) for one, p in zip(choices, predicted, strict=True)]
+    labelled = [choice.labelled for choice in choices]
+    stated = [(p[choice.picked], choice.is_right) for choice, p in zip(choices, predicted, strict=True)]
     return Quality(
         error=expected_calibration_error(stated) or 0.0,
         adaptive_error=adaptive_calibration_error(stated) or 0.0,
@@ -132,7 +132,7 @@ def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted) -> Quality
         log_loss=log_loss(labelled, predicted),
         bins=reliability_bins(stated),
         curve=risk_coverage_curve(stated),
-        gain=_gain(stated, [one.group for one in labelled]),
+        gain=_gain(stated, [choice.group for choice in labelled]),
     )
 
 
@@ -165,10 +165,10 @@ class _Fold:
 
 def _fitted_folds(labelled: Sequence[LabelledChoice]) -> dict[int, _Fold]:
     folds = {}
-    for fold in sorted({fold_of(one.group) for one in labelled}):
-        known = [one for one in labelled if fold_of(one.group) != fold]
-        scaling = fit_scaling(choose_method(known), known)
-        folds[fold] = _Fold(scaling, known, [scaling.apply(one.probabilities) for one in known])
+    for fold in sorted({fold_of(choice.group) for choice in labelled}):
+        learning = [choice for choice in labelled if fold_of(choice.group) != fold]
+        scaling = fit_scaling(choose_method(learning), learning)
+        folds[fold] = _Fold(scaling, learning, [scaling.apply(choice.probabilities) for choice in learning])
     return folds
 
 
@@ -177,21 +177,21 @@ def _set_coverage(
 ) -> SetCoverage:
     masses = {fold: _masses(fitted.known, fitted.scaled, coverage) for fold, fitted in folds.items()}
     sets = []
-    for one in labelled:
-        fold = fold_of(one.group)
-        mass = masses[fold].get(one.standing if by_count else None, masses[fold][None])
-        sets.append(calibrated_set(_standing(folds[fold].scaling.apply(one.probabilities)), mass))
-    groups = [one.group for one in labelled]
-    held = [float(one.right in could_be) for one, could_be in zip(labelled, sets, strict=True)]
-    counts = [one.standing for one in labelled]
+    for choice in labelled:
+        fold = fold_of(choice.group)
+        mass = masses[fold].get(choice.standing if by_count else None, masses[fold][None])
+        sets.append(calibrated_set(_standing(folds[fold].scaling.apply(choice.probabilities)), mass))
+    groups = [choice.group for choice in labelled]
+    held = [float(choice.right in could_be) for choice, could_be in zip(labelled, sets, strict=True)]
+    counts = [choice.standing for choice in labelled]
     return SetCoverage(
         stated=coverage,
         by_count=by_count,
         held=share(held, groups),
         held_of_count={
             count: share(
-                [one for one, of in zip(held, counts, strict=True) if of == count],
-                [one for one, of in zip(groups, counts, strict=True) if of == count],
+                [is_held for is_held, of in zip(held, counts, strict=True) if of == count],
+                [group for group, of in zip(groups, counts, strict=True) if of == count],
             )
             for count in sorted(set(counts))
         },
@@ -203,10 +203,10 @@ def _set_coverage(
 def _masses(labelled: Sequence[LabelledChoice], scaled: Predicted, coverage: float) -> dict[int | None, float]:
     """Return the sum that sets need, over all (None) and by each number of options with choices enough."""
     of: dict[int | None, list[tuple[Mapping[int, float], int]]] = {None: []}
-    for one, probabilities in zip(labelled, scaled, strict=True):
-        case = _standing(probabilities), one.right
+    for choice, probabilities in zip(labelled, scaled, strict=True):
+        case = _standing(probabilities), choice.right
         of[None].append(case)
-        of.setdefault(one.standing, []).append(case)
+        of.setdefault(choice.standing, []).append(case)
     return {
         count: coverage_for([case for case, _ in cases], [right for _, right in cases], coverage)
         for count, cases in of.items()

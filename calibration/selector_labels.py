@@ -140,13 +140,13 @@ def _check_enough(choices: Sequence[AnsweredChoice], source: str) -> None:
             f"{source}: {len(choices)} labelled choices have probabilities, and {FEWEST_CHOICES} are needed: "
             f"{FEWEST_CHOICES - len(choices)} are missing; label more, or raise --limit of the run"
         )
-    groups = len({one.labelled.group for one in choices})
+    groups = len({choice.labelled.group for choice in choices})
     if groups < FEWEST_GROUPS:
         raise LabelError(
             f"{source}: the choices are of {count_of(groups, 'image')}, and {FEWEST_GROUPS} are needed to leave some "
             f"out: {FEWEST_GROUPS - groups} are missing; label more images"
         )
-    right = sum(one.is_right for one in choices)
+    right = sum(choice.is_right for choice in choices)
     if right in {0, len(choices)}:
         kind = "right" if right else "wrong"
         raise LabelError(
@@ -170,4 +170,4 @@ def _made_with(run: Run) -> dict[str, str]:
 
 
 def _model_of(run: Run) -> Provenance | None:
-    return next((one.answer.provenance for one in run.told.values() if one.answer.provenance.model), None)
+    return next((row.answer.provenance for row in run.told.values() if row.answer.provenance.model), None)

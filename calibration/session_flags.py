@@ -58,12 +58,12 @@ class LabelledSession:
     def verdicts(self, bars: Bars | None = None) -> list[tuple[RaisedError, bool]]:
         """Return what is flagged from the bars on, likeliest first, and whether a label bears it out."""
         flagged = [
-            RaisedError(onset_ns=one.onset_ns, probability=one.probability, attributes=named)
-            for one in sorted(self.raised, key=lambda one: (-one.probability, one.onset_ns))
-            if (named := tuple(a for a in one.attributes if bars is None or one.probability >= bars.of(a)))
+            RaisedError(onset_ns=error.onset_ns, probability=error.probability, attributes=named)
+            for error in sorted(self.raised, key=lambda error: (-error.probability, error.onset_ns))
+            if (named := tuple(a for a in error.attributes if bars is None or error.probability >= bars.of(a)))
         ]
         # Likeliest first, so that what is right at strict bars stays right at laxer ones.
-        onsets_ns = [one.onset_ns for one in flagged], [one.onset_ns for one in self.errors]
+        onsets_ns = [error.onset_ns for error in flagged], [error.onset_ns for error in self.errors]
         matches = match_events(
             *onsets_ns,
             TOLERANCE_NS,
@@ -71,9 +71,9 @@ class LabelledSession:
         )
         right = {i for i, _ in matches.pairs}
         return [
-            (one, place in right)
-            for place, one in enumerate(flagged)
-            if place in right or not any(abs(one.onset_ns - at_ns) <= TOLERANCE_NS for at_ns in self.contested_ns)
+            (error, place in right)
+            for place, error in enumerate(flagged)
+            if place in right or not any(abs(error.onset_ns - at_ns) <= TOLERANCE_NS for at_ns in self.contested_ns)
         ]
 
 
@@ -97,10 +97,10 @@ def count_session(session: LabelledSession, bars: Bars) -> Counts:
 def total(counts: Sequence[Counts]) -> tuple[int, int, int, float]:
     """Return the false and right flags, the labelled errors, and the hours of all sessions."""
     return (
-        sum(one.false for one in counts),
-        sum(one.right for one in counts),
-        sum(one.labelled for one in counts),
-        sum(one.hours for one in counts),
+        sum(count.false for count in counts),
+        sum(count.right for count in counts),
+        sum(count.labelled for count in counts),
+        sum(count.hours for count in counts),
     )
 
 
@@ -116,17 +116,18 @@ def coded_errors(recording: Recording) -> CodedErrors:
     """Return what all coders marked as an error; a consensus settles what it names."""
     agreed = [label for label in recording.labels if label.coder == CONSENSUS]
     dropped = [removal for removal in recording.removals if removal.coder == CONSENSUS]
-    opinions = [*(one.opinions for one in agreed), *(one.opinions for one in dropped)]
+    opinions = [*(label.opinions for label in agreed), *(removal.opinions for removal in dropped)]
     settled = {_key(opinion) for of_event in opinions for opinion in of_event}
-    open_ = [one for one in recording.labels if one.coder in recording.coders and _key(one) not in settled]
-    contradictory = [one for one in open_ if any(_contradict(one, other) for other in open_)]
+    open_ = [label for label in recording.labels if label.coder in recording.coders and _key(label) not in settled]
+    contradictory = [label for label in open_ if any(_contradict(label, other) for other in open_)]
     by_coder = [
-        [one for one in open_ if one.coder == coder and one not in contradictory] for coder in sorted(recording.coders)
+        [label for label in open_ if label.coder == coder and label not in contradictory]
+        for coder in sorted(recording.coders)
     ]
     shared, apart = _shared(by_coder)
     return CodedErrors(
-        errors=_joined(one for one in (*agreed, *shared) if one.polarity is Polarity.ERROR),
-        contested_ns=tuple(sorted({one.start_ns for one in (*contradictory, *apart)})),
+        errors=_joined(label for label in (*agreed, *shared) if label.polarity is Polarity.ERROR),
+        contested_ns=tuple(sorted({label.start_ns for label in (*contradictory, *apart)})),
     )
 
 
@@ -136,30 +137,30 @@ def _shared(by_coder: Sequence[Sequence[Label]]) -> tuple[list[Label], list[Labe
     by_all = set(range(len(first)))
     pairs = []
     for other in others:
-        found = dict(match(first, other, TOLERANCE_NS).pairs)
-        by_all &= found.keys()
-        pairs.append((other, found))
-    apart = [one for place, one in enumerate(first) if place not in by_all]
-    for other, found in pairs:
-        taken = {found[place] for place in by_all}
-        apart += [one for place, one in enumerate(other) if place not in taken]
+        matches = dict(match(first, other, TOLERANCE_NS).pairs)
+        by_all &= matches.keys()
+        pairs.append((other, matches))
+    apart = [label for place, label in enumerate(first) if place not in by_all]
+    for other, matches in pairs:
+        taken = {matches[place] for place in by_all}
+        apart += [label for place, label in enumerate(other) if place not in taken]
     return [first[place] for place in sorted(by_all)], apart
 
 
 def _joined(labels: Iterable[Label]) -> tuple[LabelledError, ...]:
     """Make one error of the labels of one moment, which name its attributes."""
-    ordered = sorted(labels, key=lambda one: one.start_ns)
+    ordered = sorted(labels, key=lambda label: label.start_ns)
     return tuple(
-        LabelledError(onset_ns=onset_ns, attributes=tuple(dict.fromkeys(one.attribute for one in group)))
-        for onset_ns, group in groupby(ordered, key=lambda one: one.start_ns)
+        LabelledError(onset_ns=onset_ns, attributes=tuple(dict.fromkeys(label.attribute for label in group)))
+        for onset_ns, group in groupby(ordered, key=lambda label: label.start_ns)
     )
 
 
-def _contradict(one: Label, other: Label) -> bool:
+def _contradict(label: Label, other: Label) -> bool:
     """Whether a coder calls the same attribute of one moment an error and a competence."""
-    is_same = (one.coder, one.start_ns, one.attribute) == (other.coder, other.start_ns, other.attribute)
-    return is_same and one.polarity is not other.polarity
+    is_same = (label.coder, label.start_ns, label.attribute) == (other.coder, other.start_ns, other.attribute)
+    return is_same and label.polarity is not other.polarity
 
 
-def _key(one: Label | Opinion) -> tuple[object, ...]:
-    return one.coder, one.start_ns, one.end_ns, one.polarity, one.attribute
+def _key(label: Label | Opinion) -> tuple[object, ...]:
+    return label.coder, label.start_ns, label.end_ns, label.polarity, label.attribute

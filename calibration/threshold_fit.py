@@ -96,28 +96,30 @@ def fit_thresholds(
 ) -> ThresholdFit:
     """Learn a path on a third of the sessions, test it on the others, and return the last thresholds that hold."""
     _check_enough(sessions)
-    ordered = sorted(sessions, key=lambda one: one.name)
+    ordered = sorted(sessions, key=lambda session: session.name)
     places = np.random.default_rng(seed).permutation(len(ordered))
     learning = [ordered[place] for place in places[: len(ordered) // 3]]
-    marked = [attribute for one in learning for error in one.errors for attribute in error.attributes]
-    own = tuple(one for one in Attribute if marked.count(one) >= FEWEST_OF_ATTRIBUTE)
+    marked = [attribute for session in learning for error in session.errors for attribute in error.attributes]
+    own = tuple(attribute for attribute in Attribute if marked.count(attribute) >= FEWEST_OF_ATTRIBUTE)
     if not own and target.precision is None:
         learning = []  # a single threshold needs no shape: all sessions test it
-    names = {one.name for one in learning}
-    testing = [one for one in ordered if one.name not in names]
+    names = {session.name for session in learning}
+    testing = [session for session in ordered if session.name not in names]
     path = [measure(testing, bars, target) for bars in _path(learning, own)]
-    start = _start(learning, [one.bars for one in path], target, len(testing)) if target.precision is not None else 0
+    start = (
+        _start(learning, [point.bars for point in path], target, len(testing)) if target.precision is not None else 0
+    )
     chosen = None
-    for one in path[start:]:
-        if one.bound > target.limit:
+    for point in path[start:]:
+        if point.bound > target.limit:
             break
-        if one.right:
-            chosen = one
+        if point.right:
+            chosen = point
     return ThresholdFit(
         target=target,
         own=own,
         learning=tuple(sorted(names)),
-        testing=tuple(one.name for one in testing),
+        testing=tuple(session.name for session in testing),
         chosen=chosen,
         before=measure(testing, before, target),
         path=tuple(path),
@@ -127,11 +129,11 @@ def fit_thresholds(
 
 def measure(sessions: Sequence[LabelledSession], bars: Bars, target: ThresholdTarget) -> MeasuredBars:
     """Count what thresholds flag in sessions, with the bound of what the target limits."""
-    counts = [count_session(one, bars) for one in sessions]
+    counts = [count_session(session, bars) for session in sessions]
     false, right, labelled, hours = total(counts)
     estimate, bound = estimate_and_bound(counts, target)
-    found = np.array([(one.right, one.labelled) for one in counts], float)
-    drawn = found[draw_clusters(len(found), _DRAWS)].sum(axis=1)
+    figures = np.array([(count.right, count.labelled) for count in counts], float)
+    drawn = figures[draw_clusters(len(figures), _DRAWS)].sum(axis=1)
     return MeasuredBars(
         bars=bars,
         false=false,
@@ -150,7 +152,7 @@ def _check_enough(sessions: Sequence[LabelledSession]) -> None:
         raise TactfulError(
             f"{count_of(len(sessions), 'labelled session')}, and {FEWEST_SESSIONS} are needed: code {lacking} more"
         )
-    errors = sum(len(one.errors) for one in sessions)
+    errors = sum(len(session.errors) for session in sessions)
     if not errors:
         raise TactfulError(
             "no error is labelled in these sessions, so nothing says what a threshold costs; code sessions with errors"
@@ -160,9 +162,9 @@ def _check_enough(sessions: Sequence[LabelledSession]) -> None:
             f"{count_of(errors, 'labelled error')}, and {FEWEST_ERRORS} are needed: {FEWEST_ERRORS - errors} are "
             "missing; code more sessions"
         )
-    if empty := [one.name for one in sessions if one.hours <= 0]:
+    if empty := [session.name for session in sessions if session.hours <= 0]:
         raise TactfulError(f"{', '.join(empty)}: the bag has no length; leave it out")
-    if not any(one.raised for one in sessions):
+    if not any(session.raised for session in sessions):
         raise TactfulError("the monitor finds no error at any probability in these bags; check them with doctor")
 
 
@@ -170,12 +172,12 @@ def estimate_and_bound(counts: Sequence[Counts], target: ThresholdTarget) -> tup
     """Return the estimate of what the target limits, and its upper bound."""
     false, right, _, hours = total(counts)
     if target.precision is None:
-        shares = np.array([one.hours for one in counts]) / hours
+        shares = np.array([count.hours for count in counts]) / hours
         return false / hours, _rate_bound(false, hours, _dispersion(counts, false * shares))
     flags = false + right
     if not flags:
         return 0.0, 1.0
-    shares = np.array([one.false + one.right for one in counts]) / flags
+    shares = np.array([count.false + count.right for count in counts]) / flags
     wider = _dispersion(counts, false * shares, 1 - false / flags)
     return false / flags, share_bound(false / wider, flags / wider, CONFIDENCE)
 
@@ -190,11 +192,11 @@ def _dispersion(counts: Sequence[Counts], expected: NDArray[np.float64], share_r
 
     It is itself estimated from few sessions, so it grows as Student's t exceeds the normal quantile.
     """
-    found = np.array([one.false for one in counts], float)
+    false_counts = np.array([count.false for count in counts], float)
     some = expected > 0
     if share_right <= 0 or some.sum() < 2:
         return 1.0
-    squares = (found[some] - expected[some]) ** 2 / (expected[some] * share_right)
+    squares = (false_counts[some] - expected[some]) ** 2 / (expected[some] * share_right)
     freedom = int(some.sum()) - 1
     unsure = (t_quantile(CONFIDENCE, freedom) / NormalDist().inv_cdf(CONFIDENCE)) ** 2
     return max(1.0, unsure * float(squares.sum()) / freedom)
@@ -212,13 +214,13 @@ def _path(learning: Sequence[LabelledSession], own: Collection[Attribute]) -> li
             best = np.array([grid[int(np.argmax(right - price * false))] for right, false in gains])
             corners.append(np.minimum(best, corners[-1]))
     corners.append(least)
-    found: dict[tuple[float, ...], None] = {}
+    thresholds: dict[tuple[float, ...], None] = {}
     for strict, lax in pairwise(corners):
         steps = max(1, math.ceil(float((strict - lax).max()) / _STEP - 1e-9))
         for step in range(steps + 1):
             point = strict + (lax - strict) * step / steps
-            found[tuple(float(value) for value in np.round(point, 3))] = None
-    return [Bars(by_attribute=dict(zip(own, one, strict=False)), rest=one[-1]) for one in found]
+            thresholds[tuple(float(value) for value in np.round(point, 3))] = None
+    return [Bars(by_attribute=dict(zip(own, levels, strict=False)), rest=levels[-1]) for levels in thresholds]
 
 
 def _gains(
@@ -227,10 +229,10 @@ def _gains(
     """Return how many flags of a group are right and how many false at each threshold."""
     right, false = np.zeros(len(grid)), np.zeros(len(grid))
     for session in learning:
-        for one, is_right in session.verdicts():
-            is_of_group = group in one.attributes if group else bool(set(one.attributes) - set(own))
+        for raised, is_right in session.verdicts():
+            is_of_group = group in raised.attributes if group else bool(set(raised.attributes) - set(own))
             if is_of_group:
-                (right if is_right else false)[grid <= one.probability] += 1
+                (right if is_right else false)[grid <= raised.probability] += 1
     return right, false
 
 
@@ -239,7 +241,7 @@ def _start(learning: Sequence[LabelledSession], path: Sequence[Bars], target: Th
     times = testing / len(learning)
     bounds = []
     for bars in path:
-        false, right, _, _ = total([count_session(one, bars) for one in learning])
+        false, right, _, _ = total([count_session(session, bars) for session in learning])
         bounds.append(share_bound(times * false, times * (false + right), CONFIDENCE) if false + right else 1.0)
     return int(np.argmin(bounds))
 
@@ -253,13 +255,14 @@ def _more(
 ) -> MoreLabels | None:
     """Return what would let laxer thresholds hold whose estimate is well within the target; None if there are none."""
     after = path.index(chosen) + 1 if chosen else 0
-    laxer = [one for one in path[after:] if one.estimate <= _LIKELY * target.limit and one.false + one.right]
-    best = max(laxer, key=lambda one: one.recall, default=None)
+    laxer = [point for point in path[after:] if point.estimate <= _LIKELY * target.limit and point.false + point.right]
+    best = max(laxer, key=lambda point: point.recall, default=None)
     if best is None or (chosen and best.recall <= chosen.recall):
         return None
-    counts = [count_session(one, best.bars) for one in testing]
+    counts = [count_session(session, best.bars) for session in testing]
     times = next(
-        (one for one in range(2, _MOST_TIMES) if estimate_and_bound(counts * one, target)[1] <= target.limit), None
+        (times for times in range(2, _MOST_TIMES) if estimate_and_bound(counts * times, target)[1] <= target.limit),
+        None,
     )
     if times is None:
         return None

@@ -77,25 +77,25 @@ def labelled_units(
         list(attend(monitor) if attend else ())
     monitor.end_input()
     list(attend(monitor) if attend else ())
-    judgements = {one.unit.unit_id: one for one in attend.judgements} if attend else {}
-    labels = labels_of([one.unit for one in closed], truth.events)
+    judgements = {judgement.unit.unit_id: judgement for judgement in attend.judgements} if attend else {}
+    labels = labels_of([unit.unit for unit in closed], truth.events)
     return [
         LabelledUnit(
             talk=talk,
-            kind=one.unit.kind,
-            onset_ns=one.unit.onset_ns,
-            facts=one.measured.facts if one.measured else {},
-            exchange=one.measured.exchange if one.measured else None,
-            findings=one.findings,
-            borne_out=tuple(_is_borne_out(finding, truth.events) for finding in one.findings),
+            kind=unit.unit.kind,
+            onset_ns=unit.unit.onset_ns,
+            facts=unit.measured.facts if unit.measured else {},
+            exchange=unit.measured.exchange if unit.measured else None,
+            findings=unit.findings,
+            borne_out=tuple(_is_borne_out(finding, truth.events) for finding in unit.findings),
             polarity=labels[place].polarity if place in labels else None,
             attributes=labels[place].attributes if place in labels else (),
-            offset_ns=one.unit.offset_ns,
-            judgement=judgements.get(one.unit.unit_id),
-            early_facts=one.early.facts if one.early else {},
+            offset_ns=unit.unit.offset_ns,
+            judgement=judgements.get(unit.unit.unit_id),
+            early_facts=unit.early.facts if unit.early else {},
         )
-        for place, one in enumerate(closed)
-        if one.measured or one.unit.kind not in FITTED
+        for place, unit in enumerate(closed)
+        if unit.measured or unit.unit.kind not in FITTED
     ]
 
 

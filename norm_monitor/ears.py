@@ -34,6 +34,14 @@ from norm_monitor.senses.speech.voices import Voices
 Heard = Utterance | RobotSpeech
 
 
+def late_sound(topic: str) -> str:
+    """Say that sound without stamps comes late, and what to do."""
+    return (
+        f"{topic}: its messages have no stamps, and some came over 0.5 s late, so no flag is raised on timing then; "
+        "use a driver that stamps its sound, or relieve the computer that takes or records it"
+    )
+
+
 class Ears:
     """The speech front end of one microphone. Call it from one thread, in order of arrival.
 
@@ -112,7 +120,8 @@ class Ears:
         self.awaits_words = True
 
     def advance(self, now_ns: int) -> Iterator[Heard]:
-        """Yield the stops of the robot's speech that are due because time passed, and the silence of awaited words."""
+        """Yield what is due because time passed: late sound, stops of the robot's speech, the silence of words."""
+        yield from self._transcribed(self._front_end.advance(now_ns))
         for audio in self._robot_audio.values():
             yield from self._of_robot_audio(audio.advance(now_ns))
         if edges := self._robot.advance(now_ns):
@@ -210,8 +219,10 @@ class Ears:
             self._count(self._front_end.counts)
         self._state_drift()
         self._state_rate()
+        self._state_lateness()
         if self._transcriber:
-            yield from self._marks.mark(self._front_end.quiet_until_ns)
+            is_rough = self._front_end.is_timing_uncertain
+            yield from self._marks.mark(self._front_end.quiet_until_ns, is_rough=is_rough)
 
     def _state_drift(self) -> None:
         """State that the robot's voice comes later or earlier than measured, as after a change of a driver."""
@@ -234,6 +245,14 @@ class Ears:
         else:
             why = f"{self._audio_topic}: {rate_problem(other_hz)}; {rate_remedy(other_hz)}"
             self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
+
+    def _state_lateness(self) -> None:
+        """State that sound without stamps comes so late that timing is uncertain."""
+        has_rate = self._front_end.sample_rate.other_hz is None  # a wrong rate makes sound seem late
+        if has_rate and self._front_end.is_timing_uncertain:
+            self._health_log.raise_issue("audio lateness", Health.DEGRADED, late_sound(self._audio_topic))
+        else:
+            self._health_log.clear_issue("audio lateness")
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:

@@ -52,13 +52,15 @@ class BagFlags:
 def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
     """Return the errors per hour of the bags together; None for no time at all."""
     results = tuple(results)
-    hours = sum(one.length_s for one in results) / S_PER_HOUR
-    return sum(len(one.errors) for one in results) / hours if hours else None
+    hours = sum(result.length_s for result in results) / S_PER_HOUR
+    return sum(len(result.errors) for result in results) / hours if hours else None
 
 
 def error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
     """Count the errors of each attribute, most frequent first. An error may have several attributes."""
-    return Counter(attribute for one in results for flag in one.errors for attribute in flag.attributes).most_common()
+    return Counter(
+        attribute for result in results for flag in result.errors for attribute in flag.attributes
+    ).most_common()
 
 
 def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
@@ -69,10 +71,10 @@ def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
     named: dict[Path, str] = {}
     for path in paths:
         if path.is_dir() and not is_bag(path):
-            below = sorted((one for one in path.rglob("*") if one.is_dir() and is_bag(one)), key=_number)
+            below = sorted((folder for folder in path.rglob("*") if folder.is_dir() and is_bag(folder)), key=_number)
             if not below:
                 raise BagError(f"{path}: is no bag and holds none; name a bag or a folder with bags")
-            named |= {one: str(one.relative_to(path)) for one in below}
+            named |= {folder: str(folder.relative_to(path)) for folder in below}
         else:
             named[path] = path.name or str(path)
     shared = {name for name, count in Counter(named.values()).items() if count > 1}
@@ -111,21 +113,23 @@ def write_tables(folder: Path) -> None:
     results = _read(folder).values()
     sheets = [
         Sheet(
-            session=one.bag,
-            origin_ns=one.start_ns,
-            end_ns=one.start_ns + s_to_ns(one.length_s),
-            labels=in_order(label for flag in one.flags for label in flag_labels(flag)),
+            session=result.bag,
+            origin_ns=result.start_ns,
+            end_ns=result.start_ns + s_to_ns(result.length_s),
+            labels=in_order(label for flag in result.flags for label in flag_labels(flag)),
         )
-        for one in results
+        for result in results
     ]
     write_csv(folder / FLAGS, *sheets)
     text = StringIO()
     table = csv.writer(text)
     table.writerow(COLUMNS)
-    for one in results:
-        rate = errors_per_hour([one])
-        counts = (len(one.errors), one.competences, "" if rate is None else f"{rate:.1f}")
-        table.writerow((one.bag, one.start_ns, f"{one.length_s:.3f}", *counts, "; ".join(one.remarks), one.problem))
+    for result in results:
+        rate = errors_per_hour([result])
+        counts = (len(result.errors), result.competences, "" if rate is None else f"{rate:.1f}")
+        table.writerow(
+            (result.bag, result.start_ns, f"{result.length_s:.3f}", *counts, "; ".join(result.remarks), result.problem)
+        )
     try:
         write_atomic(folder / BAGS, text.getvalue())
     except OSError as error:
@@ -134,4 +138,4 @@ def write_tables(folder: Path) -> None:
 
 def _read(folder: Path) -> dict[str, BagFlags]:
     bags = read_lines(folder / RAW, BagFlags)
-    return {one.bag: one for one in bags}  # a bag that was run again stands for the last time
+    return {bag.bag: bag for bag in bags}  # a bag that was run again stands for the last time

@@ -1,4 +1,4 @@
-"""`tactful env`. The ./tactful script answers it itself, because only a shell can be set up."""
+"""`tactful env`: print shell lines that activate the environment. The ./tactful script answers it itself."""
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.verb import single

@@ -70,7 +70,7 @@ def senses_of(
 
 def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str, ...]:
     """Say what was wrong with a bag's messages, and of whom nothing is heard."""
-    remarks = list(senses.health_log.reasons)
+    remarks = list(senses.remarks)
     if UTTERANCES not in senses.sources:
         remarks.append(explain_missing_words(bag, senses))
     if not monitor.hears_robot:

@@ -33,9 +33,7 @@ VERBS = {
     "up": "up.verb",
     "watch": "watch.verb",
     "mcp": "mcp.verb",
-    "rewards": "rewards",
     "benchmark": "benchmark",
-    "soak": "soak.verb",
     "test": "tests",
     "env": "env",
 }

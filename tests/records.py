@@ -11,14 +11,15 @@ from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer
 from norm_core.records.flag import Evidence, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_S
+from norm_core.runtime.time import is_usable_stamp
 
 # CDR strings end at the first zero byte, and lone surrogates are no UTF-8.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 FLOATS = st.floats(allow_nan=False)
 ANGLES = st.floats(-180, 180).map(lambda degrees: round(degrees, 3))
+LATEST_NS = 2_115_000_000 * 10**9  # in the year 2037
 INTS = {
-    "stamp_ns": st.integers(0, MAX_STAMP_NS),
+    "stamp_ns": st.integers(0, LATEST_NS),
     "chosen_index": st.integers(0, 5),
     "justification_index": st.integers(0, 5),
     "sensible": st.integers(0, 2**31 - 1),
@@ -57,7 +58,7 @@ def _integers(name: str) -> st.SearchStrategy[int]:
     if name in INTS:
         return INTS[name]
     if name.endswith("_ns"):
-        return st.integers(MIN_STAMP_NS, MAX_STAMP_NS).filter(lambda stamp_ns: stamp_ns != -NS_PER_S)
+        return st.integers(-LATEST_NS, LATEST_NS).filter(is_usable_stamp)
     if name.endswith(UNSIGNED_32):
         return st.integers(0, 2**32 - 1)
     if name.endswith(UNSIGNED_64):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from norm_core import __version__
+from tactful_cli.main import VERBS
 from tests.command_line import IN_BACKGROUND
 from tests.patience import PATIENCE_S, ends_in_time
 
@@ -32,7 +34,7 @@ def tactful(home: Path, path: Path | None = None, **environment: str) -> subproc
     bash = shutil.which("bash")
     assert bash
     return subprocess.run(
-        [bash, str(ROOT / "tactful"), "--version"],
+        [bash, str(ROOT / "tactful"), "doctor"],
         env=environment,
         capture_output=True,
         text=True,
@@ -53,6 +55,24 @@ def tools(tmp_path: Path) -> Path:
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     return folder
+
+
+def test_help_and_version_need_no_set_up(tmp_path: Path, tools: Path) -> None:
+    home = tmp_path / "home"
+    bash = shutil.which("bash")
+    assert bash
+    command = [bash, str(ROOT / "tactful")]
+    environment = {"PATH": str(tools), "TACTFUL_HOME": str(home)}
+    asked, unasked, version = (
+        subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True)
+        for arguments in (["--help"], [], ["--version"])
+    )
+    assert asked.stdout == unasked.stdout
+    assert version.stdout == f"{__version__}\n"
+    assert (asked.stderr, version.stderr, home.exists()) == ("", "", False)
+    listed = dict(line.split(maxsplit=1) for line in asked.stdout.partition("Verbs:\n")[2].splitlines())
+    assert list(listed) == list(VERBS)
+    assert all(listed.values())
 
 
 @pytest.mark.parametrize("program", ["g++", "python3"])
@@ -106,7 +126,7 @@ def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, start: Sequ
     python.chmod(0o755)
     environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP}
     environment |= {"TACTFUL_HOME": str(tmp_path / "home"), "TACTFUL_PYTHON": str(python)}
-    command = [*start, "bash", str(ROOT / "tactful")]
+    command = [*start, "bash", str(ROOT / "tactful"), "doctor"]
     script = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     deadline_s = time.monotonic() + PATIENCE_S
     while not (told.exists() and told.read_text().strip()):
@@ -129,7 +149,7 @@ def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path,
     environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP} | {"PIP_NO_INDEX": "1"}
     for attempt in range(2):
         failed = subprocess.run(
-            ["bash", str(checkout / "tactful"), "--version"],
+            ["bash", str(checkout / "tactful"), "doctor"],
             env=environment,
             capture_output=True,
             text=True,

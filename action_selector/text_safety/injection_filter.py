@@ -17,11 +17,10 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
 
 _TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
-# Soft hyphen, zero-width space, marks and overrides of direction, word joiner, byte order mark. Zero-width joiners are
-# not among them, because Persian, Hindi and emoji are written with them.
-_INVISIBLE = dict.fromkeys(
-    (0xAD, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-)
+# Soft hyphen, Hangul fillers, zero-width space, marks and overrides of direction, word joiner, byte order mark.
+# Zero-width joiners are not among them, because Persian, Hindi and emoji are written with them.
+_INVISIBLE = dict.fromkeys((0xAD, 0x115F, 0x1160, 0x180E, 0x200B, 0x200E, 0x200F, 0x3164, 0xFEFF, 0xFFA0))
+_INVISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2060, 0x2070)))
 _JOINERS = {0x200C: None, 0x200D: None}
 _ENTITY = re.compile(r"&#(?:x([0-9a-f]{1,6})|(\d{1,7}));", re.IGNORECASE)
 _REVERSED = re.compile("\u202e([^\u202c\n]*)\u202c?")
@@ -45,6 +44,8 @@ _LATIN_LIKE = str.maketrans(
 _MIXED_SCRIPTS = re.compile(r"[A-Za-z][Ͱ-ӿ]|[Ͱ-ӿ][A-Za-z]")
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·][^\W_]){4,}(?![^\W_])")
 _SPACED_SHORT = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·][^\W_])+(?![^\W_])")
+_APART = re.compile(r"(?<![^\W_])[^\W_](?:[\W_]{1,3}[^\W_]){2,}(?![^\W_])")
+_SIGN_LETTERS = str.maketrans("@$", "as")
 # The words that are found in a run of letters without spaces.
 _RUN = re.compile(
     r"ignore|disregard|forget|choose|select|pick|the|all|your|rules?|instructions?|options?|answer|and|right|correct|is(?=[A-H]$)",
@@ -75,6 +76,16 @@ def plain_letters(text: str) -> str:
     if any(map(str.isdigit, text)):
         text = _DIGITS.sub(lambda match: match[0].translate(_DIGIT_LETTERS) if _has_both(match[0]) else match[0], text)
     return " ".join(text.split())
+
+
+def read_disguised(text: str) -> tuple[str, str]:
+    """Return the text in plain letters, with three and more letters that stand apart joined; and these alone."""
+    plain = plain_letters(without_invisible(text).translate(_SIGN_LETTERS))
+    return _APART.sub(_letters_of, plain), " ".join(map(_letters_of, _APART.finditer(plain)))
+
+
+def _letters_of(match: re.Match[str]) -> str:
+    return "".join(filter(str.isalnum, match[0]))
 
 
 def _character(match: re.Match[str]) -> str:

@@ -100,7 +100,7 @@ def requests(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> 
         yield Request(
             query_id=item.uid,
             candidates=() if is_skilled else tuple(texts[5 * number : 5 * number + 5]),
-            justifications=(f"It is expected at {number} o'clock.", f"It helps {number} people."),
+            justifications=tuple(f"It helps {number} people {n}." for n in range(2 if is_skilled else 5)),
             situation=" ".join(item.captions[:2]),
             others=item.others,
         )

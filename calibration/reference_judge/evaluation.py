@@ -65,10 +65,10 @@ def play_all(
 ) -> list[PlayedEncounter]:
     """Run the monitor on the encounters that were answered in a form, in several processes."""
     answers = recorded(form=form)
-    chosen = [one for one in encounters(SPLIT) if talk_name(one) in answers]
-    each = chosen, [answers[talk_name(one)] for one in chosen], [ceilings] * len(chosen)
+    chosen = [encounter for encounter in encounters(SPLIT) if talk_name(encounter) in answers]
+    arguments = chosen, [answers[talk_name(encounter)] for encounter in chosen], [ceilings] * len(chosen)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        return list(track(pool.map(play, *each), len(chosen)))
+        return list(track(pool.map(play, *arguments), len(chosen)))
 
 
 def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float]) -> PlayedEncounter:
@@ -83,32 +83,32 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
         sessions[name] = monitor_script(encounter, meaning, table, 0, attend, ceiling, fusion=fusion)
         asked[name] = len(attend.judgements)
         judgements = judgements or attend.judgements
-    alarms = tuple(_alarm(one) for one in judgements if one.attributes)
-    labels = labels_of([one.unit for one in closed], alone.truth.events)
+    alarms = tuple(_alarm(judgement) for judgement in judgements if judgement.attributes)
+    labels = labels_of([unit.unit for unit in closed], alone.truth.events)
     return PlayedEncounter(
         name=talk_name(encounter),
         sessions={**sessions, JUDGE: replace(alone, alarms=alarms)},
         asked={**asked, JUDGE: asked[BOTH]},
-        likely=_likely(closed, {one.unit.unit_id: one for one in judgements}, calibration.weight),
+        likely=_likely(closed, {judgement.unit.unit_id: judgement for judgement in judgements}, calibration.weight),
         labels=tuple(labels[place].polarity if place in labels else None for place in range(len(closed))),
     )
 
 
 def figures(reader: str, played: Sequence[PlayedEncounter]) -> ReaderFigures:
     """Score a reader on encounters."""
-    sessions = [one.sessions[reader] for one in played]
-    hours = sum(one.truth.end_ns - one.truth.start_ns for one in sessions) / NS_PER_S / 3600
-    labels = np.array([CLASSES.index(label) for one in played for label in one.labels])
-    likely = np.array([pair for one in played for pair in one.likely.get(reader, ())])
+    sessions = [encounter.sessions[reader] for encounter in played]
+    hours = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 3600
+    labels = np.array([CLASSES.index(label) for encounter in played for label in encounter.labels])
+    likely = np.array([pair for encounter in played for pair in encounter.likely.get(reader, ())])
     return ReaderFigures(
-        encounters=tuple(one.name for one in played),
+        encounters=tuple(encounter.name for encounter in played),
         scores=score_encounters(sessions),
         average_precision={
             polarity: float(ranking_measures(likely[:, at], labels == at, np.ones((1, len(labels))))[1][0])
             for at, polarity in enumerate(Polarity)
             if likely.size and (labels == at).any()
         },
-        asked_per_hour=sum(one.asked[reader] for one in played) / hours,
+        asked_per_hour=sum(encounter.asked[reader] for encounter in played) / hours,
     )
 
 
@@ -123,12 +123,12 @@ def _likely(closed: Sequence[ClosedUnit], judged: Mapping[str, UnitJudgement], w
     """Return each unit's probabilities by its facts, by the judge, and by both."""
     rows: dict[str, list[tuple[float, ...]]] = {ALONE: [], JUDGE: [], BOTH: []}
     model = shipped_unit_model()
-    for one in closed:
-        judgement = judged.get(one.unit.unit_id)
+    for unit in closed:
+        judgement = judged.get(unit.unit.unit_id)
         likely = {
-            ALONE: one.assessment(model).likely,
+            ALONE: unit.assessment(model).likely,
             JUDGE: judgement.probability if judgement else {},
-            BOTH: one.assessment(model, judgement, weight).likely,
+            BOTH: unit.assessment(model, judgement, weight).likely,
         }
         for name, of in likely.items():
             rows[name].append(tuple(of.get(polarity, 0.0) for polarity in Polarity))

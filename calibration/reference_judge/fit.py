@@ -68,22 +68,24 @@ class JudgedTalk:
 
 def fit_calibration(talks: Sequence[JudgedTalk]) -> JudgeCalibration:
     """Fit the temperature and the weight by likelihood, then the thresholds of judged units by F1."""
-    temperature, weight = fit_scales([one for talk in talks for one in _answered(talk)])
+    temperature, weight = fit_scales([unit for talk in talks for unit in _answered(talk)])
     calibration = JudgeCalibration(
         kind=KIND, format=FORMAT, made_on=date.today().isoformat(), made_with=MADE_WITH,
         fitted_on={"encounters": str(len(talks)), "writers": ", ".join(sorted({talk.writer for talk in talks}))},
         temperature=round(temperature, 3), weight=round(weight, 3),
     )  # fmt: skip
     judged = [
-        (talk.is_harmless, one.unit.polarity, assessment)
+        (talk.is_harmless, unit.unit.polarity, assessment)
         for talk in talks
-        for one, judgement, assessment in _weighed(talk, calibration)
+        for unit, judgement, assessment in _weighed(talk, calibration)
         if judgement
     ]
     hours = sum(talk.truth.end_ns - talk.truth.start_ns for talk in talks if talk.is_harmless) / NS_PER_S / 3600
     bars = []
     for polarity in Polarity:
-        likely = np.array([one.probability if one.polarity is polarity else 0.0 for _, _, one in judged])
+        likely = np.array(
+            [assessment.probability if assessment.polarity is polarity else 0.0 for _, _, assessment in judged]
+        )
         right = np.array([label is polarity for _, label, _ in judged])
         harmless = np.array([is_harmless for is_harmless, _, _ in judged]) & (polarity is Polarity.ERROR)
         flagged = [likely >= bar for bar in _GRID]
@@ -101,11 +103,11 @@ def session(talk: JudgedTalk, calibration: JudgeCalibration | None) -> EventSess
     """Return the flags of an encounter, without the judge or with it."""
     config = FusionConfig(judged_bars=calibration.bars if calibration else ())
     alarms = []
-    for one, judgement, assessment in _weighed(talk, calibration):
-        point = one.fold.model.operating_points[Sensitivity.BALANCED]
+    for unit, judgement, assessment in _weighed(talk, calibration):
+        point = unit.fold.model.operating_points[Sensitivity.BALANCED]
         bars = config.bars_at(point, None, is_judged=judgement is not None)
         if any(assessment.probability >= bars[assessment.polarity, attribute] for attribute in assessment.attributes):
-            onset_ns = one.unit.onset_ns
+            onset_ns = unit.unit.onset_ns
             alarms.append(
                 Alarm(
                     polarity=assessment.polarity,
@@ -143,8 +145,8 @@ def left_out(talks: Sequence[JudgedTalk]) -> dict[str, EncounterScores]:
 
 def _answered(talk: JudgedTalk) -> Iterator[AnsweredUnit]:
     """Yield the units with an answer whose facts are weighed."""
-    for one in talk.units:
-        model, unit = one.fold.model, one.unit
+    for fold_unit in talk.units:
+        model, unit = fold_unit.fold.model, fold_unit.unit
         findings, reading = model.counted(unit.kind, unit.findings), model.read(unit.kind, unit.facts)
         odds = [evidence_odds(findings, polarity, reading) for polarity in Polarity]
         if unit.judgement and all(odds):
@@ -162,11 +164,11 @@ def _weighed(
     talk: JudgedTalk, calibration: JudgeCalibration | None
 ) -> Iterator[tuple[WeighedUnit, UnitJudgement | None, Assessment]]:
     """Yield units with what counts of the judge."""
-    tempered = [_tempered(one.unit, calibration) for one in talk.units]
+    tempered = [_tempered(unit.unit, calibration) for unit in talk.units]
     judged = [(judgement.unit, judgement) for judgement in tempered if judgement]
-    for one, judgement in zip(talk.units, tempered, strict=True):
+    for unit, judgement in zip(talk.units, tempered, strict=True):
         counted = counted_judgement(judgement.unit, judgement, judged) if judgement else None
-        yield one, counted, one.assessment(counted, calibration.weight if calibration else 0.0)
+        yield unit, counted, unit.assessment(counted, calibration.weight if calibration else 0.0)
 
 
 def _tempered(labelled: LabelledUnit, calibration: JudgeCalibration | None) -> UnitJudgement | None:

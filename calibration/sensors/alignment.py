@@ -102,7 +102,7 @@ def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> 
     lags = np.arange(-reach, reach + 1)
     support = rises[places[:, None] + lags].mean(axis=0)
     draw = np.random.default_rng(0).integers(reach, len(rises) - reach, (_DRAWS, len(places)))
-    peaks = [float(rises[one[:, None] + lags].mean(axis=0).max()) for one in draw]
+    peaks = [float(rises[drawn_places[:, None] + lags].mean(axis=0).max()) for drawn_places in draw]
     by_chance, best = float(np.quantile(peaks, _BY_CHANCE)), int(support.argmax())
     if support[best] <= by_chance:
         why = (
@@ -116,7 +116,7 @@ def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> 
     risen = places[clear] + lags[nearby][about.argmax(axis=1)][clear]
     begun = [onset_before(levels, int(place)) for place in risen]
     points = ((np.asarray(begun) - places[clear]) * HOP_S * 1000).tolist()
-    contrast_db = float(np.median([_contrast_db(levels, one) for one in begun])) if begun else 0.0
+    contrast_db = float(np.median([_contrast_db(levels, place) for place in begun])) if begun else 0.0
     if contrast_db < _LEAST_CONTRAST_DB:
         why = (
             f"the room is noisy: the robot's voice is {contrast_db:.0f} dB above it, and {_LEAST_CONTRAST_DB:g} are "
@@ -154,7 +154,7 @@ def _support_by_chance(heard: Series, seen: Sequence[Event]) -> float:
     most = []
     for _ in range(_DRAWS):
         at = random.uniform(*span, len(seen))
-        moved = [Event(from_s=s, to_s=s + one.to_s - one.from_s) for s, one in zip(at, seen, strict=True)]
+        moved = [Event(from_s=s, to_s=s + event.to_s - event.from_s) for s, event in zip(at, seen, strict=True)]
         most.append(_agreement(heard, moved).sum(axis=0).max())
     return float(np.quantile(most, _BY_CHANCE))
 
@@ -164,21 +164,21 @@ def _nearest_ms(heard: Series, at_s: float, about_ms: float) -> float:
     return float(differences[np.abs(differences - about_ms).argmin()])
 
 
-def _of_points(points: Sequence[float], found: int, *, bias_ms: float = 0.0) -> Alignment:
+def _of_points(points: Sequence[float], count: int, *, bias_ms: float = 0.0) -> Alignment:
     middle_ms = float(np.median(points))
     sigma = _MAD_TO_SIGMA * float(np.median(np.abs(np.asarray(points) - middle_ms)))
     uncertainty_ms = math.hypot(_RESOLUTION_MS + 1.96 * _MEDIAN_COSTS * sigma / len(points) ** 0.5, bias_ms)
-    return _unless_wide(middle_ms, uncertainty_ms, found, len(points))
+    return _unless_wide(middle_ms, uncertainty_ms, count, len(points))
 
 
-def _unless_wide(offset_ms: float, uncertainty_ms: float, found: int, agreeing: int) -> Alignment:
+def _unless_wide(offset_ms: float, uncertainty_ms: float, count: int, agreeing: int) -> Alignment:
     if uncertainty_ms > WIDEST_MS:
         why = f"{agreeing} events give it only within {uncertainty_ms:.0f} ms; record more of them"
-        return Alignment(found=found, agreeing=agreeing, why=why)
+        return Alignment(found=count, agreeing=agreeing, why=why)
     return Alignment(
         offset_ms=round(offset_ms, 1),
         uncertainty_ms=round(uncertainty_ms, 1),
-        found=found,
+        found=count,
         agreeing=agreeing,
     )
 

@@ -149,7 +149,7 @@ def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
         stamps.append(stamp_s)
         brightness.append(float(grey.mean()))
         before = small
-    series = [np.asarray(one) for one in (stamps, brightness, motion)]
+    series = [np.asarray(stamp) for stamp in (stamps, brightness, motion)]
     return PictureSignals(
         stamps_s=series[0],
         brightness=series[1],
@@ -191,5 +191,5 @@ def read_stated_speech(bag: BagReader, topics: Collection[str], hearing: Hearing
     return StatedSpeech(
         starts_s=tuple(sorted(starts.values())),
         stops_s=tuple(sorted(stops.values())),
-        spans_s=tuple((starts[one], stops[one]) for one in starts if starts[one] < stops.get(one, 0.0)),
+        spans_s=tuple((starts[start], stops[start]) for start in starts if starts[start] < stops.get(start, 0.0)),
     )

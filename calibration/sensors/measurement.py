@@ -71,14 +71,18 @@ class Measurement:
     @property
     def camera(self) -> Alignment | None:
         """The camera's offset, of the method that tells it best."""
-        told = [one for name, one in self.offsets.items() if name is not Method.SPEECH and one.offset_ms is not None]
-        return min(told, key=lambda one: one.uncertainty_ms or 0, default=None)
+        offsets = [
+            offset
+            for name, offset in self.offsets.items()
+            if name is not Method.SPEECH and offset.offset_ms is not None
+        ]
+        return min(offsets, key=lambda offset: offset.uncertainty_ms or 0, default=None)
 
     @property
     def robot_speech(self) -> Alignment | None:
         """The robot speech's offset."""
-        found = self.offsets.get(Method.SPEECH)
-        return found if found and found.offset_ms is not None else None
+        offset = self.offsets.get(Method.SPEECH)
+        return offset if offset and offset.offset_ms is not None else None
 
     def artefact(self, bag_name: str, digest: str) -> SensorOffsets:
         """Return what nodes load."""
@@ -136,10 +140,10 @@ def _of_speech(bag: BagReader, topics: Topics, sound: Sound, hearing: HearingCon
     stated = read_stated_speech(bag, topics.robot_speech_in_bag, hearing)
     if why := sound.why or stated.why:
         return Alignment(why=why), None
-    found = align_speech(sound.samples, sound.from_s, stated.starts_s)
-    if found.offset_ms is None:
-        return found, None
-    return found, _echo(levels_db(sound.samples), sound.from_s, stated, found.offset_ms)
+    alignment = align_speech(sound.samples, sound.from_s, stated.starts_s)
+    if alignment.offset_ms is None:
+        return alignment, None
+    return alignment, _echo(levels_db(sound.samples), sound.from_s, stated, alignment.offset_ms)
 
 
 def _levels(sound: Sound) -> Levels | None:
@@ -150,7 +154,7 @@ def _levels(sound: Sound) -> Levels | None:
     levels = 10 * np.log10(powers[powers > 0])
     if not len(levels):
         return None
-    floor, loud = (float(one) for one in np.percentile(levels, (10, 95)))
+    floor, loud = (float(level_db) for level_db in np.percentile(levels, (10, 95)))
     peak = 20 * float(np.log10(np.abs(sound.samples).max()))
     advice = ""
     if sound.clipped or peak > _LOUD_DBFS:
@@ -210,12 +214,12 @@ def flashes(stamps_s: Series, brightness: Series) -> list[Event]:
     if len(stamps_s) < 2:
         return []
     steps, period = np.abs(np.diff(brightness)), _period(stamps_s)
-    found = []
+    events = []
     for place in _peaks(steps, stamps_s[1:], _LEAST_STEP):
         from_s, to_s = float(stamps_s[place]), float(stamps_s[place + 1])
         if to_s - from_s <= _LONGEST_PERIODS * period:
-            found.append(Event(from_s=from_s, to_s=to_s))
-    return found
+            events.append(Event(from_s=from_s, to_s=to_s))
+    return events
 
 
 def closing_hands(stamps_s: Series, motion: Series) -> list[Event]:
@@ -228,13 +232,13 @@ def closing_hands(stamps_s: Series, motion: Series) -> list[Event]:
     falls = np.clip(motion[:-1] - motion[1:], 0, None)  # at stamps_s[1:-1]
     at_s, half = stamps_s[1:-1], _period(stamps_s) / 2
     both = falls[:-1] + falls[1:]
-    found = []
+    events = []
     for place in _peaks(both, at_s[1:], 0.0):
         weights, times = falls[place : place + 2], at_s[place : place + 2]
         if times[1] - times[0] <= _LONGEST_PERIODS * 2 * half:
             middle = float((weights * times).sum() / weights.sum())
-            found.append(Event(from_s=middle - half, to_s=middle + half, at_s=middle))
-    return found
+            events.append(Event(from_s=middle - half, to_s=middle + half, at_s=middle))
+    return events
 
 
 def _period(stamps_s: Series) -> float:
@@ -252,6 +256,6 @@ def _peaks(strengths: NDArray[Any], at_s: NDArray[Any], least: float) -> Sequenc
     for place in np.argsort(-strengths, kind="stable"):
         if strengths[place] <= bar or len(chosen) == _MOST:
             break
-        if all(abs(at_s[place] - at_s[one]) >= _APART_S for one in chosen):
+        if all(abs(at_s[place] - at_s[other]) >= _APART_S for other in chosen):
             chosen.append(int(place))
     return sorted(chosen)

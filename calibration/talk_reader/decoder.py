@@ -116,5 +116,5 @@ def _angles(places: Tensor, shape: DecoderShape, kind: torch.dtype) -> tuple[Ten
 
 
 def _turn(x: Tensor, turning: tuple[Tensor, Tensor]) -> Tensor:
-    one, other = x.chunk(2, -1)
-    return x * turning[0] + torch.cat([-other, one], -1) * turning[1]
+    half, other = x.chunk(2, -1)
+    return x * turning[0] + torch.cat([-other, half], -1) * turning[1]

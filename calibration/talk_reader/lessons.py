@@ -85,16 +85,16 @@ class Scene:
     def talk(self, writer: str) -> TaughtTalk:
         """Return the scene as lines; the order of its options is drawn by its name, as writers begin with the best."""
         options = random.Random(self.id).sample(self.options, len(self.options))
-        known = scene_lines(self.scene, [self.said] if self.said else [])
+        context_lines = scene_lines(self.scene, [self.said] if self.said else [])
         return TaughtTalk(
             id=f"scene:{self.id}",
             corpus="scenes",
             writer=writer,
-            lines=(*known, *map(option_line, (one.text for one in options))),
-            machine=frozenset(range(len(known), len(known) + len(options))),
+            lines=(*context_lines, *map(option_line, (option.text for option in options))),
+            machine=frozenset(range(len(context_lines), len(context_lines) + len(options))),
             targets={
-                place: Target(possible=one.can, fitting=one.fit / 2)
-                for place, one in enumerate(options, start=len(known))
+                place: Target(possible=option.can, fitting=option.fit / 2)
+                for place, option in enumerate(options, start=len(context_lines))
             },
             is_scene=True,
         )
@@ -111,20 +111,20 @@ def misheard(talk: TaughtTalk, draw: random.Random) -> TaughtTalk:
 
 
 def _mishear(line: str, draw: random.Random) -> str:
-    name, said = line.split(": ", 1)
-    words = said.split()
-    kept = []
+    name, text = line.split(": ", 1)
+    words = text.split()
+    heard_words = []
     for word in words:
         chance = draw.random()
         if chance < _MISHEARD_SHARE / 2 and len(words) > 3:
             continue
-        kept.append(draw.choice(words) if chance < _MISHEARD_SHARE else word)
-    return f"{name}: {' '.join(kept or words)}\n"
+        heard_words.append(draw.choice(words) if chance < _MISHEARD_SHARE else word)
+    return f"{name}: {' '.join(heard_words or words)}\n"
 
 
 def _plain(line: str) -> str:
-    name, said = line.split(": ", 1)
-    return f"{name}: {' '.join(_MARKS.sub(' ', said).lower().split()) or said.strip()}\n"
+    name, text = line.split(": ", 1)
+    return f"{name}: {' '.join(_MARKS.sub(' ', text).lower().split()) or text.strip()}\n"
 
 
 def shipped_lines(kind: type[R], name: str) -> Iterator[R]:

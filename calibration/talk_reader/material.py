@@ -17,6 +17,7 @@ from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
 from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk, shipped_lines
 from calibration.talk_reader.swaps import replied_lines, swaps
+from calibration.talk_verdicts.talk_file import Answer, Talk, read_lines, read_talks
 from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -27,7 +28,6 @@ from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS
-from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
 
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
@@ -42,10 +42,10 @@ def invented_talks(
     """Yield the labelled talks of `calibration/talks`, with a strong model's answers where there are any."""
     for number, talk in enumerate(talks):
         name = f"talks:{number}"
-        said = [turn for turn in talk if turn.text.strip()]
-        lines = talk_lines(("" if turn.is_robot else "person", turn.text) for turn in said)
+        spoken = [turn for turn in talk if turn.text.strip()]
+        lines = talk_lines(("" if turn.is_robot else "person", turn.text) for turn in spoken)
         targets: dict[int, Target] = {}
-        for place, turn in enumerate(said):
+        for place, turn in enumerate(spoken):
             if turn.is_robot:
                 answer = answers.get((name, len(targets) + 1))
                 targets[place] = Target(
@@ -60,10 +60,10 @@ def invented_talks(
 def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
     """Return the lines of an encounter as its script gives them, with the coder's labels."""
     entries, truth = records_of_script(encounter)
-    given = [entry for _, entry in entries]
+    records = [entry for _, entry in entries]
     turns = turns_of(
-        [entry for entry in given if isinstance(entry, Utterance)],
-        [entry for entry in given if isinstance(entry, RobotSpeech)],
+        [entry for entry in records if isinstance(entry, Utterance)],
+        [entry for entry in records if isinstance(entry, RobotSpeech)],
         truth.end_ns,
     )
     turns = tuple(turn for turn in turns if turn.text.strip())
@@ -144,7 +144,7 @@ def collect(
     }
     talks = [
         *invented_talks(read_invented(), answers),
-        *(encounter_talk(one.encounter, one.writer) for one in shipped_sources(SPLITS)),
+        *(encounter_talk(source.encounter, source.writer) for source in shipped_sources(SPLITS)),
         *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
         *written_scenes(),
         *(talk for line in replied_lines() for talk in line.talks()),

@@ -41,16 +41,16 @@ class RepliedLine:
 
     def talks(self) -> Iterator[TaughtTalk]:
         """Yield one talk for each reply; the writer is the letter with which the name begins."""
-        said = [("" if by == "robot" else ANYBODY, text) for by, text in self.before] + [(ANYBODY, self.said)]
-        machine = frozenset([*(place for place, (by, _) in enumerate(said) if not by), len(said)])
+        spoken = [("" if by == "robot" else ANYBODY, text) for by, text in self.before] + [(ANYBODY, self.said)]
+        machine = frozenset([*(place for place, (by, _) in enumerate(spoken) if not by), len(spoken)])
         for number, reply in enumerate((*self.right, *self.wrong)):
             yield TaughtTalk(
                 id=f"relevance:{self.id}:{number}",
                 corpus="relevance",
                 writer=f"relevance/{self.id[0]}",
-                lines=tuple(talk_lines([*said, ("", reply)])),
+                lines=tuple(talk_lines([*spoken, ("", reply)])),
                 machine=machine,
-                targets={len(said): _RIGHT if number < len(self.right) else _AMISS},
+                targets={len(spoken): _RIGHT if number < len(self.right) else _AMISS},
             )
 
 
@@ -89,8 +89,12 @@ def _swaps(talks: Sequence[TaughtTalk], draw: random.Random) -> Iterator[TaughtT
     draw.shuffle(pairs)
     answers = [answer for answer, _ in pairs]
     for answer, own in pairs:
-        later = [one for one in own if one.place > answer.place and one.can_stand_for(answer)]
-        others = [one for one in draw.sample(answers, min(_TRIES, len(answers))) if one.can_stand_for(answer)]
+        later = [candidate for candidate in own if candidate.place > answer.place and candidate.can_stand_for(answer)]
+        others = [
+            candidate
+            for candidate in draw.sample(answers, min(_TRIES, len(answers)))
+            if candidate.can_stand_for(answer)
+        ]
         chosen = later if later and (draw.random() < _SAME_TALK or not others) else others
         if chosen and sum(map(len, answer.talk.lines[: answer.place])) <= _LONGEST_CHARACTERS:
             yield _swapped(answer, draw.choice(chosen).text)
@@ -105,8 +109,8 @@ def _swapped(answer: _Answer, text: str) -> TaughtTalk:
         talk,
         id=f"swap:{place}:{talk.id}",
         lines=(*talk.lines[:place], f"{name}: {text}\n"),
-        machine=frozenset(one for one in talk.machine if one <= place),
-        targets={**{one: target for one, target in talk.targets.items() if one < place}, place: amiss},
+        machine=frozenset(index for index in talk.machine if index <= place),
+        targets={**{index: target for index, target in talk.targets.items() if index < place}, place: amiss},
         onsets_ns=(),
     )
 

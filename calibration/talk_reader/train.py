@@ -152,7 +152,7 @@ def _row(target: Target) -> list[float]:
         return float("nan") if value is None else value
 
     marked = target.kind not in {None, Kind.ORDINARY} and target.attributes
-    attributes = [float(one in target.attributes) if marked else float("nan") for one in _ATTRIBUTES]
+    attributes = [float(attribute in target.attributes) if marked else float("nan") for attribute in _ATTRIBUTES]
     rest = (target.held, target.good, target.verdict, target.possible, target.fitting)
     return [known(target.kind), *attributes, *map(known, rest)]
 
@@ -162,11 +162,11 @@ def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
     outputs, options = outputs[:, :-OPTION_OUTPUTS].unflatten(1, (OFFSETS, TURN_OUTPUTS)), outputs[:, -OPTION_OUTPUTS:]
     shares = torch.tensor(_OFFSET_SHARES, device=outputs.device).expand(outputs.shape[:2])
     targets = batch.targets
-    found: dict[str, Tensor] = {}
+    losses: dict[str, Tensor] = {}
 
-    def mean(name: str, values: Tensor, known: Tensor, shares: Tensor = shares) -> None:
-        weight = shares * known
-        found[name] = (values * weight).sum() / weight.sum().clamp(min=1.0)
+    def mean(name: str, values: Tensor, is_known: Tensor, shares: Tensor = shares) -> None:
+        weight = shares * is_known
+        losses[name] = (values * weight).sum() / weight.sum().clamp(min=1.0)
 
     kind = targets[..., _KIND]
     cross = functional.cross_entropy(
@@ -175,8 +175,8 @@ def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
     mean("kind", cross.view(kind.shape), ~kind.isnan())
     named = targets[..., _KIND + 1 : _HELD]
     logits = outputs[..., len(Kind) : HELD]
-    each = functional.binary_cross_entropy_with_logits(logits, named.nan_to_num(0), reduction="none")
-    mean("attributes", each.mean(-1), ~named[..., 0].isnan())
+    entropies = functional.binary_cross_entropy_with_logits(logits, named.nan_to_num(0), reduction="none")
+    mean("attributes", entropies.mean(-1), ~named[..., 0].isnan())
     slope, base = scales[batch.corpora].unbind(-1)
     verdicts = outputs[..., HELD] * functional.softplus(slope)[:, None] + base[:, None]
     for name, aim, logit in (
@@ -186,9 +186,9 @@ def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
         ("possible", targets[:, :1, _POSSIBLE], options[:, :1]),
         ("fitting", targets[:, :1, _FITTING], options[:, 1:]),
     ):
-        each = functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none")
-        mean(name, each, ~aim.isnan(), shares[:, : aim.shape[1]])
-    return found
+        entropies = functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none")
+        mean(name, entropies, ~aim.isnan(), shares[:, : aim.shape[1]])
+    return losses
 
 
 class Teaching:
@@ -370,7 +370,9 @@ def teach(  # noqa: PLR0917
         teaching.load(torch.load(saved, map_location=device, weights_only=True))
     steps = f"{per_pass} steps a pass, {teaching.steps} in all, from step {teaching.step}"
     _err.print(f"{len(taught)} talks on {device}: {steps}")
-    watched = [talk for name in corpora for talk in _sample([one for one in left_out if one.corpus == name], read_most)]
+    watched = [
+        talk for name in corpora for talk in _sample([talk for talk in left_out if talk.corpus == name], read_most)
+    ]
     curve = Curve(out / "curve.csv", teaching, packer, watched, corpora)
     saved_s = time.monotonic()
     for batch in lessons(taught, packer, teaching, seed):
@@ -402,8 +404,8 @@ def teach(  # noqa: PLR0917
 def _taught(talks: Sequence[TaughtTalk], left_out: Sequence[TaughtTalk], share: float, seed: int) -> list[TaughtTalk]:
     """Return what is taught: what is not left out, with a share of the talks that a strong model answered."""
     draw = random.Random(seed)
-    kept = {id(talk) for talk in left_out}
-    taught = [talk for talk in talks if id(talk) not in kept and is_taught(talk)]
+    left_out_ids = {id(talk) for talk in left_out}
+    taught = [talk for talk in talks if id(talk) not in left_out_ids and is_taught(talk)]
     taught = [talk for talk in taught if not _is_answered(talk) or draw.random() < share]
     if not taught:
         raise TactfulError("--material: nothing is left to teach; leave out less")
@@ -464,21 +466,21 @@ class Curve:
     def _means(self, corpus: str) -> dict[str, float]:
         batches = self._teaching.read(self._packer.batches(self._by_corpus[corpus]))
         rows = [losses(outputs, batch, self._teaching.scales) for batch, outputs in batches]
-        found: dict[str, float] = {}
+        means: dict[str, float] = {}
         for name in ("kind", "held", "possible", "fitting"):
             values = [float(row[name]) for row in rows if row[name] > 0]
             if values:
-                found[name] = round(sum(values) / len(values), 4)
-        return found
+                means[name] = round(sum(values) / len(values), 4)
+        return means
 
 
 def is_taught(talk: TaughtTalk) -> bool:
     """Whether a writer or a strong model said anything of it: votes alone teach little."""
-    return talk.is_scene or any(one.kind is not None or one.held is not None for one in talk.targets.values())
+    return talk.is_scene or any(target.kind is not None or target.held is not None for target in talk.targets.values())
 
 
 def _is_answered(talk: TaughtTalk) -> bool:
-    return any(one.held is not None for one in talk.targets.values())
+    return any(target.held is not None for target in talk.targets.values())
 
 
 def _sample(talks: Sequence[TaughtTalk], most: int) -> Sequence[TaughtTalk]:

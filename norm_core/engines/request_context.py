@@ -31,6 +31,11 @@ class Deadline:
         """End the request at its next check, as if its deadline had passed."""
         self._cancelled.set()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody ended the request."""
+        return self._cancelled.is_set()
+
     def remaining_s(self) -> float | None:
         """Return the time left in seconds, at least 0; None without a deadline."""
         if self.deadline_ns is None:

@@ -35,18 +35,6 @@ def cohen_kappas(units: Samples) -> Array:
 
 
 @_quiet
-def fleiss_kappas(units: Samples) -> Array:
-    """Compute the agreement of a fixed number of coders; skip units without a judgement from every coder."""
-    rows = [(Counter(unit), count) for unit, count in units.items() if len(unit) > 1 and None not in unit]
-    total = _sum(count for _, count in rows)
-    coders = rows[0][0].total() if rows else 2
-    agreed = _sum(count * (sum(n * n for n in row.values()) - coders) / (coders * (coders - 1)) for row, count in rows)
-    shares = _sums((category, votes * count) for row, count in rows for category, votes in row.items())
-    expected = _sum((votes / (total * coders)) ** 2 for votes in shares.values())
-    return _beyond_chance(agreed / total, expected)
-
-
-@_quiet
 def krippendorff_alphas(units: Samples) -> Array:
     """Compute nominal alpha of each sample; skip units with fewer than two judgements."""
     judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]

@@ -24,7 +24,7 @@ from norm_core.records.speech import RobotSpeech, Utterance, Word
 from norm_core.records.status import Counter, MonitorStatus, QueueStatus
 from norm_core.records.text_limits import MAX_ITEMS, cut_texts
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.time import NS_PER_S, join_stamp, split_stamp
+from norm_core.runtime.time import NS_PER_S, is_usable_stamp, join_stamp, split_stamp
 
 T = TypeVar("T")
 
@@ -78,17 +78,25 @@ def _record(cls: type[T], message: Any) -> T:
     values: dict[str, Any] = {}
     for field in _fields(cls):
         source = message.header if field.name in {"stamp_ns", "frame_id"} else message
-        value = getattr(source, field.target, _ABSENT)
-        if value is not _ABSENT:
+        if (value := getattr(source, field.target, _ABSENT)) is not _ABSENT:
             values[field.name] = field.decode(value)
         elif (value := getattr(source, field.name, _ABSENT)) is not _ABSENT:  # of an older version
             values[field.name] = _older(field.name, value)
         elif field.name not in _with_default(cast(Any, cls)):
             raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
+        if field.is_required and field.name in values and (fault := _fault_of(field.name, values[field.name])):
+            raise MessageError(f"{cls.__name__} {fault} {field.target}; let its publisher set it")
     try:
         return cls(**values)
     except ValueError as error:
         raise MessageError(str(error)) from error
+
+
+def _fault_of(name: str, value: Any) -> str:
+    """Say what is wrong with a required value; empty where nothing is."""
+    if value is None:
+        return "states no"
+    return "has an impossible" if name.endswith("_ns") and not is_usable_stamp(value) else ""
 
 
 _ABSENT = object()  # a field of a message that an older version recorded
@@ -109,6 +117,7 @@ class _Field(NamedTuple):
     target: str
     encode: Callable[[Any, Make], Any]
     decode: Callable[[Any], Any]
+    is_required: bool
 
 
 def _fields(cls: Any) -> tuple[_Field, ...]:
@@ -126,21 +135,24 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 
 def _field(name: str, hint: Any, where: str) -> _Field:
     """Choose the conversion by the field's type; cached per class, because messages arrive by the thousand."""
-    kind = get_args(hint)[0] if get_origin(hint) is UnionType else hint
+    is_required = get_origin(hint) is not UnionType
+    kind = hint if is_required else get_args(hint)[0]
     if name.endswith("_ns") and kind is int:
-        return _Field(name, name.removesuffix("_ns"), *_TIMES[name in _DURATIONS])
+        return _Field(name, name.removesuffix("_ns"), *_TIMES[name in _DURATIONS], is_required)
     if name.endswith("_deg"):
-        return _Field(name, name.removesuffix("_deg"), _encode_angle, _decode_angle)
+        return _Field(name, name.removesuffix("_deg"), _encode_angle, _decode_angle, is_required)
     if name == "tile_jpeg":
-        return _Field(name, _TILE, _encode_jpeg, lambda value: _decode_bytes(value.data))
-    return _Field(name, name, *_codec(name, hint, where))
+        return _Field(name, _TILE, _encode_jpeg, lambda value: _decode_bytes(value.data), is_required)
+    return _Field(name, name, *_codec(name, hint, where), is_required)
 
 
 def _codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
     if get_origin(hint) is UnionType:
         return _OPTIONAL[get_args(hint)[0]]
     if get_origin(hint) is tuple:
-        encode, decode = _codec(name, get_args(hint)[0], where)
+        inner = get_args(hint)[0]
+        encode, decode = _codec(name, inner, where)
+        decode = float if inner is float else decode  # a NaN in a list stays one
         return (
             lambda value, make: [encode(entry, make) for entry in value],
             lambda value: tuple(map(decode, value[: MAX_ITEMS + 1])),  # one more, so that a cut is counted
@@ -215,7 +227,7 @@ _OPTIONAL: dict[Any, tuple[Encode, Decode]] = {
 }
 _PLAIN: dict[Any, tuple[Encode, Decode]] = {
     # An int in the place of a float would abort the rclpy process.
-    float: (lambda value, _: float(value), float),
+    float: (lambda value, _: float(value), lambda value: None if math.isnan(value) else float(value)),
     bytes: (_as_it_is, _decode_bytes),
 }
 

@@ -13,6 +13,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"  # the model declined
     INVALID = "invalid"  # the request or its input was unusable
     FAILED = "failed"  # out of memory, hash mismatch, dead engine
+    CANCELLED = "cancelled"  # by whoever asked, before an answer
 
     @property
     def predicate(self) -> str:

@@ -75,8 +75,11 @@ class Utterance:
         return self.locale.replace("_", "-").partition("-")[0].lower()
 
 
-def silence_mark(until_ns: int, source_topic: str) -> Utterance:
-    """Return a mark that no later utterance starts before `until_ns`; it moves the source's watermark."""
+def silence_mark(until_ns: int, source_topic: str, *, is_rough: bool = False) -> Utterance:
+    """Return a mark that no later utterance starts before `until_ns`; it moves the source's watermark.
+
+    `is_rough` states that what came since the mark before came late, so that no timing is to be trusted.
+    """
     return Utterance(
         stamp_ns=until_ns,
         utterance_id=f"{source_topic}@silence",
@@ -85,6 +88,7 @@ def silence_mark(until_ns: int, source_topic: str) -> Utterance:
         start_ns=until_ns,
         end_ns=until_ns,
         final=False,
+        timing=Timing.ABSENT if is_rough else Timing.SOURCE,
         source_topic=source_topic,
     )
 

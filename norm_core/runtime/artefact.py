@@ -9,7 +9,9 @@ from pydantic import ValidationError
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.data_files import site_folder
+from norm_core.runtime.plain_file import read_plain_file
 
+MAX_BYTES = 64 << 20
 A = TypeVar("A", bound="Artefact")
 
 
@@ -35,14 +37,13 @@ def load_artefact(
 ) -> A:
     """Read an artefact; raise ConfigError if it is damaged, of another kind, or made for something else."""
     try:
-        artefact = model.model_validate_json(path.read_text(encoding="utf-8"))
+        artefact = model.model_validate_json(read_plain_file(path, MAX_BYTES))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path, or {remedy}") from error
-    except (UnicodeDecodeError, ValidationError) as error:
+    except ValidationError as error:
         raise ConfigError(f"{path}: is no {kind} artefact; {remedy}") from error
     if (artefact.kind, artefact.format) != (kind, format_):
-        actual = f"{artefact.kind} artefact of format {artefact.format}"
-        raise ConfigError(f"{path}: is a {actual}, not a {kind} artefact of format {format_}; {remedy}")
+        raise ConfigError(f"{path}: is no {kind} artefact of format {format_}; {remedy}")
     differing = sorted(name for name, value in made_with.items() if artefact.made_with.get(name) != value)
     if differing:
         raise ConfigError(f"{path}: differs from what runs here in {', '.join(differing)}; {remedy}")

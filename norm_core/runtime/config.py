@@ -12,10 +12,13 @@ from pydantic_core import ErrorDetails
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.plain_file import read_plain_file
 from norm_core.runtime.wording import without_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
+# The same for a field that names a file: a running node takes only one below the folders that its operator named.
+LIVE_FILE: dict[str, JsonValue] = {**LIVE, "file": True}
 
 # Of any text in a configuration; the longest are templates of prompts.
 MAX_SETTING_CHARACTERS = 100_000
@@ -44,6 +47,10 @@ class ConfigError(TactfulError, ValueError):
     """A configuration is unusable; the message gives the place and the remedy."""
 
 
+class UnusableFileError(ConfigError):
+    """A file that a setting names is unusable; the message holds nothing of its content, which may be a secret."""
+
+
 # No file that we read comes near these: a metadata.yaml of a thousand topics has 0.7 MB and depth 8.
 MAX_YAML_BYTES = 4 << 20
 MAX_YAML_DEPTH = 50
@@ -63,12 +70,26 @@ def load_config(model: type[C], path: Path) -> C:
     return check_config(model, load_yaml(path), str(path))
 
 
+def load_private_config(model: type[C], path: Path) -> C:
+    """Return the configuration in a file that a peer may have named; raise UnusableFileError, which quotes nothing."""
+    try:
+        plain = load_yaml(path)
+        return model.model_validate({} if plain is None else plain)
+    except ValidationError as error:
+        faults = "; ".join(_describe_without_content(model, fault) for fault in error.errors())
+        raise UnusableFileError(f"{path}: {faults}") from None
+    except ConfigError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError):
+            raise UnusableFileError(str(error)) from cause
+        mark = getattr(cause, "problem_mark", None)
+        raise UnusableFileError(f"{path}{_place(mark)}: is not plain YAML; correct it there") from None
+
+
 def load_yaml(path: Path) -> Any:
     """Return the plain contents of a YAML file; raise ConfigError if it is missing or invalid."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_YAML_BYTES + 1)
-        text = content.decode("utf-8-sig", "replace" if len(content) > MAX_YAML_BYTES else "strict")
+        text = read_plain_file(path, MAX_YAML_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
@@ -90,11 +111,13 @@ def parse_yaml(text: str, source: str) -> Any:
     try:
         return _compose(text)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{source}{place}: {error.problem or error.context}") from error
+        raise ConfigError(f"{source}{_place(error.problem_mark)}: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{source}: is not YAML: {error}") from error
+
+
+def _place(mark: Any) -> str:
+    return f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 
 def _compose(text: str) -> Any:
@@ -189,6 +212,15 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
     if fault["type"] == "value_error":  # our own words, which may begin with a name
         return f"{key}: {fault['msg'].removeprefix('Value error, ')}{given}"
     return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{given}"
+
+
+def _describe_without_content(model: type[BaseModel], fault: ErrorDetails) -> str:
+    """Say where a fault is and what is wanted there; a name of the file stands only where it is like a known one."""
+    if fault["type"] != "extra_forbidden":
+        place = ".".join(map(str, fault["loc"])) or "the whole"
+        return f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+    close = _closest(str(fault["loc"][-1]), _models_at(model, fault["loc"][:-1]))
+    return f"{fault['loc'][-1]}: unknown key; did you mean {close}?" if close else "has a key that is not known"
 
 
 def _closest(key: str, models: list[type[BaseModel]]) -> str:

@@ -1,6 +1,9 @@
-"""The name of the command line, for messages that name a command."""
+"""The name of the command line, for messages that name a command, and the commit of the checkout."""
 
+import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
+
+from norm_core.runtime.data_files import shipped_file
 
 
 def _is_package() -> bool:
@@ -13,3 +16,15 @@ def _is_package() -> bool:
 
 IS_PACKAGE = _is_package()  # whether Tactful is installed; otherwise it runs in a checkout
 PROGRAM = "tactful" if IS_PACKAGE else "./tactful"
+
+
+def checkout_commit() -> str:
+    """Return the commit of the checkout, with -dirty if files differ from it; empty where Tactful is installed."""
+    if IS_PACKAGE:
+        return ""
+    folder = str(shipped_file("norm_core"))
+    command = ["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # without git
+        return ""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
-from norm_core.runtime.config import Config, ConfigError, load_config
+from norm_core.runtime.config import Config, ConfigError, load_config, load_private_config
 from norm_core.runtime.data_files import shipped_file
 from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import Unit
@@ -69,7 +69,7 @@ class ThresholdTable(Config):
     @classmethod
     def of(cls, path: Path) -> "ThresholdTable":
         """Return a custom table; raise ConfigError unless it has all cues and thresholds of the shipped one."""
-        table = load_config(cls, path)
+        table = load_private_config(cls, path)
         for name, cue in cls.shipped().cues.items():
             lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
             if lacking:

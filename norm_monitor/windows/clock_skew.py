@@ -22,6 +22,10 @@ REMEDY = (
     "no flag is raised on timing meanwhile; synchronise the clocks of these machines (chrony), or measure the offset "
     f"({PROGRAM} calibrate sensors)"
 )
+ROUGH = (
+    "timing: sound without stamps came over 0.5 s late, as may all else, so no flag is raised on timing meanwhile; "
+    "use a microphone driver that stamps its sound, or relieve this computer"
+)
 # Words that wait for transcription never make a source this late three times while it goes on.
 _ORDER_NS, _ORDER_SAMPLES = 30 * NS_PER_S, 3
 # The least delay of the newest records counts, so that a slow one matters little.
@@ -67,6 +71,7 @@ class ClockSkew:
         self._is_stamped_on_arrival = False
         self._told: deque[RobotSpeech] = deque(maxlen=16)
         self._heard: deque[Utterance] = deque(maxlen=32)
+        self._rough: deque[tuple[int, int]] = deque(maxlen=64)  # from and until when what came was late
         self._pairs: deque[_Pair] = deque(maxlen=64)
 
     def take(self, entry: Stamped, received_ns: int | None = None) -> None:
@@ -75,6 +80,8 @@ class ClockSkew:
         self._match(entry)
         if not source:
             return
+        if isinstance(entry, Utterance) and entry.timing is Timing.ABSENT:
+            self._add_rough(self._newest_ns.get(source, 0), stamp_ns)
         self._newest_ns[source] = stamp_ns
         heard_ns = self._newest_ns.get(UTTERANCES)
         if source != UTTERANCES and heard_ns is not None and self._heard_at.get(source) != heard_ns:
@@ -87,6 +94,9 @@ class ClockSkew:
 
     def reason(self, until_ns: int | None = None) -> str:
         """Say which clocks lie apart, by how much and what to do; by words heard before `until_ns`. Empty if none."""
+        newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
+        if any(from_ns < newest_ns <= rough_ns for from_ns, rough_ns in self._rough):
+            return ROUGH
         apart = list(self._by_order()) or list(self._by_delay()) or list(self._by_words(until_ns))
         return f"clocks: {'; '.join(apart)}: {REMEDY}" if apart else ""
 
@@ -100,6 +110,11 @@ class ClockSkew:
             for pair in self._pairs
             if -_SHIFT_NS <= pair.shift_ns - shift_ns <= 2 * pair.lasts_ns + _SHIFT_NS
         )
+
+    def _add_rough(self, from_ns: int, until_ns: int) -> None:
+        if self._rough and self._rough[-1][1] == from_ns:
+            from_ns = self._rough.pop()[0]
+        self._rough.append((from_ns, until_ns))
 
     def _by_order(self) -> Iterator[str]:
         for source, ahead_ns in sorted(self._ahead_ns.items()):

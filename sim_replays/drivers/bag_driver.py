@@ -21,7 +21,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, Heard, late_sound
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -64,11 +64,11 @@ class PicturesAhead:
         self._begun.clear()
         with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "pictures") as pool:
             try:
-                for one in stored:
-                    waiting.append(one)
-                    waiting_bytes += len(one.data)
-                    if one.topic == self._topic:
-                        self._begun.append(self._begin(one, pool))
+                for message in stored:
+                    waiting.append(message)
+                    waiting_bytes += len(message.data)
+                    if message.topic == self._topic:
+                        self._begun.append(self._begin(message, pool))
                     while len(waiting) > AHEAD_MESSAGES or waiting_bytes > AHEAD_BYTES:
                         waiting_bytes -= len(waiting[0].data)
                         yield waiting.popleft()
@@ -139,11 +139,11 @@ def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "")
     if audio_topic:
         raise BagError("--topic, --words-topic: people's words come from sound or from texts; leave one out")
     of_voice = re.compile(rf"{re.escape(names[0])}/(?:{VOICE_TOPICS})")
-    of_voices = tuple(one.topic for one in bag.topics if of_voice.fullmatch(one.topic))
+    of_voices = tuple(topic.topic for topic in bag.topics if of_voice.fullmatch(topic.topic))
     if of_voices and len(names) == 1:
         return RecognizerTopics(texts=f"{names[0]}/{VOICE_TEXTS}", humans=names[0], of_voices=of_voices)
     bag.require(names)
-    bools = [one.topic for one in bag.topics if one.topic in names and one.type_name == _BOOL]
+    bools = [topic.topic for topic in bag.topics if topic.topic in names and topic.type_name == _BOOL]
     texts = [name for name in names if name not in bools]
     if len(texts) != 1 or len(bools) > 1:
         raise BagError(
@@ -164,9 +164,9 @@ def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message
 def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
     """List the topics that may hold people's words, beside others that do not."""
     return [
-        one.topic
-        for one in bag.topics
-        if one.message_count and one.topic not in others and one.type_name.endswith(_LIKELY_TYPES)
+        topic.topic
+        for topic in bag.topics
+        if topic.message_count and topic.topic not in others and topic.type_name.endswith(_LIKELY_TYPES)
     ]
 
 
@@ -191,8 +191,8 @@ def robot_topics_of(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
     """
     topics = expand_topics(named, {topic.topic for topic in bag.topics})
     bag.require(topics)
-    told = message_type(RobotSpeech)
-    return frozenset(topics or (topic.topic for topic in bag.topics if topic.type_name == told))
+    speech_type = message_type(RobotSpeech)
+    return frozenset(topics or (topic.topic for topic in bag.topics if topic.type_name == speech_type))
 
 
 class BagSenses:
@@ -249,6 +249,15 @@ class BagSenses:
             return None
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was wrong with the messages, and holds at the end or makes times uncertain."""
+        remarks = list(self.health_log.reasons)
+        late = late_sound(self._audio_topic)
+        if any(counter.name == "audio_stalls" for counter in self.health_log.counters) and late not in remarks:
+            remarks.append(late)
+        return tuple(remarks)
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The sources that windows can wait for."""
         there = {
@@ -261,32 +270,32 @@ class BagSenses:
     @property
     def topics(self) -> frozenset[str]:
         """The topics that the senses read."""
-        told = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
+        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
         heard = [self._audio_topic] if self._audio_topic else self._words.names or self._told(Utterance)
         camera = [self._camera_topic] if self._camera_topic else []
-        return frozenset((*told, *heard, *camera, *self._robot_topics, *self._people_topics))
+        return frozenset((*names, *heard, *camera, *self._robot_topics, *self._people_topics))
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Yield each record with the bag time at which it was available, in that order."""
         heard = [] if self._audio_topic or self._words.names else self._told(Utterance)
-        said, has_marks = self._spoken(heard) if heard else ([], True)
+        utterances, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
         for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
             now_ns = stored.stamp_ns
             yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
-            while said and said[0][0] <= now_ns:
-                yield said.pop(0)
+            while utterances and utterances[0][0] <= now_ns:
+                yield utterances.pop(0)
             yield from ((now_ns, sensed) for sensed in self._sensed(stored))
             if not has_marks:
-                quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in said)])
+                quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in utterances)])
                 yield from ((now_ns, mark) for mark in self._marks.mark(quiet_ns))
-        for at_ns, utterance in said:
+        for at_ns, utterance in utterances:
             yield max(now_ns, at_ns), utterance
         yield from ((now_ns, utterance) for utterance in self._ears.end_input())
 
     def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
         """Read the utterances: in bag order if silence marks are among them, otherwise each at its end."""
-        stored = [(one.stamp_ns, self._bag.decode(one)) for one in self._bag.messages(topics)]
+        stored = [(message.stamp_ns, self._bag.decode(message)) for message in self._bag.messages(topics)]
         has_marks = any(not utterance.final for _, utterance in stored)
         spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
         return sorted(spoken, key=lambda pair: pair[0]), has_marks

@@ -90,7 +90,7 @@ def play_to_nodes(
             process.await_start()
         names = [name for host in hosts for name in host]
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
-        lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
+        lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
         options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
         player = [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
         for line in lines_of(player, domain_id, started):
@@ -116,9 +116,9 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
                 yield json.loads(line)
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
-                said = log.read().strip().splitlines()[-5:]
+                last_lines = log.read().strip().splitlines()[-5:]
                 ended = [f"{node.exit_message()} and said: {node.last_output()}" for node in nodes]
-                raise TransportError("\n".join([*said, *ended]))
+                raise TransportError("\n".join([*last_lines, *ended]))
         finally:
             end_process(driver, END_TIMEOUT_S)
 

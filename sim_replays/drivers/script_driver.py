@@ -65,16 +65,16 @@ class SensedEncounter:
 def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, seed: int = 0) -> SensedEncounter:
     """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""
     path = folder / f"{encounter.id}_{seed}.json"
-    kept = _read(path)
-    if kept and kept.version == VERSION and kept.truth.script_sha256 == encounter.sha256():
-        return kept
+    sensed = _read(path)
+    if sensed and sensed.version == VERSION and sensed.truth.script_sha256 == encounter.sha256():
+        return sensed
     bag = folder / f"{encounter.id}_{seed}_bag"
     shutil.rmtree(bag, ignore_errors=True)  # left by an interrupted run
-    made = generate(encounter, bag, GenerationConfig(seed=seed))
+    generated = generate(encounter, bag, GenerationConfig(seed=seed))
     try:
-        new = sense_bag(made.bag, made.truth, recognizer if encounter.language == "en" else None)
+        new = sense_bag(generated.bag, generated.truth, recognizer if encounter.language == "en" else None)
     finally:
-        remove(made.bag)
+        remove(generated.bag)
     write_atomic(path, to_json(new))
     return new
 
@@ -84,12 +84,12 @@ def sense_bag(bag: Path, truth: Truth, recognizer: Recognizer | None) -> SensedE
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     with BagReader(bag) as reader:
         senses = BagSenses(reader, hearing, recognizer, AUDIO if recognizer else "")
-        given = tuple(
+        records = tuple(
             TimedRecord(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
             for at_ns, entry in senses.records()
             if isinstance(entry, Entry)
         )
-        return SensedEncounter(truth=truth, sources=senses.sources, given=given)
+        return SensedEncounter(truth=truth, sources=senses.sources, given=records)
 
 
 def _read(path: Path) -> SensedEncounter | None:
@@ -114,9 +114,9 @@ def monitor_script(  # noqa: PLR0917
     note_closed: NoteClosed | None = None,
 ) -> EventSession:
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
-    given, truth = records_of_script(encounter, seed)
+    records, truth = records_of_script(encounter, seed)
     config = MonitorConfig.for_replay((UTTERANCES,), calls_per_hour=calls_per_hour, fusion=fusion)
-    return _flagged(given, truth, config, meaning, table, attend, note_closed)
+    return _flagged(records, truth, config, meaning, table, attend, note_closed)
 
 
 def records_of_script(
@@ -139,13 +139,13 @@ def monitor_from_sound(
     note_closed: NoteClosed | None = None,
 ) -> EventSession:
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
-    given = [(one.at_ns, one.entry) for one in sensed.given]
+    records = [(record.at_ns, record.entry) for record in sensed.given]
     config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return _flagged(given, sensed.truth, config, meaning, table, attend, note_closed)
+    return _flagged(records, sensed.truth, config, meaning, table, attend, note_closed)
 
 
 def _flagged(  # noqa: PLR0917
-    given: Iterable[tuple[int, Entry]],
+    records: Iterable[tuple[int, Entry]],
     truth: Truth,
     config: MonitorConfig,
     meaning: TextMatcher,
@@ -162,7 +162,7 @@ def _flagged(  # noqa: PLR0917
             _, known_ns = first.get(flag.event_id, (flag, clock.now_ns()))
             first[flag.event_id] = flag, known_ns
 
-    for given_ns, entry in given:
+    for given_ns, entry in records:
         clock.advance_to(max(given_ns, clock.now_ns()))
         note(monitor.take(entry))
     note(monitor.end_input())
@@ -175,15 +175,15 @@ def _flagged(  # noqa: PLR0917
 
 def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
     """Order the entries by arrival and add silence marks at a steady rate. An utterance arrives at its end."""
-    said = [entry for entry in entries if isinstance(entry, Utterance)]
-    given = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
-    marks = marks_of_script(said, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
-    return sorted([*given, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
+    utterances = [entry for entry in entries if isinstance(entry, Utterance)]
+    records = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
+    marks = marks_of_script(utterances, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
+    return sorted([*records, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
 
 
 def _tracked(senses: Senses) -> Iterator[Presence]:
     """Yield the distance of each person, like the robot's own recognizers."""
     tracker = PresenceTracker()
-    for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
-        persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)
+    for stamp_ns, distances in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
+        persons = tuple(Person(person_id=distance.person_id, distance_m=distance.distance_m) for distance in distances)
         yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)

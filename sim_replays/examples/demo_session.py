@@ -87,8 +87,8 @@ def write_demo_session(bag: Path) -> DemoSession:
         scenes.append(DemoScene(name=name, title=scene["title"], start_ns=start_ns, choice=choice))
         entries += [*shift_record(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
         turns += [
-            replace(one, turn_id=f"{name}-{one.turn_id}", start_ns=one.start_ns + by_ns, end_ns=one.end_ns + by_ns)
-            for one in truth.turns
+            replace(turn, turn_id=f"{name}-{turn.turn_id}", start_ns=turn.start_ns + by_ns, end_ns=turn.end_ns + by_ns)
+            for turn in truth.turns
         ]
         events += [_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))

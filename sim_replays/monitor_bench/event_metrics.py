@@ -102,29 +102,35 @@ def score_online(
     sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = AT_S
 ) -> OnlineScores:
     """Compute all scores. Precision, recall, latency and attributes use one tolerance."""
-    chosen = [_of_polarity(one, polarity) for one in sessions]
-    counts = {tolerance_s: np.array([_counts(one, tolerance_s) for one in chosen]) for tolerance_s in TOLERANCES_S}
-    hours = sum(one.truth.end_ns - one.truth.start_ns for one in chosen) / NS_PER_S / 3600
+    chosen = [_of_polarity(session, polarity) for session in sessions]
+    counts = {
+        tolerance_s: np.array([_counts(session, tolerance_s) for session in chosen]) for tolerance_s in TOLERANCES_S
+    }
+    hours = sum(session.truth.end_ns - session.truth.start_ns for session in chosen) / NS_PER_S / 3600
     hits, events, flags = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
     matched = [
-        (one.alarms[alarm], one.truth.events[event]) for one in chosen for event, alarm in match_alarms(one, at_s)
+        (session.alarms[alarm], session.truth.events[event])
+        for session in chosen
+        for event, alarm in match_alarms(session, at_s)
     ]
-    withdrawn = sum(len(one.withdrawn) for one in chosen)
-    rows = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
+    withdrawn = sum(len(session.withdrawn) for session in chosen)
+    rows = {
+        attribute.value: np.array([_counts(session, at_s, attribute) for session in chosen]) for attribute in Attribute
+    }
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _f1(counted) for name, counted in rows.items()}
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
     found_by_basis = _found_by_basis(chosen, at_s)
     f1, f1_interval = _f1(counts[at_s])
     lenient = [
-        replace(one, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in one.alarms))
-        for one in chosen
+        replace(session, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in session.alarms))
+        for session in chosen
     ]
     return OnlineScores(
         f1=f1,
         f1_interval=f1_interval,
         f1_by_tolerance={f"{tolerance_s:g}": _f1(counted)[0] for tolerance_s, counted in counts.items()},
-        any_attribute=_f1(np.array([_counts(one, at_s) for one in lenient]))[0],
+        any_attribute=_f1(np.array([_counts(session, at_s) for session in lenient]))[0],
         precision=100 * hits / flags if flags else 0.0,
         recall=100 * hits / events if events else 0.0,
         events=events,
@@ -141,8 +147,10 @@ def score_online(
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
         attribute_confusion=_attribute_confusion(chosen, lenient, at_s),
-        by_basis={basis: 100 * sum(found) / len(found) for basis, found in found_by_basis.items()},
-        events_by_basis={basis: len(found) for basis, found in found_by_basis.items()},
+        by_basis={
+            basis: 100 * sum(found_by_basi) / len(found_by_basi) for basis, found_by_basi in found_by_basis.items()
+        },
+        events_by_basis={basis: len(found_by_basi) for basis, found_by_basi in found_by_basis.items()},
     )
 
 
@@ -151,7 +159,7 @@ def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSessi
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
     alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-    withdrawn = tuple(one for one in session.withdrawn if one is polarity)
+    withdrawn = tuple(flag_polarity for flag_polarity in session.withdrawn if flag_polarity is polarity)
     return EventSession(truth=replace(session.truth, events=events), alarms=alarms, withdrawn=withdrawn)
 
 
@@ -179,21 +187,21 @@ def _attribute_confusion(
     """Count each pair of attributes of an event and its flag, where flags need not share an attribute."""
     pairs = Counter(
         (marked, named)
-        for one, any_attribute in zip(sessions, lenient, strict=True)
+        for session, any_attribute in zip(sessions, lenient, strict=True)
         for event, alarm in match_alarms(any_attribute, tolerance_s)
-        for marked in one.truth.events[event].attributes
-        for named in one.alarms[alarm].attributes
+        for marked in session.truth.events[event].attributes
+        for named in session.alarms[alarm].attributes
     )
     return {marked.value: {named.value: pairs[marked, named] for named in Attribute} for marked in Attribute}
 
 
 def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
-    found: dict[str, list[bool]] = {}
-    for one in sessions:
-        hit = {event for event, _ in match_alarms(one, tolerance_s)}
-        for place, event in enumerate(one.truth.events):
-            found.setdefault(event.basis.value, []).append(place in hit)
-    return dict(sorted(found.items()))
+    matches_by_basis: dict[str, list[bool]] = {}
+    for session in sessions:
+        hit = {event for event, _ in match_alarms(session, tolerance_s)}
+        for place, event in enumerate(session.truth.events):
+            matches_by_basis.setdefault(event.basis.value, []).append(place in hit)
+    return dict(sorted(matches_by_basis.items()))
 
 
 @record
@@ -230,13 +238,13 @@ def score_encounters(sessions: Sequence[EventSession]) -> EncounterScores:
 
 
 def _harmless(sessions: Sequence[EventSession]) -> Harmless:
-    chosen = [one for one in sessions if all(e.polarity is not Polarity.ERROR for e in one.truth.events)]
+    chosen = [session for session in sessions if all(e.polarity is not Polarity.ERROR for e in session.truth.events)]
     if not chosen:
         return Harmless(
             encounters=0, minutes=0.0, false_errors=0, false_errors_per_hour=0.0, false_errors_per_hour_interval=None
         )
-    counts = np.array([sum(alarm.polarity is Polarity.ERROR for alarm in one.alarms) for one in chosen])
-    hours = np.array([one.truth.end_ns - one.truth.start_ns for one in chosen]) / NS_PER_S / 3600
+    counts = np.array([sum(alarm.polarity is Polarity.ERROR for alarm in session.alarms) for session in chosen])
+    hours = np.array([session.truth.end_ns - session.truth.start_ns for session in chosen]) / NS_PER_S / 3600
     drawn = draw_clusters(len(chosen), DRAWS)
     rates = counts[drawn].sum(axis=1) / hours[drawn].sum(axis=1)
     return Harmless(
@@ -260,8 +268,8 @@ def baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]
     """Return the sessions with the alarms of each detector that uses less input, by name."""
     return {
         "speech timing alone": [
-            EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if a.cue_id in TIMING_CUES))
-            for one in sessions
+            EventSession(truth=session.truth, alarms=tuple(a for a in session.alarms if a.cue_id in TIMING_CUES))
+            for session in sessions
         ],
         "prior": prior_alarms(sessions),
         "always no": without_alarms(sessions),
@@ -278,7 +286,7 @@ def parts_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSessio
 
 def events_resting_on(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:
     """Keep the events on these bases, and drop alarms that match other events."""
-    return [_resting_on(one, bases) for one in sessions]
+    return [_resting_on(session, bases) for session in sessions]
 
 
 def _resting_on(session: EventSession, bases: Collection[Basis]) -> EventSession:
@@ -299,24 +307,24 @@ def _resting_on(session: EventSession, bases: Collection[Basis]) -> EventSession
 
 def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
     """The baseline that never flags."""
-    return [EventSession(truth=one.truth, alarms=()) for one in sessions]
+    return [EventSession(truth=session.truth, alarms=()) for session in sessions]
 
 
 def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
     """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
-    marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
-    turns = sum(_robot_turns(one.truth).size for one in sessions)
+    marked = [(event.polarity, event.attributes) for session in sessions for event in session.truth.events]
+    turns = sum(_robot_turns(session.truth).size for session in sessions)
     chance = np.random.default_rng(seed)
-    made = []
-    for one in sessions:
-        onsets = [at_ns for at_ns in _robot_turns(one.truth) if chance.random() < len(marked) / max(turns, 1)]
+    prior_sessions = []
+    for session in sessions:
+        onsets = [at_ns for at_ns in _robot_turns(session.truth) if chance.random() < len(marked) / max(turns, 1)]
         drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
         alarms = tuple(
             Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
             for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)
         )
-        made.append(EventSession(truth=one.truth, alarms=alarms))
-    return made
+        prior_sessions.append(EventSession(truth=session.truth, alarms=alarms))
+    return prior_sessions
 
 
 def _robot_turns(truth: Truth) -> np.ndarray:

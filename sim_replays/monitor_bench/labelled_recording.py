@@ -100,15 +100,20 @@ def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ..
     """
     rows = read_rows(path, COLUMNS)
     faults: list[str] = []
-    found: list[tuple[int, Interval]] = []
+    intervals: list[tuple[int, Interval]] = []
     for line, row in rows:
         try:
-            found.append((line, _interval(row, start_ns, end_ns)))
+            intervals.append((line, _interval(row, start_ns, end_ns)))
         except ValueError as fault:
             faults.append(f"line {line}: {fault}")
-    faults += _overlaps(found)
+    faults += _overlaps(intervals)
     refuse(path, faults)
-    return tuple(sorted((one for _, one in found), key=lambda one: (one.onset_ns, one.offset_ns, one.label)))
+    return tuple(
+        sorted(
+            (interval for _, interval in intervals),
+            key=lambda interval: (interval.onset_ns, interval.offset_ns, interval.label),
+        )
+    )
 
 
 def _interval(row: Row, start_ns: int, end_ns: int) -> Interval:
@@ -144,19 +149,19 @@ def _label(name: str) -> LabelClass:
         return LabelClass(plain)
     near = difflib.get_close_matches(plain, [*LabelClass, *_SHORT], n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    known = ", ".join(f"{long} ({short})" for short, long in _SHORT.items())
-    raise ValueError(f"{name!r} is no class; {hint}they are {known}")
+    classes = ", ".join(f"{long} ({short})" for short, long in _SHORT.items())
+    raise ValueError(f"{name!r} is no class; {hint}they are {classes}")
 
 
-def _overlaps(found: list[tuple[int, Interval]]) -> Iterator[str]:
+def _overlaps(intervals: list[tuple[int, Interval]]) -> Iterator[str]:
     """Report overlapping labels of one class: two coders' labels, or a slip."""
     newest: dict[LabelClass, tuple[int, Interval]] = {}
-    for line, one in sorted(found, key=lambda pair: (pair[1].onset_ns, pair[0])):
-        before = newest.get(one.label)
-        if before and one.onset_ns < before[1].offset_ns:
-            yield f"line {line}: overlaps the {one.label} of line {before[0]}; join them, or use a file a coder"
-        if before is None or one.offset_ns > before[1].offset_ns:
-            newest[one.label] = (line, one)
+    for line, interval in sorted(intervals, key=lambda pair: (pair[1].onset_ns, pair[0])):
+        before = newest.get(interval.label)
+        if before and interval.onset_ns < before[1].offset_ns:
+            yield f"line {line}: overlaps the {interval.label} of line {before[0]}; join them, or use a file a coder"
+        if before is None or interval.offset_ns > before[1].offset_ns:
+            newest[interval.label] = (line, interval)
 
 
 @record
@@ -199,8 +204,8 @@ def record_flags(  # noqa: PLR0917
             if flag.polarity is not Polarity.ERROR or flag.state is FlagState.WITHDRAWN:
                 first.pop(flag.event_id, None)
             else:
-                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns())
-                first[flag.event_id] = replace(known, flag=flag)
+                raised = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns())
+                first[flag.event_id] = replace(raised, flag=flag)
 
     for now_ns, entry in records:
         clock.advance_to(max(now_ns, clock.now_ns()))
@@ -218,7 +223,7 @@ def record_flags(  # noqa: PLR0917
         start_ns=bounds_ns[0],
         end_ns=bounds_ns[1],
         labels=labels,
-        raised=tuple(sorted(first.values(), key=lambda one: one.flag.onset_ns)),
+        raised=tuple(sorted(first.values(), key=lambda flag: flag.flag.onset_ns)),
         robot_turns=tuple((turn.start_ns, turn.end_ns) for turn in turns),
         utterances=utterances,
     )
@@ -229,7 +234,7 @@ def session_of(recording: LabelledRecording, label: LabelClass | None = None) ->
 
     Without a class, overlapping labels become one event, such as a mistake and its rupture.
     """
-    spans = [(one.onset_ns, one.offset_ns) for one in recording.labels if label in (None, one.label)]
+    spans = [(coded.onset_ns, coded.offset_ns) for coded in recording.labels if label in (None, coded.label)]
     events = tuple(
         TrueEvent(
             polarity=Polarity.ERROR,
@@ -246,7 +251,7 @@ def session_of(recording: LabelledRecording, label: LabelClass | None = None) ->
         TrueTurn(turn_id=str(at), speaker=Speaker.ROBOT, speaker_id="", text="", start_ns=start_ns, end_ns=end_ns)
         for at, (start_ns, end_ns) in enumerate(recording.robot_turns)
     )
-    alarms = tuple(Alarm.of(one.flag, one.known_ns) for one in recording.raised)
+    alarms = tuple(Alarm.of(flag.flag, flag.known_ns) for flag in recording.raised)
     truth = Truth(
         encounter_id=recording.name,
         language="",
@@ -291,24 +296,24 @@ class IntervalAgreement:
 def interval_agreement(recordings: Sequence[LabelledRecording], at_s: float = 2.0) -> IntervalAgreement:
     """Compute every measure over the recordings, with `at_s` as the onset tolerance of pairs."""
     return IntervalAgreement(
-        online=score_online([session_of(one) for one in recordings], None, at_s),
+        online=score_online([session_of(recording) for recording in recordings], None, at_s),
         by_class={
             label.value: _by_class(recordings, label, at_s)
             for label in LabelClass
-            if any(one.label is label for recording in recordings for one in recording.labels)
+            if any(coded.label is label for recording in recordings for coded in recording.labels)
         },
     )
 
 
 def _by_class(recordings: Sequence[LabelledRecording], label: LabelClass, at_s: float) -> ByClass:
-    sessions = [session_of(one, label) for one in recordings]
+    sessions = [session_of(recording, label) for recording in recordings]
     count = sum(len(session.truth.events) for session in sessions)
     waits_s = []
-    for one in recordings:
-        for interval in (i for i in one.labels if i.label is label):
-            known = [r.known_ns for r in one.raised if _lies_over(r, interval, at_s, one.end_ns)]
-            if known:
-                waits_s.append(ns_to_s(min(known) - interval.onset_ns))
+    for recording in recordings:
+        for interval in (i for i in recording.labels if i.label is label):
+            known_at_ns = [r.known_ns for r in recording.raised if _lies_over(r, interval, at_s, recording.end_ns)]
+            if known_at_ns:
+                waits_s.append(ns_to_s(min(known_at_ns) - interval.onset_ns))
     return ByClass(
         labels=count,
         recall={f"{t:g}": 100 * sum(len(match_alarms(s, t)) for s in sessions) / count for t in TOLERANCES_S},

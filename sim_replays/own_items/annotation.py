@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.evaluation.agreement_coefficients import cohen_kappas, fleiss_kappas, krippendorff_alphas, number_or_none
+from norm_core.evaluation.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
@@ -221,7 +221,7 @@ class AnnotationDesk:
         append_line(self._files[name], json.dumps(line))
 
     def agreement(self) -> list[dict[str, Any]]:
-        """Compute kappa (Cohen's, Fleiss' of three) and alpha over the scenes that all answered, by kind of question.
+        """Compute alpha, and Cohen's kappa of two annotators, over the scenes that all answered, by kind of question.
 
         For what a model proposed, also the share of answers in which an annotator changed it.
         """
@@ -242,9 +242,9 @@ class AnnotationDesk:
         rows = []
         for kind, counts in units.items():
             samples = {unit: np.array([float(count)]) for unit, count in counts.items()}
-            kappas = cohen_kappas if len(self.annotators) == 2 else fleiss_kappas
             equal = sum(count for unit, count in counts.items() if len({*unit}) == 1)
-            kappa, alpha = number_or_none(kappas(samples)), number_or_none(krippendorff_alphas(samples))
+            kappa = number_or_none(cohen_kappas(samples)) if len(self.annotators) == 2 else None
+            alpha = number_or_none(krippendorff_alphas(samples))
             row = {"question": kind, "n": counts.total(), "equal": equal, "kappa": kappa, "alpha": alpha}
             changed = changes.get(kind)
             rows.append(row | ({"changed": round(sum(changed) / len(changed), 3)} if changed else {}))

@@ -106,31 +106,33 @@ def _normia(scene: Scene, seed: int) -> dict[str, Any]:
 
 def _bundle(scene: Scene, seed: int) -> dict[str, Any]:
     """Return a bundle of EgoGapBench: an item for each right action, of four options where one is off-vantage."""
-    others = [each for each in scene.candidates if each.kind == "other"]
-    off = [each for each in scene.candidates if each.kind == "off_vantage"]
+    others = [candidate for candidate in scene.candidates if candidate.kind == "other"]
+    off = [candidate for candidate in scene.candidates if candidate.kind == "off_vantage"]
     agents = {
         letter: {
-            "role": each.role,
-            "appearance": each.appearance,
-            "engagement": each.context,
+            "role": other.role,
+            "appearance": other.appearance,
+            "engagement": other.context,
             "singleton_type": "single",
         }
-        for letter, each in zip(LETTERS, others, strict=False)
+        for letter, other in zip(LETTERS, others, strict=False)
     }
     items = []
-    for number, right in enumerate(each for each in scene.candidates if each.kind in RIGHT_KINDS):
+    for number, right in enumerate(candidate for candidate in scene.candidates if candidate.kind in RIGHT_KINDS):
         options = [right, *others, *(off[number % len(off) :][:1] if off else ())]
         random.Random(f"{seed}:{scene.id}:{right.id}").shuffle(options)
         lettered = dict(zip(LETTERS, options, strict=False))
         kinds = {right.id: "correct", others[0].id: "motor_a", others[1].id: "motor_b"}
-        listed = "\n".join(f"{letter}) {each.action}" for letter, each in lettered.items())
+        listed = "\n".join(f"{letter}) {candidate.action}" for letter, candidate in lettered.items())
         form = " | ".join(f'"{letter}"' for letter in lettered)
         items.append(
             {
                 "uid": f"{scene.id}:{right.id}",
                 "cand_kind": right.kind,
-                "options": {letter: each.action for letter, each in lettered.items()},
-                "option_labels": {letter: kinds.get(each.id, "composition_off") for letter, each in lettered.items()},
+                "options": {letter: candidate.action for letter, candidate in lettered.items()},
+                "option_labels": {
+                    letter: kinds.get(candidate.id, "composition_off") for letter, candidate in lettered.items()
+                },
                 "correct_letter": LETTERS[options.index(right)],
                 "eval_prompt": f'{TEXTS["eval_prompt"]}\n{listed}\n\nAnswer in JSON alone: {{ "answer": {form} }}\n',
             }

@@ -95,7 +95,7 @@ def _each(
     run: ItemRun, phase: str, before: str, step: Callable[[Scene], tuple[list[Scene], list[Drop]]], progress: Progress
 ) -> PhaseCount:
     """Take each scene through a phase, and write what became of it."""
-    kept, drops, still_open = list[Scene](), list[Drop](), 0
+    written, drops, still_open = list[Scene](), list[Drop](), 0
     for scene in run.scenes(before):
         progress(scene.id)
         try:
@@ -105,9 +105,9 @@ def _each(
             still_open += not why
             drops += [Drop(id=scene.id, why=why, detail=detail)] if why else []
         else:
-            kept += changed
+            written += changed
             drops += of_scene
-    return run.finish(phase, kept, drops, still_open)
+    return run.finish(phase, written, drops, still_open)
 
 
 def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
@@ -119,13 +119,13 @@ def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
         shown = _pictures(run, scene)
         if suite == "videonorms":
             return _norm_scenes(asker, scene, shown, run.file.culture), []
-        [told] = asker.ask(f"scene_{suite}", [(*shown, Text(text=TEXTS[suite]["scene"]))])
-        pair = f"{told['activity']} {told['verb'] if is_normia else ''}".strip().casefold()
+        [description] = asker.ask(f"scene_{suite}", [(*shown, Text(text=TEXTS[suite]["scene"]))])
+        pair = f"{description['activity']} {description['verb'] if is_normia else ''}".strip().casefold()
         seen[pair] += 1
         if seen[pair] > (limit := MAX_OF_PAIR if is_normia else MAX_OF_ACTIVITY):
             raise UnusableError("variety", f"{pair}: {limit} are kept")
-        candidates = tuple(_normia(asker, told) if is_normia else _gap(asker, shown, told["people"]))
-        about = {name: told[name] for name in ("activity", "place", "verb", "description")}
+        candidates = tuple(_normia(asker, description) if is_normia else _gap(asker, shown, description["people"]))
+        about = {name: description[name] for name in ("activity", "place", "verb", "description")}
         return [scene.model_copy(update={**about, "candidates": candidates})], []
 
     return _each(run, "propose", "sample", step, progress)
@@ -137,24 +137,24 @@ def _norm_scenes(asker: Asker, scene: Scene, shown: tuple[Part, ...], culture: C
     if not answer["norms"]:
         raise UnusableError("no norm", "the model sees none in this clip")
     scenes = []
-    for number, said in enumerate(answer["norms"]):
-        name, shown_as = f"{scene.id}-n{number}", f"{said.pop('context')} ({said.pop('subject')})"
+    for number, norm in enumerate(answer["norms"]):
+        name, shown_as = f"{scene.id}-n{number}", f"{norm.pop('context')} ({norm.pop('subject')})"
         clip = {"clip": scene.id, "show": scene.source, "culture": culture, "transcript": scene.transcript}
-        said |= {"verbal": (said["verbal"],), "nonverbal": (said["nonverbal"],), "duration_s": len(scene.pictures)}
+        norm |= {"verbal": (norm["verbal"],), "nonverbal": (norm["nonverbal"],), "duration_s": len(scene.pictures)}
         changed = {
             "id": name,
             "description": shown_as,
-            "norms": (Annotation.model_validate({"id": name, **clip, **said}),),
+            "norms": (Annotation.model_validate({"id": name, **clip, **norm}),),
         }
         scenes.append(scene.model_copy(update=changed))
     return scenes
 
 
-def _normia(asker: Asker, told: Fields) -> Iterator[Candidate]:
+def _normia(asker: Asker, scene_fields: Fields) -> Iterator[Candidate]:
     """Write the best action of the situation and of three corrupted ones."""
     words = TEXTS["egonormia"]
-    [corrupted] = asker.ask("corrupt", [_about(words["corrupt"], told["description"])])
-    contexts = [told["description"], *corrupted["situations"][:3]]
+    [corrupted] = asker.ask("corrupt", [_about(words["corrupt"], scene_fields["description"])])
+    contexts = [scene_fields["description"], *corrupted["situations"][:3]]
     written = asker.ask("act_egonormia", [_about(words["act"], context) for context in contexts])
     for number, (context, proposal) in enumerate(zip(contexts, written, strict=True)):
         yield Candidate(id=f"c{number}", kind="corruption" if number else "context", context=context, **proposal)
@@ -190,22 +190,26 @@ def filter_scenes(
         if scene.norms:
             return [scene], []
         why = dict(_faults_of_wording(scene.candidates, encoder))
-        own = [each for each in scene.candidates if each.id not in why and each.kind != "other"]
-        others = [each for each in scene.candidates if each.id not in why and each.kind == "other"]
-        verdicts = asker.ask("verdict", [_about(TEXTS["verdict"], each.action) for each in own])
-        for each, verdict in zip(own, verdicts, strict=True):
+        own = [candidate for candidate in scene.candidates if candidate.id not in why and candidate.kind != "other"]
+        others = [candidate for candidate in scene.candidates if candidate.id not in why and candidate.kind == "other"]
+        verdicts = asker.ask("verdict", [_about(TEXTS["verdict"], candidate.action) for candidate in own])
+        for candidate, verdict in zip(own, verdicts, strict=True):
             if verdict["always_harmful"] or not verdict["can_be_done"]:
-                why[each.id] = "harmful" if verdict["always_harmful"] else "not feasible"
+                why[candidate.id] = "harmful" if verdict["always_harmful"] else "not feasible"
         shown = _pictures(run, scene)
-        twice = [(*shown, *_about(text, each.action)) for text in TEXTS["singleton"] for each in others]
-        for each, answer in zip(others * len(TEXTS["singleton"]), asker.ask("singleton", twice), strict=True):
-            why |= {each.id: "no singleton action"} if answer["others_can_too"] else {}
-        left = [each for each in scene.candidates if each.id not in why]
-        wrong = [each.action for each in left if each.kind not in {"context", *RIGHT_KINDS}][:3]
-        for each in left if wrong else ():
-            if each.kind in {"context", *RIGHT_KINDS} and _is_answered_blind(asker, blind, each.action, wrong):
-                why[each.id] = "answered blind"
-        changed = scene.model_copy(update={"candidates": tuple(each for each in left if each.id not in why)})
+        twice = [(*shown, *_about(text, other.action)) for text in TEXTS["singleton"] for other in others]
+        for candidate, answer in zip(others * len(TEXTS["singleton"]), asker.ask("singleton", twice), strict=True):
+            why |= {candidate.id: "no singleton action"} if answer["others_can_too"] else {}
+        left = [candidate for candidate in scene.candidates if candidate.id not in why]
+        wrong = [candidate.action for candidate in left if candidate.kind not in {"context", *RIGHT_KINDS}][:3]
+        for candidate in left if wrong else ():
+            if candidate.kind in {"context", *RIGHT_KINDS} and _is_answered_blind(
+                asker, blind, candidate.action, wrong
+            ):
+                why[candidate.id] = "answered blind"
+        changed = scene.model_copy(
+            update={"candidates": tuple(candidate for candidate in left if candidate.id not in why)}
+        )
         if not changed.is_complete:
             raise UnusableError("too few candidates left", ", ".join(f"{name}: {text}" for name, text in why.items()))
         return [changed], [Drop(id=f"{scene.id}/{name}", why=reason) for name, reason in why.items()]

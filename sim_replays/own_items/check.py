@@ -71,8 +71,8 @@ def suite_name_of(path: Path) -> str:
     for file in files:
         _, entry = next(entries(file), ("", {}))
         names = [_SUITE_BY_FILE.get(file.name), *(name for key, name in _SUITE_BY_KEY.items() if key in entry)]
-        if known := next(filter(None, names), None):
-            return known
+        if suite_name := next(filter(None, names), None):
+            return suite_name
     raise SuiteError(f"{path}: holds no items of a suite that is known; name the suite with --suite, or another path")
 
 
@@ -132,11 +132,11 @@ def check_items(
     controls = [name for name in rows if name != CHANCE]
     for name, path in answers.items():
         if path:
-            given = read_predictions(path, targets).predictions  # a person may answer a part
-            rows[name] = suite.figures([t for t in targets if name == MODEL or t.key in given], given)
+            predictions = read_predictions(path, targets).predictions  # a person may answer a part
+            rows[name] = suite.figures([t for t in targets if name == MODEL or t.key in predictions], predictions)
     count, published = len({target.id for target in targets}), published_results(suite)
     tables = published.tables if published else ()
-    table = next((each for each in tables if f"{count:,} items" in each.source), next(iter(tables), None))
+    table = next((table for table in tables if f"{count:,} items" in table.source), next(iter(tables), None))
     warnings = tuple(_warnings(suite, rows, controls, table))
     return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=warnings)
 
@@ -169,18 +169,18 @@ def _model_controls(
 
 
 def _ask(
-    model: AnsweringModel, items: Sequence[AskedItem], given: Callable[[AskedItem], tuple[Part, ...]]
+    model: AnsweringModel, items: Sequence[AskedItem], parts_of: Callable[[AskedItem], tuple[Part, ...]]
 ) -> Predictions:
     """Let a model score the options of each question, in a drawn order, after what it is given."""
-    found = {}
+    replies = {}
     for item in items:
         order = _draw(item).sample(range(len(item.options)), len(item.options))
         options = tuple(item.options[place] or "none of these" for place in order)
         question = Question(parts=(Text(text=item.ask or _ASK),), options=options, step="check")
-        [scores] = model.ask_many(Prompt(version="check_items-1", parts=given(item)), [question])
+        [scores] = model.ask_many(Prompt(version="check_items-1", parts=parts_of(item)), [question])
         picked = () if scores.best is None else (order[scores.best],)
-        found[item.target.key] = _prediction(item, picked, scores.outcome)
-    return found
+        replies[item.target.key] = _prediction(item, picked, scores.outcome)
+    return replies
 
 
 def _choose(items: Sequence[AskedItem], score: Callable[[AskedItem], Sequence[float]]) -> Predictions:

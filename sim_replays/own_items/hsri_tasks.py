@@ -32,6 +32,9 @@ def draw_tasks(run: ItemRun, study: Study) -> dict[str, int]:
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent))
             continue
         recording = study.recording_of(source.name)
+        if recording.missing:
+            drops.append(Drop(id=source.name, why="erased", detail=recording.missing))
+            continue
         coders = sorted({label.coder for label in recording.labels} - {MONITOR}, key=lambda name: name != CONSENSUS)
         for name, plain in _segments(recording, coders[0]) if coders else ():
             try:
@@ -43,7 +46,7 @@ def draw_tasks(run: ItemRun, study: Study) -> dict[str, int]:
     if not any(segment.attributes for segment in segments):
         why = "; ".join(f"{drop.id}: {drop.why}" for drop in drops) or "no session has a log"
         raise ItemError(f"{study.folder}: no coded segment can be asked about ({why}); code sessions first")
-    run.write(f"{ITEMS}/{FILE}", "".join(f"{each.model_dump_json(exclude_defaults=True)}\n" for each in segments))
+    run.write(f"{ITEMS}/{FILE}", "".join(f"{segment.model_dump_json(exclude_defaults=True)}\n" for segment in segments))
     questions = draw_questions(read(run.folder / ITEMS))
     run.finish("assemble", segments, drops)
     ids: dict[str, list[str]] = {}
@@ -62,31 +65,35 @@ def _segments(recording: Recording, coder: str) -> Iterator[tuple[str, dict[str,
     speech, session = recording.speech, recording.info.session
     for number, ((start_ns, end_ns, polarity), labels) in enumerate(sorted(by_place.items())):
         explained = next(filter(None, (_EXPLANATION.match(label.comment) for label in labels)), None)
-        told = dict(zip(("rationale", "correction"), explained.groups(), strict=True)) if explained else {}
+        explanation = dict(zip(("rationale", "correction"), explained.groups(), strict=True)) if explained else {}
         names = sorted({label.attribute for label in labels})
-        about = {"kind": polarity.value, "attributes": names, **(told if polarity is Polarity.ERROR else {})}
+        about = {"kind": polarity.value, "attributes": names, **(explanation if polarity is Polarity.ERROR else {})}
         yield f"{session}-{number}", {**about, "transcript": _lines(speech, start_ns, end_ns)}
-    is_plain = [not any(a <= said.end_ns and said.start_ns <= b for a, b, _ in by_place) for said in speech]
+    is_plain = [
+        not any(a <= utterance.end_ns and utterance.start_ns <= b for a, b, _ in by_place) for utterance in speech
+    ]
     turns = [turn for turn, *plain in zip(pairwise(speech), is_plain, is_plain[1:], strict=False) if all(plain)]
-    pairs = [(one, other) for one, other in turns if one.speaker is not other.speaker]
-    for number, (one, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):  # as many as are coded
-        lines = _lines((one, other), one.start_ns, other.end_ns)
+    pairs = [(first, other) for first, other in turns if first.speaker is not other.speaker]
+    for number, (first, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):  # as many as are coded
+        lines = _lines((first, other), first.start_ns, other.end_ns)
         yield f"{session}-none-{number}", {"kind": "none", "transcript": lines}
 
 
 def _lines(speech: tuple[Utterance, ...], start_ns: int, end_ns: int) -> list[dict[str, object]]:
     """Return the words of a time, and the turn of the other party that leads to it."""
-    within = [place for place, said in enumerate(speech) if said.start_ns <= end_ns and said.end_ns >= start_ns]
+    within = [
+        place for place, utterance in enumerate(speech) if utterance.start_ns <= end_ns and utterance.end_ns >= start_ns
+    ]
     if within and len({speech[place].speaker for place in within}) == 1 and within[0] > 0:
         within.insert(0, within[0] - 1)
     begin_ns = speech[within[0]].start_ns if within else 0
     return [
         {
-            "speaker": "agent" if said.speaker is Speaker.ROBOT else "user",
-            "text": said.text,
-            "start_s": (said.start_ns - begin_ns) / NS_PER_S,
-            "end_s": max(0, said.end_ns - begin_ns) / NS_PER_S,
+            "speaker": "agent" if utterance.speaker is Speaker.ROBOT else "user",
+            "text": utterance.text,
+            "start_s": (utterance.start_ns - begin_ns) / NS_PER_S,
+            "end_s": max(0, utterance.end_ns - begin_ns) / NS_PER_S,
         }
-        for said in (speech[place] for place in within)
-        if said.text.strip()
+        for utterance in (speech[place] for place in within)
+        if utterance.text.strip()
     ]

@@ -47,7 +47,9 @@ class Source(Config):
         about = " and ".join(["clips"] * (suite != "hsri") + ["words"] * (suite in {"hsri", "videonorms"}))
         if self.session in study.file.sessions:
             recording = study.recording_of(self.session)
-            silent = ", ".join(each.pseudonym for each in recording.info.participants if not each.transcript)
+            silent = ", ".join(
+                participant.pseudonym for participant in recording.info.participants if not participant.transcript
+            )
             reason = reason_against_clips(recording) if "clips" in about else ""
             if "words" in about and not reason:
                 nobody = "" if recording.info.participants else "the log names no participant who consented"
@@ -167,11 +169,11 @@ class ItemRun:
             raise ItemError(f"{self.folder}: {phase} kept nothing ({why}); see {phase}_dropped.jsonl there")
         return annotations(self.folder, f"{phase}.jsonl", Scene, lambda scene: scene.id)
 
-    def finish(self, phase: str, kept: Sequence[Config], drops: Sequence[Drop], still_open: int = 0) -> PhaseCount:
+    def finish(self, phase: str, results: Sequence[Config], drops: Sequence[Drop], still_open: int = 0) -> PhaseCount:
         """Write what a phase kept and dropped; the phases after it are to run again."""
-        self.write(f"{phase}.jsonl", "".join(f"{scene.model_dump_json(exclude_defaults=True)}\n" for scene in kept))
+        self.write(f"{phase}.jsonl", "".join(f"{scene.model_dump_json(exclude_defaults=True)}\n" for scene in results))
         self.write(f"{phase}_dropped.jsonl", "".join(f"{to_json(drop)}\n" for drop in drops))
-        count = PhaseCount(kept=len(kept), open=still_open, dropped=dict(Counter(drop.why for drop in drops)))
+        count = PhaseCount(kept=len(results), open=still_open, dropped=dict(Counter(drop.why for drop in drops)))
         before = {name: self.file.phases[name] for name in PHASES[: PHASES.index(phase)] if name in self.file.phases}
         self._save(self.file.model_copy(update={"phases": {**before, phase: count}}))
         return count

@@ -76,11 +76,11 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) 
                 found |= {name: (recording, (study, name))} if recording != study.folder else {}
             continue
         inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
-        for each in inner:
-            if is_bag(each) or each.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
-                stem = re.sub(r"[^\w.-]+", "-", each.stem)
+        for inner_path in inner:
+            if is_bag(inner_path) or inner_path.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
+                stem = re.sub(r"[^\w.-]+", "-", inner_path.stem)
                 name = next(n for n in chain([stem], (f"{stem}-{k}" for k in count(1))) if n not in found)
-                found[name] = each, study_of(each)
+                found[name] = inner_path, study_of(inner_path)
     if not found:
         wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
         raise ItemError(f"{', '.join(map(str, paths))}: holds no recording; name {wanted}")
@@ -102,7 +102,7 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) 
 
 def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> PhaseCount:
     """Sample each source: clips for EgoNormia and VideoNorms, pictures for EgoGapBench. Writes a contact sheet."""
-    kept, drops, thumbs = list[Scene](), list[Drop](), list[Any]()
+    sampled, drops, thumbs = list[Scene](), list[Drop](), list[Any]()
     for source in run.file.sources:
         progress(source.name)
         if source.consent.startswith(REFUSED):
@@ -112,7 +112,7 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
             if run.file.suite == "videonorms":
                 for scene, clip, why in _clips(source, find):
                     drops += [Drop(id=scene.id, why=why, detail=f"{scene.at_s:.0f} s")] if why else []
-                    kept += [] if why else [_pictured(run, find, scene, clip)]
+                    sampled += [] if why else [_pictured(run, find, scene, clip)]
                 continue
             moments, reason = _moments(Path(source.path), run.file.suite == "egonormia", find)
         except (TactfulError, OSError, cv2.error) as error:
@@ -126,10 +126,10 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
                 continue
             thumbs.append(moment.thumb)
             scene = Scene(id=name, source=source.name, at_s=moment.at_s, faces=moment.faces)
-            kept.append(_pictured(run, find, scene, moment.clip))
-    if kept:
-        run.write("contact_sheet.png", _contact_sheet(run, kept))
-    return run.finish("sample", kept, drops)
+            sampled.append(_pictured(run, find, scene, moment.clip))
+    if sampled:
+        run.write("contact_sheet.png", _contact_sheet(run, sampled))
+    return run.finish("sample", sampled, drops)
 
 
 def _pictured(run: ItemRun, find: FindFaces, scene: Scene, clip: Sequence[Pixels]) -> Scene:
@@ -149,7 +149,9 @@ def _clips(source: Source, find: FindFaces) -> Iterator[tuple[Scene, list[Pixels
             return
         at_s, pictures = clip[0][0], [pixels for _, pixels in clip]
         words = "\n".join(text for begin_s, end_s, text in talk if begin_s < at_s + CLIP_S and end_s > at_s)
-        counts = (sum(face.confidence >= CERTAIN for face in find(_small(each, DETECTED_PX))) for each in pictures[::3])
+        counts = (
+            sum(face.confidence >= CERTAIN for face in find(_small(picture, DETECTED_PX))) for picture in pictures[::3]
+        )
         faces = max(counts, default=0) if words else 0
         why = "" if faces else "nobody seen" if words else "no words"
         about = {"id": f"{source.name}-m_{number}", "source": source.name, "at_s": at_s, "faces": faces}
@@ -161,7 +163,7 @@ def _clips(source: Source, find: FindFaces) -> Iterator[tuple[Scene, list[Pixels
 def _talk(path: Path) -> list[tuple[float, float, str]]:
     """Return the lines of the subtitles beside a source with their times."""
     stem = path.name if path.is_dir() else path.stem
-    file = next((each for suffix in _SUBTITLES if (each := path.parent / f"{stem}{suffix}").is_file()), None)
+    file = next((candidate for suffix in _SUBTITLES if (candidate := path.parent / f"{stem}{suffix}").is_file()), None)
     if file is None:
         raise ItemError(f"it has no transcript; put {stem}.srt or {stem}.vtt beside it")
     try:
@@ -170,8 +172,8 @@ def _talk(path: Path) -> list[tuple[float, float, str]]:
             unit_s = float(container.streams[0].time_base or 0)
     except (av.error.FFmpegError, ValueError, IndexError) as error:
         raise ItemError(f"{file.name} holds no subtitles in UTF-8; save it as such") from error
-    said = [(_TAG.sub("", _VOICE.sub(r"\1: ", text)), at, length or 0) for text, at, length in cues if at is not None]
-    return [(at * unit_s, (at + length) * unit_s, " ".join(text.split())) for text, at, length in said]
+    lines = [(_TAG.sub("", _VOICE.sub(r"\1: ", text)), at, length or 0) for text, at, length in cues if at is not None]
+    return [(at * unit_s, (at + length) * unit_s, " ".join(text.split())) for text, at, length in lines]
 
 
 def _is_alike(thumb: Any, other: Any) -> bool:
@@ -194,7 +196,9 @@ def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Momen
             reason = "fewer than two people seen"
             before_s, shown, before, moved_before = recent[-1]
             faces = sum(face.confidence >= CERTAIN for face in find(_small(shown, DETECTED_PX)))
-            clip = (*(each for _, each, _, _ in recent), pixels) if needs_clip and pixels is not None else (shown,)
+            clip = (
+                (*(picture for _, picture, _, _ in recent), pixels) if needs_clip and pixels is not None else (shown,)
+            )
             moment = _Moment(rise=moved - moved_before, at_s=before_s, faces=faces, thumb=before, clip=clip)
             near = [m for m in best if abs(m.at_s - before_s) < MIN_GAP_S or _is_alike(m.thumb, before)]
             if faces >= MIN_PEOPLE and all(other < moment for other in near):

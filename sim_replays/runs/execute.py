@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
+from action_selector.request import repeated_places
 from action_selector.retrieval import NEAREST, Precedent, PrecedentIndex
 from action_selector.selector import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
@@ -202,7 +203,7 @@ def run(
 ) -> tuple[Run, Report]:
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
     limits, is_later = limits or RunLimits(), bool(options and options.answered_later)
-    key, wanted = begin(out, asking, files, how, limits.retry, options, shards)
+    key, wanted, repeats = begin(out, asking, files, how, limits.retry, options, shards)
     bag = out / run_folder.BAG
     done, spent = len(key.orders) - len(wanted), run_folder.read_spent(out)
     failures: list[Answer] = []
@@ -232,14 +233,14 @@ def run(
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
-    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files, is_later=is_later)))
+    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files, is_later=is_later), *repeats))
 
 
 def begin(  # noqa: PLR0917
     out: Path, asking: RunConfig, files: AnswererConfig, how: str, retry: Collection[Outcome],
     options: ModelOptions | None = None, shards: str = "1",
-) -> tuple[Key, list[str]]:  # fmt: skip
-    """Begin the folder and build its bag, if needed. Returns the bag's key and the questions to ask."""
+) -> tuple[Key, list[str], list[str]]:  # fmt: skip
+    """Begin the folder and build its bag, if needed. Returns the bag's key, the questions to ask, and cautions."""
     made = items_of_suite(asking)
     described_so = describe_run(asking, files, how, made)
     bag = out / run_folder.BAG
@@ -250,7 +251,15 @@ def begin(  # noqa: PLR0917
     if not built:
         build(bag, asking, made)
     key, known = read_key(bag), run_folder.read_raw(out)
-    return key, [name for name in key.orders if name not in known or known[name].answer.outcome in retry]
+    wanted = [name for name in key.orders if name not in known or known[name].answer.outcome in retry]
+    return key, wanted, _repeated_options(made)
+
+
+def _repeated_options(made: RunItems) -> list[str]:
+    """Name the published items that offer an option twice, as a caution."""
+    queries = [query for item in made.asked for query in item.queries]
+    names = [query.query_id for query in queries if any(map(repeated_places, (query.options, query.justifications)))]
+    return [f"{count_of(len(names), 'question')} with an option that stands twice: {names[0]}"] if names else []
 
 
 def _whole_episodes(answers: Iterable[TimedAnswer]) -> Iterator[TimedAnswer]:

@@ -29,14 +29,14 @@ class Moment:
 
 def parse_moment(text: str) -> Moment:
     """Parse a moment. Raises ValueError for invalid text."""
-    found = _FORM.fullmatch(text)
-    if not found:
+    match = _FORM.fullmatch(text)
+    if not match:
         raise ValueError(f"{text!r} is no moment: write seconds (12.5), a turn (r3), its end (r3.end) or end, and +0.5")
     return Moment(
-        second=float(found["second"]) if found["second"] else None,
-        turn=found["turn"] or "",
-        turn_end=bool(found["turn_end"]),
-        shift_s=float(found["shift"] or 0),
+        second=float(match["second"]) if match["second"] else None,
+        turn=match["turn"] or "",
+        turn_end=bool(match["turn_end"]),
+        shift_s=float(match["shift"] or 0),
     )
 
 
@@ -177,19 +177,19 @@ class Encounter(Config):
 
     @model_validator(mode="after")
     def _names_what_it_has(self) -> Self:
-        known: set[str] = set()
+        earlier_ids: set[str] = set()
         for turn in self.turns:
-            if turn.id in known:
+            if turn.id in earlier_ids:
                 raise ValueError(f"turn {turn.id} stands twice")
             if turn.speaker not in self.voices:
                 raise ValueError(f"turn {turn.id}: voices has no {turn.speaker}")
-            if turn.at and parse_moment(turn.at).turn not in known | {""}:
+            if turn.at and parse_moment(turn.at).turn not in earlier_ids | {""}:
                 raise ValueError(f"turn {turn.id}: at may name earlier turns alone, not {turn.at}")
             if turn.at and turn.at.startswith("end"):
                 raise ValueError(f"turn {turn.id}: at cannot be counted from the end")
-            known.add(turn.id)
+            earlier_ids.add(turn.id)
         for where, name in self._named_turns():
-            if name and name not in known:
+            if name and name not in earlier_ids:
                 raise ValueError(f"{where} names turn {name}, which there is not")
         return self
 

@@ -41,27 +41,27 @@ def encounters_in(folder: Path) -> tuple[Encounter, ...]:
     """Read and check every encounter of a folder. The error lists the faults of all files."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder}: is no folder; give a folder of encounters, one NAME.yaml each")
-    found: list[Encounter] = []
+    encounters: list[Encounter] = []
     faults: list[str] = []
     for path in sorted(folder.glob("*.yaml")):
         try:
-            found.append(read(path))
+            encounters.append(read(path))
         except TactfulError as error:
             faults += str(error).splitlines()
     if faults:
         beyond = [f"{len(faults) - MOST_SHOWN} more faults"] if len(faults) > MOST_SHOWN else []
         raise ScenarioError("\n".join([*faults[:MOST_SHOWN], *beyond]))
-    if not found:
+    if not encounters:
         raise ScenarioError(f"{folder}: holds no *.yaml; write encounters, see docs/how-to/scenarios.md")
-    return tuple(found)
+    return tuple(encounters)
 
 
 def find(name: str) -> Path:
     """Find the file of an encounter in any split."""
-    found = [path for split in SPLITS for path in paths(split) if path.stem == name]
-    if not found:
+    matching = [path for split in SPLITS for path in paths(split) if path.stem == name]
+    if not matching:
         raise ScenarioError(f"there is no encounter {name!r}: `tactful scenarios` names them all")
-    return found[0]
+    return matching[0]
 
 
 def read(path: Path) -> Encounter:

@@ -39,7 +39,7 @@ class EncounterPictureError(TactfulError, RuntimeError):
 def frame_at(timeline: Timeline, at_s: float) -> bytes:
     """Render the camera's JPEG at a time of the encounter."""
     image = _room().copy()
-    seen = [(place, one) for place, one in enumerate(timeline.people) if one.is_seen(at_s)]
+    seen = [(place, person) for place, person in enumerate(timeline.people) if person.is_seen(at_s)]
     for place, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
         _show(image, person, at_s, (place + 1) / (len(timeline.people) + 1), mirrored=place % 2 == 1)
     return _encoded(image)
@@ -198,8 +198,8 @@ def _run(command: list[str], text: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise VoiceError(f"{FLITE} took more than {TIMEOUT_S:g} s for {text!r}") from error
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        raise VoiceError(f"{FLITE} could not say {text!r}: {said or 'it said nothing'}") from error
+        complaint = error.stderr.decode(errors="replace").strip()
+        raise VoiceError(f"{FLITE} could not say {text!r}: {complaint or 'it said nothing'}") from error
 
 
 def _resampled(samples: Sound, rate_hz: int) -> Sound:

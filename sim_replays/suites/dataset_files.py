@@ -27,8 +27,8 @@ def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise SuiteError(f"{path}: is not UTF-8 text (byte {error.start}); save it as such") from error
     if not text.strip():
         raise SuiteError(f"{path}: is empty; fetch it again")
-    found = _lines(path, text) if path.suffix == ".jsonl" else _whole(path, text)
-    for where, entry in found:
+    parsed = _lines(path, text) if path.suffix == ".jsonl" else _whole(path, text)
+    for where, entry in parsed:
         if not isinstance(entry, dict):
             raise SuiteError(f"{where}: is no JSON object but {type(entry).__name__}; write one object an item")
         yield where, entry
@@ -43,11 +43,11 @@ def sha256_of_files(paths: list[Path]) -> str:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         raise _TwiceError(next(name for name in names if names.count(name) > 1))
-    return found
+    return mapping
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
@@ -94,7 +94,7 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
     file = path / name if path.is_dir() else path
     if not file.is_file():
         raise SuiteError(f"{path}: has no {name}; see docs/reference/file_formats_selection_and_models.md")
-    found: list[C] = []
+    checked: list[C] = []
     faults: list[str] = []
     seen: dict[str, str] = {}
     for where, entry in entries(file):
@@ -105,11 +105,11 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
             continue
         if (first := seen.setdefault(key(annotation), where)) != where:
             faults.append(f"{where}: id: {key(annotation)!r} stands in {first} already")
-        found.append(annotation)
+        checked.append(annotation)
     raise_for(faults)
-    if not found:
+    if not checked:
         raise SuiteError(f"{file}: holds no annotations; write one object a line")
-    return found
+    return checked
 
 
 def raise_for(faults: Sequence[str]) -> None:

@@ -85,11 +85,11 @@ def files(path: Path, style: str = "default") -> list[Path]:
         return [path]
     if not path.is_dir():
         raise SuiteError(f"{path}: there is no such file or folder; check the path")
-    found = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.glob("*.json*"))
+    files_here = sorted(path.glob(f"*{SUFFIX}")) or sorted(path.glob("*.json*"))
     worded = "egoplan" if style == "egoplan" else "default"
-    chosen = [file for file in found if worded in file.name] or (found if len(found) == 1 else [])
+    chosen = [file for file in files_here if worded in file.name] or (files_here if len(files_here) == 1 else [])
     if not chosen:
-        names = ", ".join(file.name for file in found) or "none"
+        names = ", ".join(file.name for file in files_here) or "none"
         raise SuiteError(f"{path}: has no file *{worded}*{SUFFIX}; of such files it has {names}: name the file itself")
     return chosen
 
@@ -141,7 +141,7 @@ def query(
     item: EgoGapItem, setting: EgoGapSetting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = ""
 ) -> Query:
     """Make a query. `others` come from another image if swapped; `ask` replaces our prompt."""
-    given = {
+    shown_others = {
         EgoGapSetting.SWAPPED: tuple(others),
         EgoGapSetting.OTHERS: item.others,
         EgoGapSetting.OTHERS_CAPTIONS: item.others,
@@ -156,7 +156,7 @@ def query(
         style=style,
         options=item.options,
         others_given=setting is not EgoGapSetting.IMAGES,
-        others=given.get(setting, ()),
+        others=shown_others.get(setting, ()),
         viewpoint_given=bool(captions),
         viewpoint=Viewpoint(description=captions),
     )
@@ -185,12 +185,12 @@ def items(asking: RunConfig) -> RunItems:
     """Make one episode per question."""
     data = Path(asking.data)
     setting = EgoGapSetting(asking.setting)
-    found, targets = read(data, asking.style)
-    turned = swapped(found, asking.seed)
+    own_items, targets = read(data, asking.style)
+    turned = swapped(own_items, asking.seed)
     if setting is EgoGapSetting.SWAPPED and len(turned) < 2:
         raise SuiteError(f"{data}: holds one image, and others cannot be swapped between fewer than two")
     asked = []
-    for item in found:
+    for item in own_items:
         asked_query = (
             bare_query(item, asking.style)
             if asking.bare

@@ -110,21 +110,21 @@ def file_of(path: Path) -> Path:
         return path
     if not path.is_dir():
         raise SuiteError(f"{path}: there is no such file or folder; check the path")
-    found = sorted(path.glob("*.json")) or sorted(path.glob("*.jsonl"))
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
+    files_here = sorted(path.glob("*.json")) or sorted(path.glob("*.jsonl"))
+    if len(files_here) != 1:
+        names = ", ".join(file.name for file in files_here) or "none"
         raise SuiteError(f"{path}: should hold one JSON file, and has {names}: name the file itself")
-    return found[0]
+    return files_here[0]
 
 
 def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
     """Convert items and answers to precedents, to index one split for another."""
-    found = []
+    stored = []
     for item, label in zip(items, labels, strict=True):
         action = item.actions[item.action_order.index(label.correct)]
         reason = item.justifications[item.justification_order.index(label.correct)]
-        found.append(Precedent(source=item.source, scene=item.scene, action=action, justification=reason))
-    return found
+        stored.append(Precedent(source=item.source, scene=item.scene, action=action, justification=reason))
+    return stored
 
 
 def halves(
@@ -143,13 +143,13 @@ def halves(
         random.Random(f"{seed}:{activity}").shuffle(left)
         taken |= set(left[: len(left) // 2])
     pairs = list(zip(items, labels, strict=True))
-    split = [[pair for pair in pairs if (pair[1].source in taken) is known] for known in (True, False)]
-    known, asked = [([item for item, _ in half], [label for _, label in half]) for half in split]
-    if not known[0]:
+    split = [[pair for pair in pairs if (pair[1].source in taken) is is_taken] for is_taken in (True, False)]
+    fitted, asked = [([item for item, _ in half], [label for _, label in half]) for half in split]
+    if not fitted[0]:
         raise SuiteError(
             "precedents need items of two videos or more of one activity, because half are held out; name more data"
         )
-    return known, asked
+    return fitted, asked
 
 
 def source_of(uid: str) -> str:
@@ -237,11 +237,11 @@ def items(asking: RunConfig) -> RunItems:
     """Make one episode per scene, with all three questions."""
     data = Path(asking.data)
     setting = EgoNormiaSetting(asking.setting)
-    found, labels = read(data, asking.seed)
+    own_items, labels = read(data, asking.seed)
     if asking.precedents:
-        found, labels = halves(found, labels, asking.seed)[1]
+        own_items, labels = halves(own_items, labels, asking.seed)[1]
     asked = []
-    for item in found:
+    for item in own_items:
         shots: tuple[Shot, ...] = ()
         others: Sequence[OtherAgent] | None = ()
         if setting is EgoNormiaSetting.VIDEO:
@@ -277,8 +277,8 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
     hits["sensible"] = [
         0.0
-        if (found := picks_target(target, predictions)) is None
-        else intersection_over_union(frozenset(found), frozenset(target.right))
+        if (picks := picks_target(target, predictions)) is None
+        else intersection_over_union(frozenset(picks), frozenset(target.right))
         for target in by_task["sensible"]
     ]
     groups = [target.group for target in by_task["action"]]

@@ -63,7 +63,11 @@ def items(asking: RunConfig) -> RunItems:
     data, setting = Path(asking.data), SegmentSetting(asking.setting)
     segments = read(data)
     by_id = {segment.id: segment for segment in segments}
-    drawn = [one for one in draw_questions(segments) if not (asking.bare and one.task == "units")]  # no paper's task
+    drawn = [
+        draw_question
+        for draw_question in draw_questions(segments)
+        if not (asking.bare and draw_question.task == "units")
+    ]  # no paper's task
     episodes: dict[tuple[str, str], list[HsriQuestion]] = {}
     for question in drawn:
         party = TOLD.get(question.task, "")
@@ -108,13 +112,13 @@ def _bare_queries(
         options = tuple(_TEXTS["options"].get(question.task, question.options))
         form = _FORMS.get(question.task, "letter")
         talk = "\n".join(f"> {line}" for line in question.told.splitlines())
-        given = _TEXTS["given"][TOLD.get(question.task, "both")]
-        given = _TEXTS["given"]["blind"] if blind else f"{given}\n{talk}"
+        context = _TEXTS["given"][TOLD.get(question.task, "both")]
+        context = _TEXTS["given"]["blind"] if blind else f"{context}\n{talk}"
         asked = _TEXTS["asked"][question.task].format(query.question, ", ".join(_TEXTS["options"]["attributes"]))
         labels = map(str, range(1, len(options) + 1)) if form == "number" else LETTERS
         offered = [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
         last = _TEXTS["last"].get(question.task, _TEXTS["last"][form])
-        text = "\n".join((given, "", asked, *offered, "", last))
+        text = "\n".join((context, "", asked, *offered, "", last))
         bare.append(replace(query, question=text, style=form, options=options))
         orders.append(_ORDERS.get(question.task, tuple(range(len(options)))))
     return tuple(bare), orders
@@ -170,7 +174,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     by_seed = [_of_one_seed([t for t in targets if t.by["seed"] == seed], predictions) for seed in seeds]
     if len(by_seed) == 1:
         return by_seed[0]
-    found = {}
+    figures_by_name = {}
     for column in COLUMNS:
         cards = [card[column] for card in by_seed if card[column].count]
         values = [card.value for card in cards] or [float("nan")]
@@ -178,27 +182,30 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         middle = mean(values)
         count = sum(card.count for card in cards)
         low, high = max(0.0, middle - spread), min(100.0, middle + spread)
-        found[column] = Figure(value=middle, low=low, high=high, count=count)
-    return found
+        figures_by_name[column] = Figure(value=middle, low=low, high=high, count=count)
+    return figures_by_name
 
 
 def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
+    figures_by_name: dict[str, Figure] = {}
     for task in ("error3", "units", "error2", "multi"):
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
-        found[f"{task}_accuracy"] = _accuracy(asked, predictions)
-        found[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
+        figures_by_name[f"{task}_accuracy"] = _accuracy(asked, predictions)
+        figures_by_name[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
     asked = [target for target in targets if target.task == "attributes"]
     groups = [target.group for target in asked]
     sets = [picks_target(target, predictions) for target in asked]
-    exact = [float(one is not None and set(one) == set(t.right)) for one, t in zip(sets, asked, strict=True)]
-    partial = [float(bool(set(one or ()) & set(t.right))) for one, t in zip(sets, asked, strict=True)]
-    found["attributes_exact"], found["attributes_partial"] = share(exact, groups), share(partial, groups)
-    found["attributes_f1"] = _macro_f1_of_sets(asked, sets)
+    exact = [float(picked is not None and set(picked) == set(t.right)) for picked, t in zip(sets, asked, strict=True)]
+    partial = [float(bool(set(picked or ()) & set(t.right))) for picked, t in zip(sets, asked, strict=True)]
+    figures_by_name["attributes_exact"], figures_by_name["attributes_partial"] = (
+        share(exact, groups),
+        share(partial, groups),
+    )
+    figures_by_name["attributes_f1"] = _macro_f1_of_sets(asked, sets)
     for task in CHOICES:
-        found[task] = _accuracy([target for target in targets if target.task == task], predictions)
-    return {column: found[column] for column in COLUMNS}
+        figures_by_name[task] = _accuracy([target for target in targets if target.task == task], predictions)
+    return {column: figures_by_name[column] for column in COLUMNS}
 
 
 def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
@@ -211,11 +218,11 @@ def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | 
     if not asked:
         return share([], [])
     wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
-    found = np.array([[place in (one or ()) for place in range(len(Attribute))] for one in sets])
+    is_picked = np.array([[place in (places or ()) for place in range(len(Attribute))] for places in sets])
     names, at = np.unique([target.group for target in asked], return_inverse=True)
     of_session = np.zeros((2, len(names), len(Attribute)))
-    np.add.at(of_session[0], at, wanted & found)
-    np.add.at(of_session[1], at, wanted.astype(int) + found)
+    np.add.at(of_session[0], at, wanted & is_picked)
+    np.add.at(of_session[1], at, wanted.astype(int) + is_picked)
     drawn = of_session[:, draw_clusters(len(names), _DRAWS)].sum(axis=2)
     value = float(f1_score(*of_session.sum(axis=1)).mean())
     low, high = cluster_interval(f1_score(*drawn).mean(axis=-1), value, len(names))

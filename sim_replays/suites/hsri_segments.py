@@ -104,20 +104,20 @@ class HsriQuestion:
 
 def read(path: Path) -> list[HsriSegment]:
     """Read and check the segments of a folder, enough for every task."""
-    found = annotations(path, FILE, HsriSegment, lambda one: one.id)
+    segments = annotations(path, FILE, HsriSegment, lambda segment: segment.id)
     faults = [
         f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}"
         for task in CHOICES
-        if (pool := _pool(task, found)) and len(pool) <= DISTRACTORS
+        if (pool := _pool(task, segments)) and len(pool) <= DISTRACTORS
     ]
     raise_for(faults)
-    return found
+    return segments
 
 
 def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
     """Draw the questions of each seed. An id is SEGMENT#SEED; the same seed draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
-    made: list[HsriQuestion] = []
+    questions: list[HsriQuestion] = []
     for seed in SEEDS:
         for task in TASKS:
             pool = _pool(task, ordered)
@@ -125,15 +125,17 @@ def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
             chance = random.Random(f"{seed}:{'error3' if task == 'units' else task}")
             for segment in _sample(pool, task, chance):
                 if (question := _question(segment, task, seed, pool, chance)) is not None:
-                    made.append(question)
-    return made
+                    questions.append(question)
+    return questions
 
 
 def _sample(pool: Sequence[HsriSegment], task: str, chance: random.Random) -> list[HsriSegment]:
     """Draw segments; for detection as many of each study as of any other."""
     studies = sorted({segment.study for segment in pool}) if task in SAMPLED else [""]
     size = SAMPLED.get(task, SAMPLED_ELSE) // len(studies)
-    parts = [[one for one in pool if one.study == study] for study in studies] if len(studies) > 1 else [pool]
+    parts = (
+        [[segment for segment in pool if segment.study == study] for study in studies] if len(studies) > 1 else [pool]
+    )
     return [segment for part in parts for segment in chance.sample(part, min(len(part), size))]
 
 
@@ -141,28 +143,28 @@ def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
     """List the right answers; `by` holds the seed, so that results can be split by it."""
     return [
         Target(
-            id=one.id,
-            task=one.task,
-            group=one.session,
-            options=len(one.options),
-            right=one.right,
-            several=one.task == "attributes",
-            words=WORDS.get(one.task, ()),
-            kinds=WORDS.get(one.task, ()),
-            by={"seed": one.id.rpartition("#")[2]},
+            id=question.id,
+            task=question.task,
+            group=question.session,
+            options=len(question.options),
+            right=question.right,
+            several=question.task == "attributes",
+            words=WORDS.get(question.task, ()),
+            kinds=WORDS.get(question.task, ()),
+            by={"seed": question.id.rpartition("#")[2]},
         )
-        for one in questions
+        for question in questions
     ]
 
 
 def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
     fits: dict[str, Callable[[HsriSegment], bool]] = {
-        "attributes": lambda one: one.kind is not SegmentKind.NONE,
-        "multi": lambda one: one.kind is not SegmentKind.NONE,
-        "pre": lambda one: one.kind is SegmentKind.COMPETENCE and _has_both(one),
-        "post": lambda one: one.kind is SegmentKind.COMPETENCE and _has_both(one),
-        "rationale": lambda one: one.kind is SegmentKind.ERROR,
-        "correction": lambda one: one.kind is SegmentKind.ERROR,
+        "attributes": lambda segment: segment.kind is not SegmentKind.NONE,
+        "multi": lambda segment: segment.kind is not SegmentKind.NONE,
+        "pre": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both(segment),
+        "post": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both(segment),
+        "rationale": lambda segment: segment.kind is SegmentKind.ERROR,
+        "correction": lambda segment: segment.kind is SegmentKind.ERROR,
     }
     fit = fits.get(task)
     return [segment for segment in segments if fit is None or fit(segment)]
@@ -173,31 +175,38 @@ def _has_both(segment: HsriSegment) -> bool:
 
 
 def _option(segment: HsriSegment, task: str) -> str:
-    told = {"rationale": segment.rationale, "correction": segment.correction}
-    return told[task] if task in told else segment.said_by("user" if task == "pre" else "agent")
+    texts = {"rationale": segment.rationale, "correction": segment.correction}
+    return texts[task] if task in texts else segment.said_by("user" if task == "pre" else "agent")
 
 
 def _question(
     segment: HsriSegment, task: str, seed: int, pool: Sequence[HsriSegment], chance: random.Random
 ) -> HsriQuestion | None:
     talk = "\n".join(f"{line.speaker}: {line.text}" for line in segment.transcript)
-    told = segment.said_by(TOLD[task]) if task in TOLD else talk
+    talk_shown = segment.said_by(TOLD[task]) if task in TOLD else talk
     name = f"{segment.id}#{seed}"
     if task not in CHOICES:
         return HsriQuestion(
-            id=name, task=task, session=segment.session, told=told, options=WORDS[task], right=_right(segment, task)
+            id=name,
+            task=task,
+            session=segment.session,
+            told=talk_shown,
+            options=WORDS[task],
+            right=_right(segment, task),
         )
     right = _option(segment, task)
-    others = [one for one in pool if one.id != segment.id and _option(one, task) != right]
+    others = [other for other in pool if other.id != segment.id and _option(other, task) != right]
     if task in {"rationale", "correction"}:
-        others = [one for one in others if set(one.attributes) != set(segment.attributes)]
-    texts = sorted({_option(one, task) for one in others})
+        others = [other for other in others if set(other.attributes) != set(segment.attributes)]
+    texts = sorted({_option(other, task) for other in others})
     if len(texts) < DISTRACTORS:
         return None
     options = [right, *chance.sample(texts, DISTRACTORS)]
     chance.shuffle(options)
     place = options.index(right)
-    return HsriQuestion(id=name, task=task, session=segment.session, told=told, options=tuple(options), right=(place,))
+    return HsriQuestion(
+        id=name, task=task, session=segment.session, told=talk_shown, options=tuple(options), right=(place,)
+    )
 
 
 def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:

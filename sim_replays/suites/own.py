@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
+from action_selector.request import repeated_places
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.evaluation.figures import Figures, share
 from norm_core.records.decision import Viewpoint
@@ -103,6 +104,10 @@ def check_known_answer(suite: Suite) -> None:
 
 
 def _targets(questions: Sequence[Question]) -> list[Target]:
+    for question in questions:
+        if places := repeated_places(question.options):
+            letters = " and ".join(LETTERS[place] for place in places)
+            raise SuiteError(f"{question.id}: the options {letters} are the same; change or remove one")
     return [
         Target(
             id=question.id,

@@ -62,8 +62,8 @@ def report(
     steps = steps or {}
     by_task: dict[str, Counter[str]] = {}
     for target in targets:
-        found = read.predictions.get(target.key)
-        by_task.setdefault(target.task, Counter())[found.outcome.value if found else MISSING] += 1
+        prediction = read.predictions.get(target.key)
+        by_task.setdefault(target.task, Counter())[prediction.outcome.value if prediction else MISSING] += 1
     total: Counter[str] = sum(by_task.values(), Counter())
     breakdown = {
         name: {
@@ -89,7 +89,7 @@ def report(
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
         headline=headline,
-        read_leniently=sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()),
+        read_leniently=sum(prediction.reason.startswith(LENIENTLY) for prediction in read.predictions.values()),
     )
 
 
@@ -112,25 +112,26 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_ran
     return Headline(name=name, value=values[0], at_random=values[1], difference=gains)
 
 
-def to_plain(found: Report) -> dict[str, Any]:
+def to_plain(scored: Report) -> dict[str, Any]:
     """Convert to JSON: figures by name in percent, null where nothing was counted."""
-    figures, headline = found.figures, found.headline
+    figures, headline = scored.figures, scored.headline
     return {
-        "suite": found.suite,
+        "suite": scored.suite,
         **_values(figures),
-        "n": found.items,
-        "questions": found.questions,
+        "n": scored.items,
+        "questions": scored.questions,
         "counts": {name: figure.count for name, figure in figures.items()},
         "intervals": {
             name: [round(figure.low, 4), round(figure.high, 4)] if figure.count else None
             for name, figure in figures.items()
         },
-        "outcomes": dict(found.outcomes),
-        "outcomes_by_task": {task: dict(counts) for task, counts in found.outcomes_by_task.items()},
+        "outcomes": dict(scored.outcomes),
+        "outcomes_by_task": {task: dict(counts) for task, counts in scored.outcomes_by_task.items()},
         "breakdown": {
-            name: {value: _values(one) for value, one in groups.items()} for name, groups in found.breakdown.items()
+            name: {value: _values(group) for value, group in groups.items()}
+            for name, groups in scored.breakdown.items()
         },
-        "kind": found.kind,
+        "kind": scored.kind,
         "headline": headline
         and {
             "figure": headline.name,
@@ -139,10 +140,10 @@ def to_plain(found: Report) -> dict[str, Any]:
             "difference": _value(headline.difference),
             "interval": [round(headline.difference.low, 4), round(headline.difference.high, 4)],
         },
-        "read_leniently": found.read_leniently,
-        "controls": {name: _values(one) for name, one in found.controls.items()},
-        "unknown_ids": list(found.unknown),
-        "notes": list(found.notes),
+        "read_leniently": scored.read_leniently,
+        "controls": {name: _values(control) for name, control in scored.controls.items()},
+        "unknown_ids": list(scored.unknown),
+        "notes": list(scored.notes),
     }
 
 
@@ -164,8 +165,8 @@ def _notes(
     notes = []
     answered = total[Outcome.ANSWERED]
     if not answered:
-        said = ", ".join(f"{count} {in_words(name)}" for name, count in total.items())
-        notes.append(f"nothing was answered ({said}): the score is 0, and not that of chance")
+        outcomes = ", ".join(f"{count} {in_words(name)}" for name, count in total.items())
+        notes.append(f"nothing was answered ({outcomes}): the score is 0, and not that of chance")
     elif answered < questions:
         notes.append(
             f"{questions - answered} of {count_of(questions, 'question')} were not answered, and count as wrong"
@@ -184,9 +185,9 @@ def _notes(
             f"{count_of(len(read.unusable), 'answer')} not usable, and "
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
-    if extracted := sum(one.reason.startswith(EXTRACTED) for one in read.predictions.values()):
+    if extracted := sum(prediction.reason.startswith(EXTRACTED) for prediction in read.predictions.values()):
         notes.append(f"{count_of(extracted, 'answer')} {EXTRACTED} (--extract-with), as no parser could")
-    if lenient := sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()):
+    if lenient := sum(prediction.reason.startswith(LENIENTLY) for prediction in read.predictions.values()):
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")
@@ -215,9 +216,9 @@ class PublishedTable(Config):
         """Format the row's values in column order. Empty where the paper reports none."""
         values = dict(zip(self.columns, self.rows[row], strict=True))
         spreads = dict(zip(self.columns, self.spreads[row], strict=True)) if row in self.spreads else {}
-        told = {name: f"{value:g}" for name, value in values.items()}
-        told |= {name: f"{told[name]} ± {spread:g}" for name, spread in spreads.items()}
-        return [told.get(column, "") for column in columns]
+        cells_by_name = {name: f"{value:g}" for name, value in values.items()}
+        cells_by_name |= {name: f"{cells_by_name[name]} ± {spread:g}" for name, spread in spreads.items()}
+        return [cells_by_name.get(column, "") for column in columns]
 
 
 class Published(Config):

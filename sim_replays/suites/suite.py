@@ -44,31 +44,31 @@ Form = Callable[[Query, str], Reading | None]
 
 def json_letter(query: Query, reply: str) -> Reading | None:
     """Read `{"answer": "B", ...}`."""
-    said, plain = without_thought(reply), json_object(reply)
-    answer = plain.get("answer") if plain else said
+    answer_text, plain = without_thought(reply), json_object(reply)
+    answer = plain.get("answer") if plain else answer_text
     if not isinstance(answer, str):
         return None
     place = read_option(answer, query.options)
-    strict = plain is not None and len(answer) == 1 and said.startswith("{") and said.endswith("}")
+    strict = plain is not None and len(answer) == 1 and answer_text.startswith("{") and answer_text.endswith("}")
     return None if place is None else Reading(chosen=(place,), strict=strict)
 
 
 def letter(query: Query, reply: str) -> Reading | None:
     """Read one lettered option, such as `(B)`, or its words."""
-    said, place = without_thought(reply), read_option(reply, query.options)
+    answer_text, place = without_thought(reply), read_option(reply, query.options)
     if place is None:
         return None
-    return Reading(chosen=(place,), strict=said.strip(" ().") in {LETTERS[place], query.options[place]})
+    return Reading(chosen=(place,), strict=answer_text.strip(" ().") in {LETTERS[place], query.options[place]})
 
 
 def letters(query: Query, reply: str) -> Reading | None:
     """Read one or more lettered options, such as `(A), (C)`; options named in words count too."""
-    said, labels = without_thought(reply), LETTERS[: len(query.options)]
-    if re.fullmatch(rf"\(?[{labels}]\)?(?:(?:,| and|,? +)+ *\(?[{labels}]\)?)*\.?", said):
-        return Reading(chosen=tuple(sorted({labels.index(name) for name in re.findall(rf"[{labels}]", said)})))
-    named = re.findall(rf"\(([{labels}])\)|^\W*([{labels}])[).:]", said, re.MULTILINE)
-    places = {labels.index(one or other) for one, other in named}
-    places |= {place for place, option in enumerate(query.options) if option.casefold() in said.casefold()}
+    answer_text, labels = without_thought(reply), LETTERS[: len(query.options)]
+    if re.fullmatch(rf"\(?[{labels}]\)?(?:(?:,| and|,? +)+ *\(?[{labels}]\)?)*\.?", answer_text):
+        return Reading(chosen=tuple(sorted({labels.index(name) for name in re.findall(rf"[{labels}]", answer_text)})))
+    named = re.findall(rf"\(([{labels}])\)|^\W*([{labels}])[).:]", answer_text, re.MULTILINE)
+    places = {labels.index(first or other) for first, other in named}
+    places |= {place for place, option in enumerate(query.options) if option.casefold() in answer_text.casefold()}
     return Reading(chosen=tuple(sorted(places)), strict=False) if places else None
 
 
@@ -87,14 +87,16 @@ def number(query: Query, reply: str) -> Reading | None:
 
 def number_list(query: Query, reply: str) -> Reading | None:
     """Read a list of numbers at the end, such as `[1, 4]`, after any reasoning."""
-    said = without_thought(reply)
-    line = said.rpartition("\n")[2].strip()
+    answer_text = without_thought(reply)
+    line = answer_text.rpartition("\n")[2].strip()
     bare_list = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
-    found = [*_LIST.finditer(said)][-1:] or ([bare_list] if bare_list else [])
-    places = {int(name) - 1 for name in re.findall(r"\d+", found[0].group())} if found else {-1}
+    listings = [*_LIST.finditer(answer_text)][-1:] or ([bare_list] if bare_list else [])
+    places = {int(name) - 1 for name in re.findall(r"\d+", listings[0].group())} if listings else {-1}
     if not places <= set(range(len(query.options))):
         return None
-    return Reading(chosen=tuple(sorted(places)), strict=said.endswith("]") and said.endswith(found[0].group()))
+    return Reading(
+        chosen=tuple(sorted(places)), strict=answer_text.endswith("]") and answer_text.endswith(listings[0].group())
+    )
 
 
 FORMS: Mapping[str, Form] = {
@@ -202,10 +204,10 @@ def suite_called(name: str) -> Suite:
             ) from error
     if Path(name).is_dir():
         return _of_folder(Path(name).resolve())
-    known = [*suites(), *installed]
-    close = difflib.get_close_matches(name, known, n=1)
+    names = [*suites(), *installed]
+    close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise SuiteError(f"there is no suite {name!r}; {hint}the suites are {', '.join(known)}, or a folder with {FILE}")
+    raise SuiteError(f"there is no suite {name!r}; {hint}the suites are {', '.join(names)}, or a folder with {FILE}")
 
 
 @cache
@@ -273,8 +275,8 @@ def items_of_suite(asking: RunConfig) -> RunItems:
     suite = suite_called(asking.suite)
     if asking.setting not in suite.settings:
         raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(suite.settings)}")
-    made = suite.items(asking)
-    asked = made.asked
+    suite_items = suite.items(asking)
+    asked = suite_items.asked
     if asking.only:
         wanted = ids_in(Path(asking.only))
         ids = {item.item or item.id for item in asked}
@@ -284,6 +286,6 @@ def items_of_suite(asking: RunConfig) -> RunItems:
     if asking.limit:
         first = list(dict.fromkeys(item.item or item.id for item in asked))[: asking.limit]
         asked = tuple(item for item in asked if (item.item or item.id) in first)
-    made = made if asked == made.asked else made.of(asked)
-    files = [*made.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]
-    return replace(made, files=tuple(files))
+    suite_items = suite_items if asked == suite_items.asked else suite_items.of(asked)
+    files = [*suite_items.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]
+    return replace(suite_items, files=tuple(files))

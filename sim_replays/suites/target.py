@@ -71,8 +71,8 @@ Predictions = Mapping[Key, Prediction]
 
 def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
     """Return the chosen positions; possibly none where several may be right. None where unanswered."""
-    found = predictions.get(target.key)
-    return found.chosen if found is not None and found.outcome is Outcome.ANSWERED else None
+    prediction = predictions.get(target.key)
+    return prediction.chosen if prediction is not None and prediction.outcome is Outcome.ANSWERED else None
 
 
 def first_pick(target: Target, predictions: Predictions) -> int | None:
@@ -80,9 +80,9 @@ def first_pick(target: Target, predictions: Predictions) -> int | None:
     return places[0] if (places := picks_target(target, predictions)) else None
 
 
-def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
+def intersection_over_union(picked: frozenset[int], right: frozenset[int]) -> float:
     """Compute intersection over union. Two empty sets give 1."""
-    return len(found & right) / len(found | right) if found | right else 1.0
+    return len(picked & right) / len(picked | right) if picked | right else 1.0
 
 
 _GRADES = ("grade", "verbal_grade", "nonverbal_grade")
@@ -107,7 +107,7 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
     by_key = {target.key: target for target in targets}
     tasks = tuple(dict.fromkeys(target.task for target in targets))
     seen: dict[Key, int] = {}
-    found: dict[Key, Prediction] = {}
+    predictions: dict[Key, Prediction] = {}
     unknown: dict[str, None] = {}
     unusable: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -122,14 +122,14 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
         if (target := by_key.get(key)) is None:
             unknown[key[0] if len(tasks) == 1 else f"{key[0]} ({key[1]})"] = None
             continue
-        found[key] = prediction = _prediction(entry, target, where)
+        predictions[key] = prediction = _prediction(entry, target, where)
         if prediction.outcome is Outcome.UNPARSED and prediction.reason:
             unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
-    if unknown and not found:
+    if unknown and not predictions:
         raise SuiteError(
             f"{path}: no id in it is in the data: {prediction_by_name(unknown)}; name the data that it answers"
         )
-    return PredictionFile(predictions=found, unknown=tuple(unknown), unusable=tuple(unusable))
+    return PredictionFile(predictions=predictions, unknown=tuple(unknown), unusable=tuple(unusable))
 
 
 def prediction_by_name(ids: Iterable[str]) -> str:
@@ -162,8 +162,8 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
     try:
         outcome = Outcome(stated)
     except ValueError as error:
-        known = ", ".join(Outcome)
-        raise SuiteError(f"{where}: outcome: {stated!r} is unknown; write one of {known}") from error
+        outcomes = ", ".join(Outcome)
+        raise SuiteError(f"{where}: outcome: {stated!r} is unknown; write one of {outcomes}") from error
     if outcome is not Outcome.ANSWERED:
         return Prediction(id=target.id, task=target.task, outcome=outcome, reason=str(entry.get("reason", "")))
     grades = {name: float(entry[name]) for name in _GRADES if _is_grade(entry.get(name), where, name)}
@@ -182,7 +182,7 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
 def prediction_by_index(answer: Any, target: Target) -> tuple[int, ...] | None:
     """Return the positions an answer names. None for no valid name, or several where one is expected."""
     if isinstance(answer, list):
-        places = [_place(one, target) for one in answer]
+        places = [_place(part, target) for part in answer]
         if any(place is None for place in places) or (len(places) != 1 and not target.several):
             return None
         return tuple(sorted({place for place in places if place is not None}))
@@ -229,7 +229,7 @@ def uniform(suite: "Suite", targets: Sequence[Target]) -> Figures:
 
     This is exact for shares. An F1 is that of the expected counts.
     """
-    counts = {task: lcm(*(one.options for one in targets if one.task == task)) for task in _tasks(targets)}
+    counts = {task: lcm(*(target.options for target in targets if target.task == task)) for task in _tasks(targets)}
     joined = tuple(task for tasks in suite.joint.values() for task in tasks if task in counts)
     if joined:  # choices of an item's questions do not depend on each other
         whole = lcm(prod(counts[task] for task in joined), *counts.values())
@@ -237,14 +237,16 @@ def uniform(suite: "Suite", targets: Sequence[Target]) -> Figures:
         counts = dict.fromkeys(counts, whole)
     else:
         strides = {}
-    turned, found = [], {}
+    turned, answers = [], {}
     for target in targets:
         for turn in range(counts.get(target.task, 0)):
-            one = replace(target, id=f"{target.id}#{turn}#")
+            turned_target = replace(target, id=f"{target.id}#{turn}#")
             chosen = (turn // strides.get(target.task, 1) % target.options,)
-            turned.append(one)
-            found[one.key] = Prediction(id=one.id, task=one.task, outcome=Outcome.ANSWERED, chosen=chosen)
-    figures = suite.figures(turned, found)
+            turned.append(turned_target)
+            answers[turned_target.key] = Prediction(
+                id=turned_target.id, task=turned_target.task, outcome=Outcome.ANSWERED, chosen=chosen
+            )
+    figures = suite.figures(turned, answers)
     return {name: replace(figure, low=figure.value, high=figure.value) for name, figure in figures.items()}
 
 
@@ -303,9 +305,11 @@ def _each(
     targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]], number: int = 0
 ) -> Predictions:
     """Choose in each question among options, with a random generator seeded by the question's id."""
-    found: dict[Key, Prediction] = {}
+    predictions: dict[Key, Prediction] = {}
     for target in targets:
         if target.options:
             chosen = choose(target, random.Random(f"{target.task}:{target.id}:{number}"))
-            found[target.key] = Prediction(id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen)
-    return found
+            predictions[target.key] = Prediction(
+                id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen
+            )
+    return predictions

@@ -64,31 +64,33 @@ class Annotation(Config):
 
 def read(path: Path) -> list[Annotation]:
     """Read and check the annotations of a folder."""
-    return annotations(path, FILE, Annotation, lambda one: one.id)
+    return annotations(path, FILE, Annotation, lambda annotation: annotation.id)
 
 
-def targets(found: Sequence[Annotation]) -> list[Target]:
+def targets(norms: Sequence[Annotation]) -> list[Target]:
     """Make three questions per annotation."""
-    made = []
-    for one in found:
-        common = {"culture": one.culture.value, "show": one.show, "category": one.category}
+    questions = []
+    for annotation in norms:
+        common = {"culture": annotation.culture.value, "show": annotation.show, "category": annotation.category}
         for task in TASKS:
             text = task == "norm"
-            made.append(
+            questions.append(
                 Target(
-                    id=one.id,
+                    id=annotation.id,
                     task=task,
-                    group=one.clip,
+                    group=annotation.clip,
                     options=0 if text else len(Side),
-                    right=() if text else (list(Side).index(one.label),),
+                    right=() if text else (list(Side).index(annotation.label),),
                     words=() if text else tuple(Side),
                     kinds=() if text else tuple(Side),
                     by=common,
-                    references=(one.norm, *one.other_norms) if text else (),
-                    evidence={"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {},
+                    references=(annotation.norm, *annotation.other_norms) if text else (),
+                    evidence={"verbal": annotation.verbal, "nonverbal": annotation.nonverbal}
+                    if task == "evidence"
+                    else {},
                 )
             )
-    return made
+    return questions
 
 
 SIDES = {"us": ("adherence", "violation"), "cn": ("遵守", "违反")}
@@ -134,21 +136,22 @@ FORMS: Mapping[str, Form] = {"adherence": label, "evidence": evidence, "norm": n
 
 def _fields(reply: str) -> tuple[dict[str, str], bool]:
     """Return the fields of a JSON object, else of labelled lines; and whether the reply is such an object alone."""
-    said = without_thought(reply)
+    answer_text = without_thought(reply)
     plain = json_object(reply)
     if plain is not None:
         fields = {name: value for name, value in plain.items() if isinstance(value, str)}
-        return fields, said.startswith("{") and said.endswith("}")
+        return fields, answer_text.startswith("{") and answer_text.endswith("}")
     lines = {
-        name: re.search(_LINE.format(names), said, re.MULTILINE | re.IGNORECASE) for name, names in _FIELDS.items()
+        name: re.search(_LINE.format(names), answer_text, re.MULTILINE | re.IGNORECASE)
+        for name, names in _FIELDS.items()
     }
     return {name: line.group(1) for name, line in lines.items() if line}, False
 
 
 def _side(text: str) -> int | None:
     """Return the one side that a text names; None for none or both."""
-    said = text.casefold()
-    named = [any(name[:5] in said for name in names) for names in _NAMES]
+    side_text = text.casefold()
+    named = [any(name[:5] in side_text for name in names) for names in _NAMES]
     return named.index(True) if sum(named) == 1 else None
 
 
@@ -171,8 +174,8 @@ def items(asking: RunConfig) -> RunItems:
     ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
     asked = []
     for annotation in annotations:
-        given = annotation.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
-        utterances = ears(annotation.clip, CULTURES[annotation.culture]) if ears else _lines(annotation.id, given)
+        transcript = annotation.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
+        utterances = ears(annotation.clip, CULTURES[annotation.culture]) if ears else _lines(annotation.id, transcript)
         pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
         asked.append(
             RunItem(
@@ -197,9 +200,12 @@ def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance
     """Make a query of the whole prompt, in the clip's own language."""
     culture = annotation.culture.value
     texts = _TEXTS[culture]
-    said = [f"{said.speaker_id}: {said.text}" if said.speaker_id else said.text for said in utterances]
+    spoken_lines = [
+        f"{utterance.speaker_id}: {utterance.text}" if utterance.speaker_id else utterance.text
+        for utterance in utterances
+    ]
     lines = [texts["role"], texts["moment"].format(annotation.start_s)]
-    lines += [texts["transcript"], *(f"> {line}" for line in said)] if said else []
+    lines += [texts["transcript"], *(f"> {line}" for line in spoken_lines)] if spoken_lines else []
     lines.append(texts["category"].format(annotation.category))
     lines += [texts["norm"].format(annotation.norm)] if task != "norm" else []
     lines.append(texts["asked"][task].format(*SIDES[culture]))
@@ -246,25 +252,31 @@ LOWEST_GRADE = 1.0
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
     """Compute F1 with Takahashi's intervals. A judge grades; evidence counts only where the label was right."""
-    found: dict[str, Figure] = {}
+    figures_by_name: dict[str, Figure] = {}
     for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
         counts = confusion([target.right[0] for target in asked], picks, len(Side))
-        found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = class_f1(counts, 0), class_f1(counts, 1)
-        found[f"{prefix}macro_f1"] = macro_f1(counts)
+        figures_by_name[f"{prefix}f1_adherence"], figures_by_name[f"{prefix}f1_violation"] = (
+            class_f1(counts, 0),
+            class_f1(counts, 1),
+        )
+        figures_by_name[f"{prefix}macro_f1"] = macro_f1(counts)
     right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in {*t.right, None}]
     for name in ("verbal", "nonverbal"):
-        found[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
-    found["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
-    return {column: found[column] for column in COLUMNS}
+        figures_by_name[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
+    figures_by_name["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
+    return {column: figures_by_name[column] for column in COLUMNS}
 
 
 def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
     """Return the grades, once anything is graded. A text that was not given or not graded gets the lowest."""
-    found = [predictions.get(target.key) for target in targets]
-    grades = [one.grades.get(name, LOWEST_GRADE) if one is not None else LOWEST_GRADE for one in found]
-    return grades if any(one is not None and one.grades for one in found) else []
+    own_predictions = [predictions.get(target.key) for target in targets]
+    grades = [
+        prediction.grades.get(name, LOWEST_GRADE) if prediction is not None else LOWEST_GRADE
+        for prediction in own_predictions
+    ]
+    return grades if any(prediction is not None and prediction.grades for prediction in own_predictions) else []
 
 
 SUITE = Suite(

@@ -5,24 +5,27 @@ from statistics import NormalDist
 
 import numpy as np
 
+from norm_core.evaluation.quantiles import t_quantile
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from study_desk.analysis.study_tables import PER_MINUTES, StudyTables, by_cluster, grouped
+from study_desk.analysis.study_tables import FEW_UNITS, PER_MINUTES, StudyTables, by_cluster, grouped
 
 _LEVEL = 0.05  # of the two-sided test
 
 
 @record
 class PlanAssumptions:
-    """What is assumed: rates per ten minutes, one session of `minutes` per participant, and their differences.
+    """What is assumed: rates per ten minutes, sessions of `minutes`, and the differences of participants.
 
-    `spread` is the coefficient of variation of participants' own rates within a condition.
+    `spread` is the coefficient of variation of participants' own rates within a condition. `correlation` is that of
+    their own rates between the conditions, if each meets both.
     """
 
     rate_a: float
     rate_b: float
     minutes: float
     spread: float
+    correlation: float | None = None
 
     def __post_init__(self) -> None:
         """Raises TactfulError for values from which nothing can be planned."""
@@ -56,12 +59,18 @@ class Pilot:
 
 
 def sample_size(plan: PlanAssumptions, power: float) -> int:
-    """Compute participants per condition for two negative binomial rates (Zhu and Lakkis 2014, variance 2)."""
+    """Compute participants per condition for two negative binomial rates (Zhu and Lakkis 2014, variance 2).
+
+    Student's t takes the place of the normal quantile of the level, as in the interval of a rate ratio. If each
+    participant meets both conditions, what is common to their two rates cancels out of the ratio.
+    """
     a, b = plan.means
-    normal = NormalDist()
-    reach = normal.inv_cdf(1 - _LEVEL / 2) + normal.inv_cdf(power)
-    variance = 1 / a + 1 / b + 2 * plan.spread**2
-    return math.ceil(reach**2 * variance / math.log(b / a) ** 2)
+    variance = (1 / a + 1 / b + 2 * (1 - (plan.correlation or 0)) * plan.spread**2) / math.log(b / a) ** 2
+    of_power, of_level = NormalDist().inv_cdf(power), NormalDist().inv_cdf(1 - _LEVEL / 2)
+    size = max(FEW_UNITS, math.ceil((of_level + of_power) ** 2 * variance))  # fewer than FEW_UNITS give no interval
+    while (t_quantile(1 - _LEVEL / 2, size - 1) + of_power) ** 2 * variance > size:
+        size += 1
+    return size
 
 
 def pilot_of(tables: StudyTables, column: str) -> Pilot:

@@ -1,4 +1,4 @@
-"""The tables of a study, one row per session and coder and one per event, and rates of events with their intervals."""
+"""The tables of a study, one row per session and coder and one per event, and rates of events and their ratios."""
 
 import math
 from collections import Counter
@@ -12,10 +12,9 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.coding.labels import CodedSession, by_coder, sessions_of
-from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
-from study_desk.privacy.erase import is_emptied
+from study_desk.study.frozen_plan import PlanCheck, check_plan
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study
 
@@ -45,6 +44,7 @@ class StudyTables:
     events: tuple[Row, ...]
     columns: tuple[Column, ...]
     remarks: tuple[str, ...]
+    plan: PlanCheck = PlanCheck()
 
     @property
     def analysed(self) -> tuple[Row, ...]:
@@ -53,10 +53,15 @@ class StudyTables:
 
 
 def study_tables(study: Study, coder: str = "") -> StudyTables:
-    """Tabulate every session. A session's consensus stands for it, else its first human coder, or else `coder`."""
+    """Tabulate every session. The plan's coder stands for it, else the consensus, else its first human coder.
+
+    `coder` takes the place of all of them.
+    """
     file = study.file
-    recordings, remarks = present_recordings(study)
-    clusters = _clusters(recordings)
+    recordings, remarks = study.recordings()
+    remarks += [f"session {name}: {note}" for name, recording in recordings.items() for note in recording.notes]
+    clusters, met = _clusters(recordings), _conditions_met(recordings)
+    is_crossed = file.plan.design == "crossed"
     named = [name for name in file.conditions if name in {r.info.condition for r in recordings.values()}]
     conditions = tuple(dict.fromkeys([*named, *sorted(r.info.condition for r in recordings.values())]))
     sessions: list[Row] = []
@@ -65,8 +70,11 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         recording = recordings[name]
         session = with_consensus(recording)
         coders = complete_coders(session)
-        chosen = coder or _chosen(session, coders, file.coders_of(name))
-        if chosen not in coders:
+        excluded = file.sessions[name].excluded
+        chosen = "" if excluded else coder or _chosen(session, coders, file.coders_of(name), file.plan.primary_coder)
+        if excluded:
+            remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
+        elif chosen not in coders:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
         if chosen == CONSENSUS:
             remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
@@ -90,7 +98,8 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         for each in coders:
             kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
             labels = session.labels[each]
-            frame: Row = {"cluster": clusters[name], "coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
+            frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
+            frame |= {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
             sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
             events += [
                 about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
@@ -104,23 +113,24 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         events=tuple(events),
         columns=(*_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
+        plan=check_plan(study, {row["session"]: row["coder"] for row in sessions if row["analysed"]}, met),
     )
 
 
-def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
-    """Open the sessions whose data are there. Returns them by name, and remarks on the rest."""
-    recordings: dict[str, Recording] = {}
-    remarks = []
-    logs = dict(study.logs())
-    for name in study.file.sessions:
-        if name not in logs:
-            remarks.append(f"session {name}: has no log, so is left out")
-        elif is_emptied(read(logs[name]).entries):
-            remarks.append(f"session {name}: was erased, so is left out")
-        else:
-            recordings[name] = study.recording_of(name)
-            remarks += [f"session {name}: {note}" for note in recordings[name].notes]
-    return recordings, remarks
+def _conditions_met(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
+    """List the conditions of each participant in the order of recording."""
+    met: dict[str, list[str]] = {}
+    for recording in sorted(recordings.values(), key=lambda recording: recording.start_ns):
+        for participant in recording.info.participants:
+            met.setdefault(participant.pseudonym, []).append(recording.info.condition)
+    return met
+
+
+def _period(recordings: Mapping[str, Recording], name: str) -> int:
+    """Count which session of its participants it is, by the time of recording."""
+    people = {p.pseudonym for p in recordings[name].info.participants}
+    theirs = [r for r in recordings.values() if people & {p.pseudonym for p in r.info.participants}]
+    return 1 + sum(r.start_ns < recordings[name].start_ns for r in theirs)
 
 
 def with_consensus(recording: Recording) -> CodedSession:
@@ -135,10 +145,12 @@ def complete_coders(session: CodedSession) -> list[str]:
     return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
 
 
-def _chosen(session: CodedSession, coders: Sequence[str], planned: Sequence[str]) -> str:
-    """Choose whose labels stand for the session: the consensus, else the first who coded it alone."""
+def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
+    """Choose whose labels stand for the session: the plan's coder, the consensus, or who coded it first."""
+    if planned in coders:
+        return planned
     alone = [who for who in session.independent if who in coders]
-    order = [CONSENSUS, *(who for who in planned if who in alone), *alone]
+    order = [CONSENSUS, *(who for who in assigned if who in alone), *alone]
     return next((who for who in order if who in alone), "")
 
 
@@ -210,6 +222,7 @@ _CODER_COLUMNS: list[_Described] = [
     ("coder_kind", "", "a reviewer judged the monitor's flags, and so found nothing that it missed", _KINDS_OF_CODER),
     ("analysed", "0 or 1", "1: this coder stands for the session", ()),
 ]
+_PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
 _EVENT_COLUMNS: list[_Described] = [
     ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
     ("polarity", "", "error or competence", tuple(map(str, Polarity))),
@@ -227,6 +240,7 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
     described = [
         *_about_columns(conditions),
         ("cluster", "", "number of the group of sessions that share participants", ()),
+        *([_PERIOD] if file.plan.design == "crossed" else []),
         *_CODER_COLUMNS,
         ("minutes", "min", "length of the session", ()),
     ]
@@ -240,6 +254,11 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
             described.append((f"{polarity.value}_{attribute.value}", "events", about, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    primary = file.plan.primary_outcome
+    described = [
+        (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
+        for name, unit, text, levels in described
+    ]
     return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
 
 
@@ -251,60 +270,97 @@ def _columns(table: str, described: Iterable[_Described]) -> list[Column]:
 
 
 PER_MINUTES = 10
-_MAX_LOG = 700  # an interval that reaches farther has no bound
+FEW_UNITS = 5  # below, Student's t makes an interval over 1.6 times as long as with many participants
 METHOD = (
-    "Intervals are 95 % intervals of a quasi-Poisson model: on the log scale, by Student's t, with the dispersion "
-    "between participants taken from the data and at least 1. With one participant or no event, they are exact Poisson "
-    "intervals (Garwood 1936), which know no differences between participants."
+    "Rates and rate ratios are those of a Poisson model of the events of each participant in each condition, with the "
+    "log of minutes as offset. Standard errors are robust to differences between participants and to sessions of one "
+    "participant (clustered, CR2), and at least those of the Poisson model. 95 % intervals are on the log scale, by "
+    "Student's t at the participants of the smaller condition less 1. Without an event, a rate has an exact Poisson "
+    "interval (Garwood 1936), which knows no differences between participants, and no ratio. Dispersion is the robust "
+    f"variance over that of the Poisson model. With fewer than {FEW_UNITS} participants in a condition, there are "
+    "counts alone."
 )
 
 
 @record
 class EventRate:
-    """A rate per ten minutes with its 95 % interval. `dispersion` is None where one participant tells none."""
+    """A rate per ten minutes with its 95 % interval: None with fewer than FEW_UNITS participants.
+
+    `dispersion` is the robust variance over that of a Poisson model; None also without an event.
+    """
 
     events: int
     minutes: float
     participants: int
     rate: float
-    low: float
-    high: float
-    dispersion: float | None
+    low: float | None = None
+    high: float | None = None
+    dispersion: float | None = None
 
 
-def event_rate(counts: Sequence[int], minutes: Sequence[float]) -> EventRate | None:
-    """Estimate a rate from each participant's events and minutes. None without any minutes."""
-    pairs = [(count, length) for count, length in zip(counts, minutes, strict=True) if length > 0]
-    events, length, number = sum(count for count, _ in pairs), sum(length for _, length in pairs), len(pairs)
-    if not pairs:
+@record
+class RateRatio:
+    """A rate by that of a reference, with its 95 % interval: None with few participants or without an event."""
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def event_rate(counts: Mapping[int, float], minutes: Mapping[int, float]) -> EventRate | None:
+    """Estimate a rate from the events and minutes of each participant or group. None without any minutes."""
+    units = [unit for unit, length in minutes.items() if length > 0]
+    events, length = sum(round(counts[unit]) for unit in units), sum(minutes[unit] for unit in units)
+    if not units:
         return None
-    mean = events / length
-    dispersion = None
-    if number > 1 and events:
-        dispersion = sum((y - mean * t) ** 2 / (mean * t) for y, t in pairs) / (number - 1)
-        log_reach = t_quantile(0.975, number - 1) * math.sqrt(max(1.0, dispersion) / events)
-        reach = math.exp(log_reach) if log_reach < _MAX_LOG else math.inf
-        low, high = mean / reach, mean * reach
-    else:
-        low, high = (bound / length for bound in poisson_interval(events))
-    return EventRate(
-        events=events,
-        minutes=length,
-        participants=number,
-        rate=mean * PER_MINUTES,
-        low=low * PER_MINUTES,
-        high=high * PER_MINUTES,
-        dispersion=dispersion,
-    )
+    rate = EventRate(events=events, minutes=length, participants=len(units), rate=events / length * PER_MINUTES)
+    if len(units) < FEW_UNITS:
+        return rate
+    if not events:
+        low, high = (bound / length * PER_MINUTES for bound in poisson_interval(events))
+        return replace(rate, low=low, high=high)
+    variance = sum(deviation**2 for deviation in _deviations(counts, minutes).values())
+    low, high = _interval(rate.rate, max(variance, 1 / events), len(units))
+    return replace(rate, low=low, high=high, dispersion=variance * events)
 
 
-def rate_of(rows: Iterable[dict[str, Any]], column: str) -> EventRate | None:
+def rate_ratio(rows: Iterable[Row], reference: Iterable[Row], column: str) -> RateRatio:
+    """Compare the rates of a column of sessions.csv in two conditions, whose participants may be the same."""
+    conditions = [tuple(rows), tuple(reference)]
+    rates = [rate_of(of, column) for of in conditions]
+    if not all(rate and rate.events and rate.participants >= FEW_UNITS for rate in rates):
+        return RateRatio()
+    first, second = (rate for rate in rates if rate)
+    in_first, in_second = (_deviations(by_cluster(of, column), by_cluster(of, "minutes")) for of in conditions)
+    variance = sum((in_first.get(unit, 0) - in_second.get(unit, 0)) ** 2 for unit in in_first | in_second)
+    variance = max(variance, 1 / first.events + 1 / second.events)
+    ratio = first.rate / second.rate
+    low, high = _interval(ratio, variance, min(first.participants, second.participants))
+    return RateRatio(ratio=ratio, low=low, high=high)
+
+
+def _deviations(counts: Mapping[int, float], minutes: Mapping[int, float]) -> dict[int, float]:
+    """Compute how far each unit moves the log of the rate, corrected for its leverage, which is its share of time."""
+    events, length = sum(counts.values()), sum(minutes.values())
+    return {
+        unit: (counts[unit] / events - of_unit / length) / math.sqrt(1 - of_unit / length)
+        for unit, of_unit in minutes.items()
+        if of_unit > 0
+    }
+
+
+def _interval(value: float, variance: float, participants: int) -> tuple[float, float]:
+    reach = math.exp(t_quantile(0.975, participants - 1) * math.sqrt(variance))
+    return value / reach, value * reach
+
+
+def rate_of(rows: Iterable[Row], column: str) -> EventRate | None:
     """Estimate the rate of a column of sessions.csv, summed by group of sessions that share participants."""
-    counts, minutes = by_cluster(rows, column), by_cluster(rows, "minutes")
-    return event_rate([int(count) for count in counts.values()], list(minutes.values()))
+    rows = tuple(rows)
+    return event_rate(by_cluster(rows, column), by_cluster(rows, "minutes"))
 
 
-def by_cluster(rows: Iterable[dict[str, Any]], column: str) -> dict[int, float]:
+def by_cluster(rows: Iterable[Row], column: str) -> dict[int, float]:
     """Sum a column by group of sessions that share participants."""
     sums: dict[int, float] = {}
     for row in rows:
@@ -312,33 +368,21 @@ def by_cluster(rows: Iterable[dict[str, Any]], column: str) -> dict[int, float]:
     return sums
 
 
-def grouped(rows: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], str]) -> dict[str, list[dict[str, Any]]]:
+def grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
     """Group rows, in their order."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
 
 
-FEW_UNITS = 5  # below, Student's t makes an interval over 1.6 times as long as with many participants
-FEW_CLUSTERS = 30  # below, a normal interval with robust errors holds the true ratio in under 93 % of studies
-
-
 def few_units(tables: StudyTables) -> Iterator[str]:
-    """Yield a warning for the conditions with few units, and one for few clusters in the whole study."""
+    """Yield a warning of the conditions with few units."""
     rows = [row for row in tables.analysed if row["minutes"] > 0]
     units = {name: len(by_cluster(of, "minutes")) for name, of in grouped(rows, lambda r: r["condition"]).items()}
     if few := {name: number for name, number in units.items() if number < FEW_UNITS}:
         named = ", ".join(f"{count_of(number, 'unit')} in {name or 'no condition'}" for name, number in few.items())
         yield (
-            f"{named}: with fewer than {FEW_UNITS} units (participants, or groups who share sessions), an interval "
-            "says little. With 2 units it is 6 times as long as with many. With 1 unit it leaves out how participants "
-            "differ. Show counts, not conclusions."
-        )
-    clusters = len(by_cluster(rows, "minutes"))
-    if 0 < clusters < FEW_CLUSTERS:
-        yield (
-            f"{count_of(clusters, 'cluster')}: with fewer than {FEW_CLUSTERS} clusters, std_error_robust of analysis.R "
-            "is too small. Take Student's t with clusters - 1 degrees of freedom, and even so expect "
-            "intervals that are too short."
+            f"{named}: with fewer than {FEW_UNITS} units (participants, or groups who share sessions), no rate has an "
+            "interval and no ratio is computed. Show counts, not conclusions."
         )

@@ -23,8 +23,10 @@ from study_desk.analysis.study_tables import (
     few_units,
     grouped,
     rate_of,
+    rate_ratio,
 )
 from study_desk.coding.labels import one_line
+from study_desk.study.frozen_plan import no_plan_line, plan_lines
 from study_desk.study.outputs import note_study_output
 from study_desk.study.study_folder import Study, StudyError
 
@@ -40,9 +42,12 @@ def study_report(tables: StudyTables) -> str:
     body = [
         f"<h1>{title}</h1>",
         f"<p>{escape(_overview(tables))}</p>",
+        "<h2>Plan</h2>",
+        _plan_part(tables),
         "<h2>Rates by condition</h2>",
         *(f'<p class="warning">{escape(warning)}</p>' for warning in few_units(tables)),
         _rate_table(tables),
+        _ratio_table(tables),
         "<h2>Rates by attribute</h2>",
         _attribute_table(tables),
         "<h2>Sessions and coders</h2>",
@@ -50,7 +55,7 @@ def study_report(tables: StudyTables) -> str:
         _coder_table(tables),
         "<h2>How this was computed</h2>",
         f"<p>{escape(_chosen(tables))} {escape(METHOD)} A unit is a participant, or a group of participants who share "
-        "sessions.</p>",
+        "sessions. Cells without an interval hold events and minutes.</p>",
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in tables.remarks)}</ul>" if tables.remarks else "",
         f"<footer>Made by Tactful {escape(__version__)} from sessions.csv, which lies beside this file.</footer>",
     ]
@@ -62,6 +67,23 @@ def study_report(tables: StudyTables) -> str:
         + "\n".join(filter(None, body))
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _plan_part(tables: StudyTables) -> str:
+    """Show the frozen plan with its date and hash, and in what the analysis deviates from it."""
+    versions, deviations = tables.plan.versions, tables.plan.deviations
+    lines = plan_lines(versions[-1]) if versions else (no_plan_line(),)
+    earlier = [plan_lines(version)[0] for version in versions[:-1]]
+    coded = versions[-1].coded if versions else 0
+    late = f", which was frozen after {count_of(coded, 'session')} had been coded" if coded else ""
+    agrees = f"The analysis agrees with the plan{late}." if versions else ""
+    verdict = f"Deviations from the plan{late}:" if deviations else agrees
+    parts = [
+        *(f"<p>{escape(line)}</p>" for line in (*lines, *earlier)),
+        f"<p><strong>{verdict}</strong></p>" if verdict else "",
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in deviations)}</ul>" if deviations else "",
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def _by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
@@ -92,17 +114,44 @@ def _chosen(tables: StudyTables) -> str:
 
 
 def _rate_table(tables: StudyTables) -> str:
-    found = [(plural, name, rate) for plural in PLURALS.values() for name, rate in _rates(tables, plural).items()]
-    highest = max((rate.rate for *_, rate in found), default=0.0)
-    end = max((rate.high for *_, rate in found), default=0.0)
+    outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
+    found = [(in_words(each), name, rate) for each in outcomes for name, rate in _rates(tables, each).items()]
+    highest = max((rate.rate for *_, rate in found if rate.high is not None), default=0.0)
+    end = max((rate.high for *_, rate in found if rate.high is not None), default=0.0)
     end = min(end, _LONGEST * highest) if highest else end
     head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion", "drawn")
     rows = [(plural, name, *_cells(rate)) for plural, name, rate in found]
     return _table("Events per ten minutes", head, rows, text=2, drawn=[_strip(rate, end) for *_, rate in found])
 
 
+def _ratio_table(tables: StudyTables) -> str:
+    """Compare each condition with the first."""
+    (reference, *others) = _by_condition(tables).items() or [("", [])]
+    rows = []
+    for plural in PLURALS.values():
+        for name, of_condition in others:
+            ratio = rate_ratio(of_condition, reference[1], plural)
+            interval = _interval(ratio.low, ratio.high)
+            rows.append((plural, f"{name} / {reference[0]}", _number(ratio.ratio), interval))
+    head = ("event", "conditions", "rate ratio", "95 % interval")
+    return _table("Rate ratios", head, rows, text=2)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """Write bounds without a space at which they could wrap."""
+    if low is None or high is None:
+        return "–"
+    return f"{low:.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{high:.2f}"
+
+
 def _strip(rate: EventRate, end: float) -> str:
     """Draw a rate as a mark on its interval, of which what lies beyond the end is cut off."""
+    if rate.low is None or rate.high is None:
+        return ""
     low, at, high = (100 * min(value / end, 1) for value in (rate.low, rate.rate, rate.high))
     return (
         '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" stroke="#111">'
@@ -153,15 +202,17 @@ def _cells(rate: EventRate) -> tuple[str, ...]:
         str(rate.events),
         f"{rate.minutes:.1f}",
         str(rate.participants),
-        f"{rate.rate:.2f}",
-        f"{rate.low:.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{rate.high:.2f}",
-        "" if rate.dispersion is None else f"{rate.dispersion:.2f}",
+        "–" if rate.high is None else _number(rate.rate),
+        _interval(rate.low, rate.high),
+        "" if rate.dispersion is None else _number(rate.dispersion),
     )
 
 
 def _with_interval(rate: EventRate) -> str:
-    bounds = f"({rate.low:.2f} to {rate.high:.2f})".replace(" ", "\N{NO-BREAK SPACE}")  # so that it wraps before them
-    return f"{rate.rate:.2f} {bounds}"
+    """Write a rate with its interval, or the count where the participants are few."""
+    if rate.high is None:
+        return f"{rate.events} in {rate.minutes:.1f} min".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{_number(rate.rate)} ({_interval(rate.low, rate.high)})"
 
 
 def _table(
@@ -171,7 +222,7 @@ def _table(
         inner = [
             f'<td class="text">{escape(c)}</td>' if n < text else f"<td>{escape(c)}</td>" for n, c in enumerate(row)
         ]
-        return f"<tr>{''.join(inner)}{drawing and f'<td>{drawing}</td>'}</tr>"
+        return f"<tr>{''.join(inner)}{f'<td>{drawing}</td>' if drawn else ''}</tr>"
 
     if not rows:
         return ""

@@ -11,6 +11,7 @@ from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.reliability import (
+    FEW_SESSIONS,
     NO_EVENT,
     AgreementRow,
     AgreementSettings,
@@ -122,8 +123,6 @@ def _parts(
     for comparison, pair, shared in _pairs(humans, sessions):
         if shared:
             yield CoderRows(estimator, comparison, pair, shared, condition).of_pair()
-    if len(humans) > 1 and (shared := [every for s in sessions if (every := s.between(humans))]):
-        yield CoderRows(estimator, "human-human", tuple(humans), shared, condition).of_group()
     rotating = rotating_sessions(sessions)
     coders = sorted({coder for session in rotating for coder in session.labels})
     if len(coders) > 2:
@@ -143,8 +142,11 @@ def _confusion(pair: tuple[str, str], sessions: Sequence[CodedSession], toleranc
 def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: Sequence[str]) -> Iterable[str]:
     if uncoded:
         yield f"{count_of(len(uncoded), 'session')} without a coding by a human left out: {', '.join(uncoded)}"
-    if len(sessions) < 2:
-        yield "one session alone gives no interval: intervals resample whole sessions"
+    if len(sessions) < FEW_SESSIONS:
+        yield (
+            f"{count_of(len(sessions), 'session')}: no figure has an interval, which resamples sessions and needs "
+            f"{FEW_SESSIONS} that hold the label"
+        )
     if len(humans) < 2:
         yield "one human coder alone: there is no human agreement to hold the monitor's against"
     yield (

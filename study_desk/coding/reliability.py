@@ -16,9 +16,7 @@ from norm_core.evaluation.agreement_coefficients import (
     Unit,
     UnitizingCounts,
     cohen_kappas,
-    fleiss_kappas,
     gwet_ac1s,
-    icc_one_ways,
     icc_two_ways,
     krippendorff_alphas,
     number_or_none,
@@ -34,7 +32,8 @@ from norm_core.runtime.time import NS_PER_MS, s_to_ns
 from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, match, match_any, select
 from study_desk.log.schema import Label
 
-TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
+TOLERANCES_S = (1.0, 2.0)
+FEW_SESSIONS = 5  # that hold the label: below, resamples vary too little to tell anything
 _BLOCK = 1000
 
 
@@ -51,11 +50,15 @@ class AgreementSettings:
 
 @record
 class Estimate:
-    """A figure with its 95 % bootstrap interval over sessions. The bounds are None for fewer than two sessions."""
+    """A figure with its 95 % bootstrap interval over sessions. The bounds are None for fewer than FEW_SESSIONS.
+
+    `undefined` is the share of resamples in which the figure is undefined, such as those without the label.
+    """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    undefined: float = 0.0
 
 
 @record
@@ -69,6 +72,7 @@ class AgreementRow:
     measure: str
     tolerance_s: float | None
     units: int  # number of events or frames behind it
+    sessions: int  # those that hold the label
     estimate: Estimate
     condition: str = ""  # empty: all sessions
 
@@ -88,8 +92,11 @@ class Estimator:
         self.settings = settings
         self._resamples: dict[int, list[Draws]] = {}
 
-    def estimate(self, sessions: int, figures: Callable[[Draws], Array]) -> Estimate:
-        """Compute a figure over sessions, with its interval. `figures` gives one a sample, NaN where undefined."""
+    def estimate(self, sessions: int, holding: int, figures: Callable[[Draws], Array]) -> Estimate:
+        """Compute a figure over sessions, of which some hold the label, with its interval.
+
+        `figures` gives one a sample, NaN where undefined.
+        """
         value = number_or_none(figures(_draws(np.arange(sessions)[None])))
         if sessions < 2 or value is None:
             return Estimate(value=value)
@@ -97,9 +104,10 @@ class Estimator:
             self._resamples[sessions] = list(self._resample(sessions))
         drawn = [np.broadcast_to(figures(draws), len(draws.chosen)) for draws in self._resamples[sessions]]
         values = np.concatenate(drawn)
-        values = values[~np.isnan(values)]
-        low, high = percentile_interval(values) if len(values) else (None, None)
-        return Estimate(value=value, low=low, high=high)
+        is_undefined = np.isnan(values)
+        enough = holding >= FEW_SESSIONS and not is_undefined.all()
+        low, high = percentile_interval(values[~is_undefined]) if enough else (None, None)
+        return Estimate(value=value, low=low, high=high, undefined=float(is_undefined.mean()))
 
     def _resample(self, sessions: int) -> Iterator[Draws]:
         """Draw as the seed says, in blocks that fit in memory."""
@@ -116,13 +124,13 @@ def _draws(chosen: NDArray[np.intp]) -> Draws:
 
 
 NO_EVENT = "nothing"
-EVENT_KAPPA, FLEISS = "event-matched Cohen's kappa", "frame-level Fleiss' kappa"
+EVENT_KAPPA, KAPPA = "event-matched Cohen's kappa", "frame-level Cohen's kappa"
 ALPHA = "frame-level Krippendorff's alpha"
 AC1 = "frame-level Gwet's AC1"
 ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
 SEVERITY = "severity, linearly weighted kappa"
 UNITIZING = "Krippendorff's unitizing alpha"
-ICC_PAIR, ICC_ANY = "ICC(2,1) of session counts", "ICC(1,1) of session counts"
+ICC_PAIR = "ICC(2,1) of session counts"
 
 LabelGroup = tuple[str | None, str | None]  # polarity and attribute; None: any
 Coefficients = Callable[[Samples], Array]
@@ -157,21 +165,19 @@ class CoderRows:
         kappa_s = self._settings.kappa_tolerance_s
         for group in self._groups:
             pairs = [self._labels_of_pair(session, group) for session in self._sessions]
-            for tolerance_s in self._settings.tolerances_s:
-                counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
-                yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
             if group == (None, None):
                 matched = [event_units(a, b, s_to_ns(kappa_s)) for a, b in pairs]
                 yield self._of_tallies(group, EVENT_KAPPA, cohen_kappas, matched, kappa_s)
             else:
-                yield self._of_frames(group, "frame-level Cohen's kappa", cohen_kappas)
+                yield self._of_frames(group, KAPPA, cohen_kappas)
                 yield self._of_frames(group, ALPHA, krippendorff_alphas)
+            for tolerance_s in self._settings.tolerances_s:
+                counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
+                yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
         for group in self._groups:
             yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
             yield self._of_units(group)
-            yield self._of_counts(
-                group, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen])
-            )
+            yield self._of_counts(group)
         every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
         severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
         if any(severities):
@@ -179,20 +185,12 @@ class CoderRows:
                 (None, None), SEVERITY, partial(weighted_kappas, order=tuple(Severity)), severities, kappa_s
             )
 
-    def of_group(self) -> Iterator[AgreementRow]:
-        """Compute kappa and alpha over all coders, each of whom coded every session."""
-        for group in self._groups[1:]:
-            yield self._of_frames(group, FLEISS, fleiss_kappas)
-            if len(self._coders) > 2:
-                yield self._of_frames(group, ALPHA, krippendorff_alphas)
-
     def of_rotating(self) -> Iterator[AgreementRow]:
-        """Compute alpha, AC1, unitizing alpha and ICC over coders, each of whom may have coded some sessions only."""
+        """Compute alpha, AC1 and unitizing alpha over coders, each of whom may have coded some sessions only."""
         for group in self._groups:
             yield self._of_frames(group, ANY_TWO, krippendorff_alphas)
             yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
             yield self._of_units(group)
-            yield self._of_counts(group, ICC_ANY, lambda scores, draws: icc_one_ways(scores, draws.weights))
 
     def _labels_of_pair(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
         first, second = (select(session.labels[coder], *group) for coder in self._coders)
@@ -230,14 +228,10 @@ class CoderRows:
         number = sum(len(each.units) for _, continua in categories for each in continua)
         return self._row(group, UNITIZING, figures, number)
 
-    def _of_counts(
-        self, group: LabelGroup, measure: str, figures: Callable[[list[list[int]], Draws], Array]
-    ) -> AgreementRow:
-        scores = [
-            [len(select(s.labels[coder], *group)) for coder in self._coders if coder in s.labels]
-            for s in self._sessions
-        ]
-        return self._row(group, measure, partial(figures, scores), len(scores))
+    def _of_counts(self, group: LabelGroup) -> AgreementRow:
+        pairs = [self._labels_of_pair(session, group) for session in self._sessions]
+        scores = np.array([[len(labels) for labels in pair] for pair in pairs], float)
+        return self._row(group, ICC_PAIR, lambda draws: icc_two_ways(scores[draws.chosen]), len(scores))
 
     def _row(
         self,
@@ -247,6 +241,7 @@ class CoderRows:
         units: int,
         tolerance_s: float | None = None,
     ) -> AgreementRow:
+        holding = sum(any(select(s.labels.get(c, ()), *group) for c in self._coders) for s in self._sessions)
         return AgreementRow(
             comparison=self._comparison,
             coders=self._coders,
@@ -255,7 +250,8 @@ class CoderRows:
             measure=measure,
             tolerance_s=tolerance_s,
             units=units,
-            estimate=self._estimator.estimate(len(self._sessions), figures),
+            sessions=holding,
+            estimate=self._estimator.estimate(len(self._sessions), holding, figures),
             condition=self._condition,
         )
 

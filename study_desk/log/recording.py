@@ -22,8 +22,11 @@ from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, Robo
 from study_desk.log.reader import LogError, is_log, read_sound
 from study_desk.log.schema import (
     CONSENSUS,
+    FRAME,
     BagRef,
     Coding,
+    Consent,
+    Entry,
     Label,
     LabelRemoval,
     Recovered,
@@ -96,6 +99,23 @@ def _utterance(turn: RobotTurn, locale: str) -> Utterance:
     )
 
 
+def is_emptied(entries: Iterable[Entry]) -> bool:
+    """Whether entries were erased, and nothing but a log's frame is left."""
+    left = [e.record for e in entries]
+    return None in left and all(record is None or isinstance(record, FRAME) for record in left)
+
+
+def reason_missing(entries: Iterable[Entry]) -> str:
+    """Tell why no figure may count a session: part of it was erased, so what is left is no result. Empty: it counts."""
+    entries = tuple(entries)
+    records = [e.record for e in entries]
+    gone = [w.participant for w in _of(records, Withdrawal) if Consent.EVERYTHING in w.consents]
+    if gone:
+        return f"{' and '.join(dict.fromkeys(gone))} withdrew everything"
+    expired = any(not stone.participant for stone in _of(records, Tombstone))
+    return "was erased" if expired or is_emptied(entries) else ""
+
+
 T = TypeVar("T")
 _LONGEST_NS = 24 * 3600 * NS_PER_S
 
@@ -106,7 +126,8 @@ BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 class Recording:
     """A session, with its flags and labels in their final state. Withdrawn flags and removed labels are left out.
 
-    `head` is the hash of the log or bag. `drafts` are labels of codings in the page that are not done.
+    `head` is the hash of the log or bag. `drafts` are labels of codings in the page that are not done. `missing` tells
+    why no figure may count the session.
     """
 
     info: SessionInfo
@@ -126,6 +147,7 @@ class Recording:
     codings: tuple[Coding, ...] = ()
     views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: the cue behind each measured fact
     notes: tuple[str, ...] = ()  # for readers of an export
+    missing: str = ""
 
     @property
     def speech(self) -> tuple[Utterance, ...]:
@@ -174,7 +196,8 @@ def from_log(path: Path) -> Recording:
     if named := _of(records, BagRef):
         info = replace(info, bag=named[-1])
     info = replace(info, participants=after_withdrawals(info.participants, _of(records, Withdrawal)))
-    notes = []
+    missing = reason_missing(contents.entries)
+    notes = [f"{missing}: flags, labels or speech are missing here, so no figure counts the session"] if missing else []
     if contents.torn_bytes:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
@@ -190,7 +213,7 @@ def from_log(path: Path) -> Recording:
         )
     if lost := [loss for recovered in _of(records, Recovered) for loss in recovered.lost]:
         notes.append(f"this log is not whole, and lacks {'; '.join(lost)}")
-    return _recording(info, path, contents.head, records, tuple(notes))
+    return replace(_recording(info, path, contents.head, records, tuple(notes)), missing=missing)
 
 
 def bag_records(bag: BagReader, kinds: Iterable[type] = BAGGED) -> Iterator[tuple[int, Any]]:

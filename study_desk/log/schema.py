@@ -169,6 +169,7 @@ class Consent(StrEnum):
     """What a participant consents to, and may withdraw."""
 
     WORDS = "words"
+    CODERS = "coders"
     CLIPS = "clips"
     PUBLICATION = "publication"
     EVERYTHING = "everything"
@@ -225,6 +226,9 @@ class Kind(StrEnum):
     BAG = "bag"
     WITHDRAWAL = "withdrawal"
 
+
+# What contains no more than pseudonyms, and what a chain needs.
+FRAME = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
 
 # Kinds that may follow the end of a recording.
 AFTERWARDS = {

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load_config
+from norm_core.runtime.config import Config, load_private_config
 from study_desk.log.reader import LogError
 from study_desk.log.schema import Participant
 from study_desk.privacy.redact import KeyFile, RedactionPolicy, Redactor
@@ -66,7 +66,7 @@ def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[P
         file = KeyFile(keys)
         names = file.names()
         file.check_pseudonyms(participant.pseudonym for participant in participants)
-    return Redactor(load_config(RedactionPolicy, policy) if policy else None, names, participants)
+    return Redactor(load_private_config(RedactionPolicy, policy) if policy else None, names, participants)
 
 
 WITHHELD = "(not told: somebody in this session keeps their words private)"

@@ -1,9 +1,10 @@
 """Erase a participant's data from a log, and leave a tombstone. The chain stays valid."""
 
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,30 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, Clock
-from study_desk.log.reader import LogError, read_sound
+from study_desk.log.reader import LogError, read, read_sound
+from study_desk.log.recording import without_superseded
 from study_desk.log.schema import (
-    BagRef,
+    FRAME,
     Closed,
     Entry,
     Label,
     LabelRemoval,
     Participant,
-    Recovered,
     Review,
     SessionInfo,
     Tombstone,
-    Withdrawal,
     persons_in,
 )
 from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.redact import WITHHELD, Redactor, quotes_in, replace_texts, without_words
+from study_desk.privacy.redact import (
+    WITHHELD,
+    NamesToRemove,
+    RedactionPolicy,
+    Redactor,
+    quotes_in,
+    replace_texts,
+    without_words,
+)
 from study_desk.privacy.text_search import (
     WordRuns,
     name_parts,
@@ -40,14 +48,20 @@ from study_desk.privacy.text_search import (
     telling_sentences,
 )
 
-# Kinds that contain no more than pseudonyms, and that a chain needs.
-_KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
-
 # Shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
 _TELLING_ID = 4
 DAY_NS = 86_400 * NS_PER_S
 # No bag is older than ROS; simulated clocks begin at zero.
 _FIRST_DAY_NS = 13_000 * DAY_NS
+
+
+@record
+class PlannedErasure:
+    """What goes from a log: entries by number, with the copy that replaces each, and the speech of people in them."""
+
+    participant: str
+    changes: dict[int, Any] = field(default_factory=dict)  # None: no copy
+    speech: tuple[Utterance, ...] = ()
 
 
 @record
@@ -58,22 +72,20 @@ class Retention:
     end_ns: int
 
 
-def erase(
+def plan_erasure(
     folder: Path,
     participant: str,
-    clock: Clock,
-    reason: str = "the participant's wish",
     *,
     keep_unattributed: bool = False,
     words_only: bool = False,
     participants: tuple[Participant, ...] = (),
     names: Collection[str] = (),
-) -> int:
-    """Erase every entry about a participant. If they took part alone, only the session's frame remains.
+) -> PlannedErasure:
+    """Find every entry about a participant. If they took part alone, only the session's frame remains.
 
     Entries that name no participant go too, unless `keep_unattributed`. With `words_only`, copies without their words
     replace the entries. Speech without a person id is theirs if they took part alone, and may be theirs otherwise.
-    `participants` is for a log that names none; `names` are their real ones. Returns the number of entries.
+    `participants` is for a log that names none; `names` are their real ones.
     """
     contents = read_sound(folder)
     stated = (e.record.participants for e in contents.entries if isinstance(e.record, SessionInfo))
@@ -83,7 +95,7 @@ def erase(
         known = ", ".join(p.pseudonym for p in participants) or "none"
         raise LogError(f"{folder}: has no participant {participant}; it has {known}: name one of these")
     sole = len(participants) == 1
-    entries = [e for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT)]
+    entries = _erasable(contents.entries)
     others = _names(*(p for p in participants if p != whose))
     words = _Words(entries, whose, others, names, with_unattributed=sole or not keep_unattributed)
     if words_only:
@@ -91,27 +103,81 @@ def erase(
     else:
         own = _Words(entries, whose, others, names, with_unattributed=False)
         theirs, nobodys = _concerned(entries, own, words, sole=sole)
-    seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
-    copies = _copies(contents.entries, seqs, words.withheld) if words_only else ()
-    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock, copies)
-    return len(seqs) + contents.half_erased
-
-
-def take_out_names(folder: Path, tombstone: Tombstone, redactor: Redactor, clock: Clock) -> int:
-    """Replace entries that a redactor would change, such as comments with a name. Returns their number."""
-
-    def cleaned(record: Any) -> Any:
-        return replace_texts(record, redactor.text)
-
-    entries = read_sound(folder).entries
-    seqs = tuple(
-        e.seq
-        for e in entries
-        if e.record is not None and not isinstance(e.record, _KEPT) and cleaned(e.record) is not e.record
+    seqs = theirs | (set() if keep_unattributed else nobodys)
+    chosen = [e for e in entries if e.seq in seqs]
+    utterances = [e.record for e in chosen if isinstance(e.record, Utterance)]
+    return PlannedErasure(
+        participant=participant,
+        changes={e.seq: words.withheld(e.record) if words_only else None for e in chosen},
+        speech=tuple(u for u in utterances if u.speaker is not Speaker.ROBOT and u.text != WITHHELD),
     )
-    if seqs:
-        _bury(folder, replace(tombstone, seqs=seqs), clock, _copies(entries, seqs, cleaned))
-    return len(seqs)
+
+
+def runs_to_withhold(planned: Mapping[Path, PlannedErasure], logs: Iterable[Path]) -> WordRuns:
+    """Collect the runs of words that go from these logs, but for those that somebody else had said before.
+
+    So a robot keeps its own phrases. Said before is what an earlier session has, or what stands before in the log with
+    no later stamp: clocks of a robot and of its ears may differ.
+    """
+    records = {log: [e.record for e in read(log).entries] for log in logs}
+    speech = {log: [r for r in of_log if isinstance(r, Utterance | RobotSpeech)] for log, of_log in records.items()}
+    spans = {log: (min(map(_start_ns, said)), max(map(_start_ns, said))) for log, said in speech.items() if said}
+    withheld = WordRuns()
+    for log, plan in planned.items():
+        going = {*plan.speech}
+        began_ns = spans[log][0] if log in spans else 0
+        before = WordRuns()
+        for other in [
+            log for log, (start_ns, end_ns) in spans.items() if _FIRST_DAY_NS <= start_ns <= end_ns < began_ns
+        ]:
+            theirs = planned[other].speech if other in planned else ()
+            for said in speech[other]:
+                if said not in theirs:
+                    before.add(said.text)
+        starts_ns = [_start_ns(said) if said in going else math.inf for said in speech[log]]
+        next_ns = [*accumulate(reversed(starts_ns), min)][::-1]
+        for said, going_ns in zip(speech[log], next_ns, strict=True):
+            if said in going:
+                withheld.add(said.text, before)
+            elif _start_ns(said) <= going_ns:
+                before.add(said.text)
+    return withheld
+
+
+def _start_ns(said: Utterance | RobotSpeech) -> int:
+    return said.start_ns if isinstance(said, Utterance) else said.stamp_ns
+
+
+def erase(
+    folder: Path,
+    planned: PlannedErasure,
+    clock: Clock,
+    reason: str = "the participant's wish",
+    redactor: Redactor | None = None,
+) -> int:
+    """Carry out an erasure, and take out of all other entries what the redactor does. Returns the number of entries.
+
+    Without a redactor, the words that go are taken out.
+    """
+    contents = read_sound(folder)
+    redactor = redactor or words_redactor(runs_to_withhold({folder: planned}, [folder]))
+    entries = _erasable(contents.entries)
+    copies = {e.seq: planned.changes.get(e.seq, e.record) for e in entries}
+    copies |= {seq: replace_texts(redactor.clean(r), redactor.text) for seq, r in copies.items() if r is not None}
+    changes = {e.seq: copies[e.seq] for e in entries if copies[e.seq] != e.record}
+    if changes or contents.half_erased:  # else another process may go on writing the log
+        stone = Tombstone(participant=planned.participant, seqs=tuple(sorted(changes)), reason=reason)
+        _bury(folder, stone, clock, _copies(contents.entries, changes))
+    return len(changes) + contents.half_erased
+
+
+def words_redactor(withheld: WordRuns, names: NamesToRemove | None = None) -> Redactor:
+    """Make the redactor that takes these words and names out of a log, and learns no others."""
+    return Redactor(RedactionPolicy(redact_introductions=False), names, withheld=withheld)
+
+
+def _erasable(entries: Iterable[Entry]) -> list[Entry]:
+    return [e for e in entries if e.record is not None and not isinstance(e.record, FRAME)]
 
 
 def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
@@ -132,19 +198,13 @@ def _recorded_ns(first: Entry) -> int:
     return end_ns if _FIRST_DAY_NS <= end_ns <= first.wall_ns else first.wall_ns
 
 
-def is_emptied(entries: Iterable[Entry]) -> bool:
-    """Whether entries were erased, and nothing but a log's frame is left."""
-    left = [e.record for e in entries]
-    return None in left and all(record is None or isinstance(record, _KEPT) for record in left)
-
-
 def expire(folder: Path, clock: Clock, study_days: int = 0) -> int:
     """Erase a log after its retention time. Without a stated time, keeps it. Returns the number of entries."""
     contents = read_sound(folder)
     retention = retention_of(contents.entries, study_days)
     if retention is None or clock.now_ns() < retention.end_ns:
         return 0
-    seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT))
+    seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, FRAME))
     if seqs or contents.half_erased:
         reason = f"kept for the {retention.days} days that were agreed"
         _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
@@ -196,10 +256,17 @@ def _concerned(entries: list[Entry], own: "_Words", words: "_Words", *, sole: bo
     return theirs, nobodys - theirs
 
 
-def _version_of(record: Any) -> tuple[str, str] | None:
-    """Return the label of which this is a version, if it has several."""
-    is_version = isinstance(record, Label | LabelRemoval) and record.label_id
-    return (record.coder, record.label_id) if is_version else None
+def _version_of(record: Any) -> tuple[str, ...] | None:
+    """Return the label, flag or verdict of which this is a version: readers take the latest."""
+    match record:
+        case Label() | LabelRemoval() if record.label_id:
+            return "label", record.coder, record.label_id
+        case SocialFlag():
+            return "flag", record.event_id
+        case Review():
+            return "verdict", record.event_id, record.reviewer
+        case _:
+            return None
 
 
 def _speaking(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
@@ -219,20 +286,22 @@ def _speaking(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set
     return theirs, nobodys
 
 
-def _copies(entries: Iterable[Entry], seqs: Iterable[int], change: Callable[[Any], Any]) -> tuple[Entry, ...]:
-    """Copy entries with a change, unless an interrupted run has added the copy. A sealed log is sealed again.
+def _copies(entries: Iterable[Entry], changes: Mapping[int, Any]) -> tuple[Entry, ...]:
+    """Copy entries as they are changed, unless an interrupted run has added the copy. A sealed log is sealed again.
 
-    An older version of a label is not copied, because its copy would be the latest.
+    An older version is not copied, nor a label that was revised, because readers would take its copy for the latest.
     """
     entries = list(entries)
-    chosen, there = {*seqs}, [e.record for e in entries]
+    there = [e.record for e in entries]
+    standing = {id(record) for record in without_superseded(there)}
     latest = {_version_of(e.record): e.seq for e in entries}
-    chosen = {
-        e.seq
+    copies = [
+        replace(e, record=changes[e.seq])
         for e in entries
-        if e.seq in chosen and (_version_of(e.record) is None or latest[_version_of(e.record)] == e.seq)
-    }
-    copies = [replace(e, record=change(e.record)) for e in entries if e.seq in chosen]
+        if changes.get(e.seq) is not None
+        and id(e.record) in standing
+        and (_version_of(e.record) is None or latest[_version_of(e.record)] == e.seq)
+    ]
     sealed = [e for e in entries if isinstance(e.record, Closed)]
     return tuple(
         copy for copy in (*copies, *sealed[-1:]) if isinstance(copy.record, Closed) or copy.record not in there
@@ -290,20 +359,19 @@ class _Words:
         return replace_texts(without_words(record), lambda text: self._runs.replaced_in(text, WITHHELD))
 
     def occur_in(self, record: Any) -> bool:
-        """Whether a record names the participant or repeats their words. Others may use the same words by chance."""
+        """Whether a record names the participant or repeats their words. From speech, only the words are taken out."""
         text = "\n".join(_texts(to_plain(record)))
         if self._names.search(text):
             return True
-        if isinstance(record, Utterance) and persons_in(record) & self.others:
+        if isinstance(record, Utterance | RobotSpeech):
             return False
         return self._repeats(text) or self._evidence_is_mine(record) or any(map(self._are_mine_alone, _quotes(record)))
 
     def are_quoted_in(self, record: Any) -> bool:
         """Whether a record that nobody said quotes the participant, or may do: what it quotes is nobody else's."""
-        text = "\n".join(_texts(to_plain(record)))
-        if isinstance(record, Utterance | RobotSpeech):  # people and robots share short runs of words
-            return self._repeats(text)
-        is_run_in = self._runs.replaced_in(text, "") != text
+        if isinstance(record, Utterance | RobotSpeech):
+            return False
+        is_run_in = self._runs.occur_in(plain_words("\n".join(_texts(to_plain(record)))).split())
         return is_run_in or self._evidence_is_mine(record) or not all(map(self._are_others, _quotes(record)))
 
     def _repeats(self, text: str) -> bool:

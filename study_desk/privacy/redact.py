@@ -18,6 +18,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.plain_file import read_plain_file
 from study_desk.log.reader import SEGMENTS
 from study_desk.log.schema import Label, Participant, Review, SessionInfo
 from study_desk.privacy.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
@@ -66,13 +67,17 @@ class NamesToRemove:
 
 
 class Redactor:
-    """Redact the records of one log. Remembers spoken names, so that later mentions are removed too."""
+    """Redact the records of one log. Remembers spoken names, so that later mentions are removed too.
+
+    `withheld` are words that are taken out wherever they stand.
+    """
 
     def __init__(
         self,
         policy: RedactionPolicy | None = None,
         names: NamesToRemove | None = None,
         participants: Iterable[Participant] = (),
+        withheld: WordRuns | None = None,
     ) -> None:
         self._policy = policy or RedactionPolicy()
         self._names: dict[str, str] = {}
@@ -82,7 +87,7 @@ class Redactor:
         self._stay: set[str] = set()
         self._withheld: set[str] = set()  # utterances with withheld words
         self._withheld_words = ""
-        self._withheld_runs = WordRuns()
+        self._withheld_runs = withheld or WordRuns()
         self._told_by_robot: dict[str, str] = {}  # its plain words by their text
         self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:
@@ -289,6 +294,7 @@ def quotes_in(text: str) -> list[str]:
 
 
 # Without characters that are easily confused.
+MAX_KEY_BYTES = 16 << 20
 ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 
@@ -318,7 +324,7 @@ class KeyFile:
             raise KeyFileError(f"{path}: lies in the folder of a log; name a file outside it")
         self._path = path
         try:
-            self._file = _File.model_validate_json(path.read_bytes()) if path.exists() else _File()
+            self._file = _File.model_validate_json(read_plain_file(path, MAX_KEY_BYTES)) if path.exists() else _File()
         except (OSError, ValidationError) as error:
             raise KeyFileError(
                 f"{path}: is no key file: {str(error).splitlines()[0]}; name one that study participant made"

@@ -14,6 +14,7 @@ from norm_core.records.speech import Speaker
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import checkout_commit
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
 from study_desk.analysis.study_tables import complete_coders, with_consensus
@@ -127,6 +128,7 @@ def dataset_files(
                 "minutes": f"{(recording.end_ns - recording.start_ns) / NS_PER_S / 60:.4f}",
                 "coders": " ".join(sorted(key.coder(coder) for coder in complete_coders(with_consensus(recording)))),
                 "with": " ".join(others) or _MISSING,
+                "config_sha256": " ".join(_config_hashes(recording)) or _MISSING,
             }
         )
     for subject, sessions in rows.items():
@@ -156,6 +158,12 @@ def dataset_files(
         ".bidsignore": "checksums.sha256\n",
     }
     return contents
+
+
+def _config_hashes(recording: Recording) -> list[str]:
+    """List the configurations of the monitor: of its flags, several if a judge took part, or else of the log."""
+    hashes = {flag.provenance.config_sha256 for flag in recording.flags} or {recording.info.config_sha256}
+    return sorted(hashes - {""})
 
 
 def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
@@ -228,12 +236,13 @@ def _event_dictionary(file: StudyFile) -> dict[str, Any]:
 
 
 def _description(study: str, licence: str) -> dict[str, Any]:
+    commit = {"Description": f"commit {name}"} if (name := checkout_commit()) else {}
     return {
         "Name": study,
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "raw",
         **({"License": licence} if licence else {}),
-        "GeneratedBy": [{"Name": "Tactful", "Version": __version__}],
+        "GeneratedBy": [{"Name": "Tactful", "Version": __version__} | commit],
     }
 
 

@@ -9,7 +9,6 @@ from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
-from study_desk.analysis.study_tables import present_recordings
 from study_desk.analysis.write_analysis import private_folder, write_private
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
@@ -117,7 +116,8 @@ def publish(  # noqa: PLR0917
     """Write the dataset into a folder. Raises PublishError, and writes nothing, if the check finds anything."""
     if key.path.resolve().is_relative_to(folder.resolve()):
         raise PublishError(f"{key.path}: the key lies in the folder to publish: keep it outside")
-    everything, remarks = present_recordings(study)
+    everything, remarks = study.recordings()
+    remarks += [f"session {name}: {note}" for name, recording in everything.items() for note in recording.notes]
     shared: dict[str, Recording] = {}
     for name, recording in everything.items():
         if reason := _reason_against(study, name, recording, clock):

@@ -32,7 +32,7 @@ from study_desk.report.page_server import (
     text_reply,
 )
 from study_desk.report.pictures import video_reply
-from study_desk.study.study_file import Code
+from study_desk.study.study_file import Code, StudyFile
 
 MOST_EVENTS = 10_000  # of one coder
 MOST_CHARACTERS = 500  # of a comment
@@ -66,9 +66,10 @@ class ConsensusForm:
 class CodingDesk:
     """The codings of one session. `write` puts a record with its time into the log, and raises if it cannot."""
 
-    def __init__(self, recording: Recording, codebook: Iterable[Code], write: Callable[[Any, int], None]) -> None:
+    def __init__(self, recording: Recording, study: StudyFile, write: Callable[[Any, int], None]) -> None:
         self.recording = recording
-        self.codes = {code.id: code for code in codebook}
+        self.codes = {code.id: code for code in study.codebook}
+        self.severities = study.defined_severities
         self._write = write
         self._lock = threading.Lock()
         self._drafts: dict[str, dict[str, Label]] = defaultdict(dict)
@@ -223,7 +224,9 @@ class PlayerMedia:
     why: str = ""  # there is no picture
 
 
-def coding_page(desk: CodingDesk, coder: str, token: str, media: PlayerMedia, waiting: Sequence[str] = ()) -> str:
+def coding_page(  # noqa: PLR0917
+    desk: CodingDesk, coder: str, token: str, media: PlayerMedia, waiting: Sequence[str] = (), note: str = ""
+) -> str:
     """Render the page of a coder. Until their coding is done, it holds nothing of the monitor or of others."""
     recording = desk.recording
     start_ns, voices = recording.start_ns, VoiceNumbers()
@@ -234,7 +237,7 @@ def coding_page(desk: CodingDesk, coder: str, token: str, media: PlayerMedia, wa
         "done": desk.is_done(coder),
         "info": {"study": recording.info.study, "session": recording.info.session},
         "end": ms_since(start_ns, recording.end_ns),
-        "notes": [],
+        "notes": [note] if note else [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
         "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
@@ -242,7 +245,8 @@ def coding_page(desk: CodingDesk, coder: str, token: str, media: PlayerMedia, wa
         "decisions": [],
         "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
         "without_attribute": [code.name for code in desk.codes.values() if not code.attribute],
-        "severity_keys": dict(zip((severity.value for severity in Severity), keys, strict=False)),
+        "severities": {severity.value: meaning for severity, meaning in desk.severities.items()},
+        "severity_keys": dict(zip((severity.value for severity in desk.severities), keys, strict=False)),
         "media": {
             "stills": media.still_at is not None,
             "sound": media.sound_of is not None,
@@ -340,7 +344,7 @@ def _code_item(code: Code) -> Item:
     return {
         "id": code.id,
         "name": code.name,
-        "definition": code.definition,
+        "definition": code.description,
         "polarity": code.polarity.value,
         "attribute": code.attribute.value if code.attribute else "",
         "key": "" if code.key.lower() in TAKEN_KEYS else code.key,
@@ -367,8 +371,8 @@ class RemovalForm:
 class CodingServer:
     """The requests of coders, who see nothing of the monitor or of others until their coding is done."""
 
-    def __init__(self, desk: CodingDesk, media: PlayerMedia, coders: Sequence[str]) -> None:
-        self._desk, self._media, self._coders = desk, media, coders
+    def __init__(self, desk: CodingDesk, media: PlayerMedia, coders: Sequence[str], notes: Mapping[str, str]) -> None:
+        self._desk, self._media, self._coders, self._notes = desk, media, coders, notes
         self._start_ns = desk.recording.start_ns
 
     def answer(self, coder: str, request: PageRequest) -> PageReply:
@@ -385,7 +389,8 @@ class CodingServer:
     def _shown(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
-                return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders))
+                note = self._notes.get(coder, "")
+                return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders, note))
             case "/still":
                 return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -35,7 +35,7 @@ from study_desk.report.page_server import (
     page_reply,
     text_reply,
 )
-from study_desk.study.study_file import Code
+from study_desk.study.study_file import StudyFile
 
 SCRIPTS = (
     "dom", "model", "timeline", "list", "weights", "details", "filters", "display",
@@ -99,13 +99,14 @@ class ReviewServer:
         no_clip: str = "",
         redactor: Redactor | None = None,
         coders: Mapping[str, str] | None = None,
-        codebook: Sequence[Code] = (),
+        study: StudyFile | None = None,
         media: PlayerMedia | None = None,
+        coder_notes: Mapping[str, str] | None = None,
     ) -> None:
         self.reviewers, self.coders = dict(reviewers), dict(coders or {})  # by token
         self._recording = from_log(folder)
-        desk = CodingDesk(self._recording, codebook, self._append)
-        self._coding = CodingServer(desk, media or PlayerMedia(), tuple(self.coders.values()))
+        desk = CodingDesk(self._recording, study or StudyFile(study="one session"), self._append)
+        self._coding = CodingServer(desk, media or PlayerMedia(), tuple(self.coders.values()), coder_notes or {})
         self._events = {flag.event_id for flag in self._recording.flags}
         self._clip, self._no_clip = clip, no_clip or "No clip: this page was served without the bag."
         self._log = StudyLog.resume(folder, clock, redactor=redactor)

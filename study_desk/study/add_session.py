@@ -9,6 +9,7 @@ from study_desk.log.reader import is_log, read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo
 from study_desk.log.writer import StudyLog
+from study_desk.study.frozen_plan import draw_orders
 from study_desk.study.study_file import PlannedSession, StudyFile
 from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path
 
@@ -134,7 +135,10 @@ def note_session(study: Study, name: str, session: PlannedSession) -> None:
 
 
 def set_consent(study: Study, participant: str, **consents: bool | None) -> None:
-    """Add a participant with these consents, or change them. None leaves one as it is."""
+    """Add a participant with these consents, or change them. None leaves one as it is.
+
+    In a crossed design, draw the order of their conditions.
+    """
     participant_entry = study.file.participants.get(participant)
     changed = {name: value for name, value in consents.items() if value is not None}
     for name, value in changed.items():
@@ -146,3 +150,4 @@ def set_consent(study: Study, participant: str, **consents: bool | None) -> None
         study.set(("participants", participant, name), value)
     if participant_entry is None:
         study.set(("participants", participant), changed)
+    draw_orders(study)

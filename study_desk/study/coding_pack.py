@@ -16,14 +16,12 @@ from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
-from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
-from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.pictures import check_bag, reason_against_clips
-from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
-from study_desk.study.study_folder import Study, StudyError
+from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
+from study_desk.study.study_folder import NotWatchableError, Study, StudyError
 
 
 @record
@@ -46,15 +44,20 @@ def assign(study: Study, *, twice: float | None = None, seed: int | None = None)
     number = study.file.seed if seed is None else seed
     if not study.file.sessions:
         raise StudyError(f"{study.path}: has no session to assign; add one")
+    sessions = {
+        name: session
+        for name, session in study.file.sessions.items()
+        if not study.file.hidden_from_coders(session.participants)
+    }
     needed = 2 if share else 1
     if len(study.file.coders) < needed:
         raise StudyError(f"{study.path}: has {len(study.file.coders)} coders, and the draw needs {needed}; add coders")
-    conditions = {name: session.condition for name, session in study.file.sessions.items()}
-    stated = {name: session.coders for name, session in study.file.sessions.items() if session.coders}
+    conditions = {name: session.condition for name, session in sessions.items()}
+    stated = {name: session.coders for name, session in sessions.items() if session.coders}
     begun = {
         name: tuple(coder for coder in study.file.coders if coder in study.recording_of(name).coders)
         for name, _ in study.logs()
-        if name not in stated
+        if name in sessions and name not in stated
     }
     drawn = draw(conditions, study.file.coders, stated, begun, share=share, rng=random.Random(number))
     changes: list[tuple[tuple[str, ...], object]] = []
@@ -159,7 +162,7 @@ def write_pack(
     make_media: bool = False,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> CodingPack:
-    """Write an EAF for each session that the coder owes, and one BORIS project of all, into a new folder.
+    """Write an EAF for each session that the coder owes, and one BORIS project of all, in the order drawn for them.
 
     `make_media` makes a video from the bag of each session that names no media.
     """
@@ -177,13 +180,15 @@ def write_pack(
         raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files, observations = [], []
-    for name, recording in owed.items():
+    for number, (name, recording) in enumerate(owed.items(), 1):
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
             media = _made_media(study, name, recording, folder, remarks, progress)
         sheet = replace(sheet_of(recording, ()), media=(), verdicts={})
-        eaf = folder / f"{name}_{coder}.eaf"
-        write_eaf_template(eaf, sheet, media, study.file.codebook, study=study.file.study, coder=coder)
+        eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
+        write_eaf_template(
+            eaf, sheet, media, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
+        )
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         inside = [path for link in media if (path := Path(link.path)).is_relative_to(folder)]
@@ -196,39 +201,50 @@ def write_pack(
             f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there; see --media"
         )
     project = folder / f"{coder}.boris"
-    write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
+    write_boris_project(
+        project, observations, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
+    )
     codebook, readme = folder / "codebook.csv", folder / "README.txt"
     with in_place_of(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("name", "key", "definition"))
-        writer.writerows((code.name, code.key, code.definition) for code in study.file.codebook)
+        writer.writerow(("name", "key", "definition", "counts", "does not count"))
+        writer.writerows(
+            (code.name, code.key, code.definition, "; ".join(code.include), "; ".join(code.exclude))
+            for code in study.file.codebook
+        )
+        severities = study.file.defined_severities.items()
+        writer.writerows((f"severity {severity}", "", meaning, "", "") for severity, meaning in severities)
     with in_place_of(readme) as part:
-        part.write_text(_README.format(coder=coder, study=study.file.study), encoding="utf-8")
+        order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
+        part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
+    for path in (project, codebook, readme):
+        note_study_output(study, path, PACK_GUIDE)
     return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
 
 
 def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
-    """Open the sessions that the coder is to code and has not coded."""
+    """Open the sessions that the coder is to code and has not coded, in the order drawn for them."""
     owed = {}
     logs = dict(study.logs())
-    for name in study.file.sessions:
-        if coder not in study.file.coders_of(name):
-            continue
+    for name in study.file.sessions_of(coder):
         if name not in logs:
             remarks.append(f"{name}: has no log yet")
-        elif is_emptied(read(logs[name]).entries):
-            remarks.append(f"{name}: its log was emptied")
-        elif coder in (recording := study.recording_of(name)).coders:
+        elif (recording := study.recording_of(name)).missing:
+            remarks.append(f"{name}: {recording.missing}")
+        elif coder in recording.coders:
             remarks.append(f"{name}: coded already")
         else:
-            owed[name] = recording
+            try:
+                owed[name] = study.recording_for_coders(name)
+            except NotWatchableError as error:
+                remarks.append(str(error))
     return owed
 
 
 def _media(
     study: Study, name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
 ) -> tuple[LinkedMedia, ...]:
-    """Link or copy the media of a session that are there, if every participant consented to clips."""
+    """Link or copy the media of a session that are there, if it names who agreed to be watched."""
     named = [linked_media(text) for text in recording.info.media]
     if not named:
         return ()

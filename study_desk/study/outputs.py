@@ -16,6 +16,7 @@ PUBLISHED = "published"
 STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
 CHECKSUMS = "checksums.sha256"
 PACK, PACK_MEDIA = "pack", "pack media"
+PACK_GUIDE = "pack guide"  # of a pack: its project, codebook and instructions, which hold nothing of a participant
 LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
 # What the analysis script writes beside itself.
 _SCRIPT_TABLES = {"analysis.R": "estimates_r.csv"}
@@ -108,7 +109,7 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     if not sessions:
         return RemovedOutputs()
     known = outputs_of(study)
-    of_sessions = [o for o in known if (not o.session or o.session in sessions) and o.kind != LEFT]
+    of_sessions = [o for o in known if (not o.session or o.session in sessions) and o.kind not in (LEFT, PACK_GUIDE)]
     chosen = [o for o in of_sessions if kinds is None or o.kind in kinds]
     deleted: list[str] = []
     changed: list[str] = []

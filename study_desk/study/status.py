@@ -12,11 +12,12 @@ from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import by_coder
 from study_desk.log.reader import LogContents, is_log, read, segments
-from study_desk.log.recording import from_log, incomplete_revisions, revision_counts
+from study_desk.log.recording import from_log, incomplete_revisions, is_emptied, reason_missing, revision_counts
 from study_desk.log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
-from study_desk.privacy.erase import is_emptied, retention_of
+from study_desk.privacy.erase import retention_of
 from study_desk.publication.dataset import KEY_FILE
-from study_desk.study.outputs import LEFT, OUTPUTS, left_files, outputs_of
+from study_desk.study.frozen_plan import PLANS
+from study_desk.study.outputs import LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
 from study_desk.study.study_file import PlannedSession
 from study_desk.study.study_folder import STUDY_FILE, Study, is_study
 from study_desk.study.withdrawal import REMOVED, RemovedSession, removed_sessions
@@ -38,6 +39,7 @@ class SessionStatus:
     retention_end_ns: int | None
     retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
+    hidden_from_coders: str = ""  # why, if somebody owes a coding
 
 
 @record
@@ -124,7 +126,11 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if not emptied and not _asked_to_erase(study, session):
         files = [session.bag, *(linked_media(text).path for text in session.media)]
         problems += [f"{path}: is not there" for path in files if path and not (study.folder / path).exists()]
-    owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
+    is_missing = contents is not None and reason_missing(contents.entries)
+    owed = () if is_missing else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
+    hidden = ""
+    if owed and (reason := study.file.hidden_from_coders(session.participants)):
+        hidden = f"{reason}, so no pack and no coding page shows it"
     return SessionStatus(
         name=name,
         condition=session.condition,
@@ -138,6 +144,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         retention_end_ns=retention.end_ns if retention else None,
         retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),
+        hidden_from_coders=hidden,
     )
 
 
@@ -168,7 +175,7 @@ def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str
 
 def _asked_to_erase(study: Study, session: PlannedSession) -> bool:
     withdrawn = {consent for name in session.participants for consent in study.file.participants[name].withdrawn}
-    return bool(withdrawn - {Consent.PUBLICATION})
+    return bool(withdrawn - {Consent.PUBLICATION, Consent.CODERS})
 
 
 WHY = {
@@ -213,15 +220,16 @@ def _files(path: Path) -> Iterator[StoredItem]:
     """List files by type. Names foreign files as such. Of a study, leave out the logs, which are listed apart."""
     study = Study(path) if is_study(path) else None
     logs = {log.resolve() for _, log in study.logs()} if study else set()
-    whose = {(path / output.path).resolve(): output.session for output in outputs_of(study)} if study else {}
+    outputs = {(path / output.path).resolve(): output for output in outputs_of(study)} if study else {}
     for file in segments(path) if path.is_file() else sorted(path.rglob("*")):
         if not file.is_file() or file.name == ".lock" or file.resolve().parent in logs:
             continue
-        session = whose.get(file.resolve())
+        output = outputs.get(file.resolve())
         if study and file.parent == path and file.name in _OF_STUDY:
             why = _OF_STUDY[file.name]
-        elif session is not None:
-            why = f"an export or a report of {f'session {session}' if session else 'all sessions'}"
+        elif output is not None:
+            whose = f"session {output.session}" if output.session else "all sessions"
+            why = "of a coder's pack" if output.kind == PACK_GUIDE else f"an export or a report of {whose}"
         else:
             why = _BY_ENDING.get(file.suffix, "not of the study desk: look into it")
         yield StoredItem(place=str(file), kind="file", count=1, why=why)
@@ -232,5 +240,6 @@ _OF_STUDY = {
     STUDY_FILE: "sessions, participants by pseudonym, and their consents",
     OUTPUTS: "which exports and reports were made",
     REMOVED: "which sessions were removed, when and why",
+    PLANS: "what was planned, and when it was frozen",
     KEY_FILE: "which label of the published dataset stands for whom",
 }

@@ -129,6 +129,10 @@ class StudyError(TactfulError, ValueError):
     """A study's folder cannot be used as asked; the message gives the remedy."""
 
 
+class NotWatchableError(StudyError):
+    """A participant of a session did not agree to be watched by coders."""
+
+
 class Study:
     """A study in its folder. `file` is study.yaml as it was when it was last read or changed."""
 
@@ -190,19 +194,44 @@ class Study:
         if found := self.disagreements(name, recording.info):
             raise StudyError(f"session {name}: {'; '.join(found)}: correct {self.path}, or log the session again")
         info, session = recording.info, self.session(name)
+        participants = self._with_consents(info.participants) or self.file.participants_of(name)
+        known = [p.pseudonym for p in participants if p.pseudonym in self.file.participants]
+        gone = [who for who in known if Consent.EVERYTHING in self.file.participants[who].withdrawn]
         return replace(
             recording,
+            missing=recording.missing or (f"{' and '.join(gone)} withdrew everything" if gone else ""),
             info=replace(
                 info,
                 condition=info.condition or session.condition,
-                participants=self._with_consents(info.participants) or self.file.participants_of(name),
+                participants=participants,
                 media=info.media or tuple(str(self.folder / path) for path in session.media),
             ),
         )
 
-    def recordings(self) -> list[Recording]:
-        """Open every session whose log is there."""
-        return [self.recording_of(name) for name, _ in self.logs()]
+    def recording_for_coders(self, name: str) -> Recording:
+        """Open a session for coders, whose watching has a consent of its own. Raises StudyError without it."""
+        recording = self.recording_of(name)
+        people = recording.info.participants
+        if reason := self.file.hidden_from_coders(p.pseudonym for p in people):
+            remedy = f"if they do now: {PROGRAM} study participant {self.folder} PSEUDONYM --coders"
+            raise NotWatchableError(f"session {name}: {reason}; {remedy}")
+        watched = tuple(replace(p, clips=True) for p in people)
+        return replace(recording, info=replace(recording.info, participants=watched))
+
+    def recordings(self) -> tuple[dict[str, Recording], list[str]]:
+        """Open the sessions whose data are there. Returns them by name, and remarks on those that are left out."""
+        recordings: dict[str, Recording] = {}
+        remarks = []
+        logs = dict(self.logs())
+        for name in self.file.sessions:
+            recording = self.recording_of(name) if name in logs else None
+            if recording is None:
+                remarks.append(f"session {name}: has no log, so is left out")
+            elif recording.missing:
+                remarks.append(f"session {name}: {recording.missing}, so is left out")
+            else:
+                recordings[name] = recording
+        return recordings, remarks
 
     def set(self, keys: tuple[str, ...], value: Any) -> None:
         """Set a value in study.yaml, whose comments stay."""

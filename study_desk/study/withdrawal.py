@@ -3,25 +3,33 @@
 import os
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import is_log, read, read_sound
-from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal, linked_media
+from study_desk.log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, linked_media
 from study_desk.log.writer import StudyLog, lock_log
-from study_desk.privacy.erase import erase, expire, take_out_names
-from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
-from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, search_folder, telling_sentences
+from study_desk.privacy.erase import (
+    PlannedErasure,
+    erase,
+    expire,
+    plan_erasure,
+    runs_to_withhold,
+    words_redactor,
+)
+from study_desk.privacy.redact import NAME, NamesToRemove
+from study_desk.privacy.text_search import Forbidden, TextSearch, WordRuns, search_folder
 from study_desk.study.outputs import (
     LEFT,
+    PACK,
     PACK_MEDIA,
     PUBLISHED,
     REPORT,
@@ -149,12 +157,14 @@ def withdraw(
 ) -> StudyErasure:
     """Note a withdrawal in study.yaml, then carry it out in every session of the participant. Safe to repeat.
 
-    At last search the whole folder for the sentences that went and for the participant's real `names`. `key_file` is
-    not searched, as it holds the names of others.
+    The words that go, and the participant's real `names`, are taken out of every other entry in all logs. At last the
+    whole folder is searched for them. `key_file` is not searched, as it holds the names of others.
     """
     study.check_known("participant", [participant], study.file.participants)
     if not consents:
-        raise StudyError(f"{participant}: nothing is named to withdraw; name words, clips, publication or everything")
+        raise StudyError(
+            f"{participant}: nothing is named to withdraw; name words, coders, clips, publication or everything"
+        )
     chosen = tuple(consent for consent in Consent if consent in consents)
     today = datetime.fromtimestamp(clock.now_ns() // NS_PER_S, UTC).date()
     for consent in chosen:
@@ -165,8 +175,11 @@ def withdraw(
     faults: dict[str, str] = {}
     theirs = sessions_of_participant(study, participant)
     logs = dict(study.logs())
-    said = _people_said(logs.values()) if everything or words else frozenset()
-    by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
+    by_consent = {
+        Consent.CODERS: (PACK, PACK_MEDIA),
+        Consent.CLIPS: (REPORT,),
+        Consent.PUBLICATION: (PUBLISHED,),
+    }
     chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
     kinds = None if everything or words else chosen_kinds
     withdrawal = Withdrawal(participant=participant, consents=chosen)
@@ -174,77 +187,68 @@ def withdraw(
         _is_noted(logs[name], withdrawal) for name in theirs & logs.keys()
     ):
         mark_datasets_stale(study)
-    for name in theirs & logs.keys():
+    planned: dict[str, PlannedErasure] = {}
+    for name in theirs & logs.keys() if everything or words else ():
         try:
-            people = study.file.participants_of(name)
-            entries[name] = _withdraw_from_log(
-                logs[name], withdrawal, clock, reason, keep_unattributed=keep_unattributed, people=people, names=names
+            planned[name] = plan_erasure(
+                logs[name],
+                participant,
+                keep_unattributed=keep_unattributed,
+                words_only=not everything,
+                participants=study.file.participants_of(name),
+                names=names,
             )
         except TactfulError as error:
             entries[name], faults[name] = 0, str(error)
-    if everything and names:
-        redactor = Redactor(
-            RedactionPolicy(redact_introductions=False), NamesToRemove(by_name=tuple((name, NAME) for name in names))
-        )
-        tombstone = Tombstone(participant=participant, seqs=(), reason=reason)
-        for name, log in logs.items():
-            try:
-                changed = take_out_names(log, tombstone, redactor, clock)
-            except TactfulError as error:
-                faults[name] = str(error)
-            else:
-                entries |= {name: entries.get(name, 0) + changed} if changed else {}
-    outputs = remove_outputs(study, theirs, kinds)
-    left, looked_for = (
-        _search(study, _without_what_stays(said, logs.values()), names, key_file) if everything or words else ({}, "")
-    )
+    runs = runs_to_withhold({logs[name]: plan for name, plan in planned.items()}, logs.values())
+    said_without_them = {name: _speech(log) for name, log in logs.items() if name not in theirs}
+    stand_in = NAME if everything else participant
+    redactor = words_redactor(runs, NamesToRemove(by_name=tuple((name, stand_in) for name in names)))
+    # First where others repeat the words: until these logs are done, the participant's own still tell them.
+    for name in sorted(logs.keys() - faults.keys(), key=lambda name: (name in theirs, name)):
+        try:
+            if everything or words:
+                plan = planned.get(name, PlannedErasure(participant=participant))
+                changed = erase(logs[name], plan, clock, redactor.text(reason), redactor)
+                entries |= {name: changed} if changed or name in theirs else {}
+            if name in theirs:
+                _note(logs[name], withdrawal, clock)
+                entries.setdefault(name, 0)
+        except TactfulError as error:
+            entries[name], faults[name] = 0, str(error)
+    touched = theirs | {name for name, changed in entries.items() if changed}
+    outputs = remove_outputs(study, touched, kinds)
+    left: dict[str, str] = {}
+    looked_for = ""
+    if everything or words:
+        shared = WordRuns()
+        for text in (text for name, texts in said_without_them.items() if name not in faults for text in texts):
+            shared.add(text)
+        sought = Forbidden(names=dict.fromkeys(names, "a name"), runs=runs, shared=shared)
+        left, looked_for = _search(study, sought, key_file)
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,
         missing=tuple(sorted(theirs - logs.keys())),
         outputs=outputs,
-        not_reached=_raw_files(study, theirs) if {*chosen} != {Consent.PUBLICATION} else (),
+        not_reached=_raw_files(study, theirs) if {*chosen} - {Consent.PUBLICATION, Consent.CODERS} else (),
         left=left,
         looked_for=looked_for,
     )
 
 
-def _withdraw_from_log(
-    log: Path,
-    withdrawal: Withdrawal,
-    clock: Clock,
-    reason: str,
-    *,
-    keep_unattributed: bool,
-    people: tuple[Participant, ...],
-    names: Collection[str],
-) -> int:
-    """Erase from a log what a withdrawal asks for, and note it there. Returns the number of erased entries."""
-    erased = 0
-    if {Consent.EVERYTHING, Consent.WORDS} & {*withdrawal.consents}:
-        erased = erase(
-            log,
-            withdrawal.participant,
-            clock,
-            reason,
-            keep_unattributed=keep_unattributed,
-            words_only=Consent.EVERYTHING not in withdrawal.consents,
-            participants=people,
-            names=names,
-        )
+def _note(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
+    """Note in a log that a withdrawal is carried out there."""
     if not _is_noted(log, withdrawal):
         with StudyLog.resume(log, clock) as writer:
             writer.append(withdrawal, 0)
-    return erased
 
 
-def _search(
-    study: Study, sentences: frozenset[str], names: Collection[str], key_file: Path | None
-) -> tuple[dict[str, str], str]:
-    """Search the study's folder for what went, and remember the files that hold it: a later run knows no sentence."""
-    if not (sentences or names):
+def _search(study: Study, sought: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
+    """Search the study's folder for what went, and remember the files that hold it: a later run knows no word of it."""
+    if not (sought.runs or sought.names):
         return dict.fromkeys(left_files(study), "has what was withdrawn"), ""
-    search = TextSearch(Forbidden(names=dict.fromkeys(names, "a name"), pseudonyms={}, sentences=sentences))
+    search = TextSearch(sought)
     result = search_folder(study.folder, search, frozenset({key_file.resolve()} if key_file else ()))
     note_left(study, result.found)
     earlier = dict.fromkeys(left_files(study), "has what was withdrawn")
@@ -252,18 +256,9 @@ def _search(
     return dict(sorted(left.items())), f"{count_of(result.searched, 'file')} searched for {search.scope}"
 
 
-def _people_said(logs: Iterable[Path]) -> frozenset[str]:
-    """Collect the sentences that people said in logs, long enough to recognize."""
-    records = [entry.record for log in logs for entry in read(log).entries]
-    texts = [r.text for r in records if isinstance(r, Utterance) and r.speaker is not Speaker.ROBOT]
-    return frozenset(sentence for text in texts for sentence in telling_sentences(text))
-
-
-def _without_what_stays(sentences: Iterable[str], logs: Iterable[Path]) -> frozenset[str]:
-    """Leave out sentences that others or the robot said too, and that logs go on holding."""
-    records = [entry.record for log in logs for entry in read(log).entries]
-    stays = "\n".join(plain_words(r.text) for r in records if isinstance(r, Utterance | RobotSpeech))
-    return frozenset(sentence for sentence in sentences if sentence not in stays)
+def _speech(log: Path) -> list[str]:
+    """List what people and the robot said in a log."""
+    return [e.record.text for e in read(log).entries if isinstance(e.record, Utterance | RobotSpeech)]
 
 
 def expire_study(study: Study, clock: Clock) -> StudyErasure:

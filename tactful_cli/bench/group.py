@@ -26,11 +26,7 @@ from sim_replays.suites.own import check_known_answer
 from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError, read_predictions
-from sim_replays.talks.corpora import CORPORA
-from sim_replays.talks.judge import TalkVerdicts
-from sim_replays.talks.readings import lay_out
-from sim_replays.talks.talk_file import TalkForm
-from tactful_cli.bench import comparison, monitor_bench, talk_bench
+from tactful_cli.bench import comparison, monitor_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
@@ -350,58 +346,6 @@ def monitor(  # noqa: PLR0917
         monitor_bench.evaluate(talks, as_json, model=model, later=answered)
         if answered and answered.fits_nothing:
             raise typer.Exit(1)
-
-
-@app.command()
-def talk(  # noqa: PLR0917
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="Files of talks.")] = None,
-    form: Annotated[
-        TalkForm,
-        typer.Option("--from", help="jsonl: a talk a line; csv: a turn a row; boris, eaf: a study's coded speech."),
-    ] = TalkForm.JSONL,
-    corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
-    folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
-    ask_later: AskLater = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A judge's answers in place of the monitor: the folder of such a batch, or a file with one "
-            "{talk, n, fault, good} a line.",
-        ),
-    ] = None,
-    model: Annotated[
-        str, typer.Option(help="Judge model in place of the monitor; with --ask-later, the service's name of it.")
-    ] = "",
-    price: Price = "",
-    pace: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            max=60,
-            help="Give talks without times this gap between turns, so that the whole monitor runs.",
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Also write the talks, one a line.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Number of talks of each corpus, from the first; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Measure how the monitor reads machine turns, on people's verdicts about them."""
-    talks = talk_bench.load_talks(files or [], form, corpus, folder, limit)
-    talks = talks if pace is None else [lay_out(talk, pace) for talk in talks]
-    judges = {"--ask-later": ask_later, "--answers": answers, "--model": "" if ask_later else model}
-    if len(given := [name for name, value in judges.items() if value]) > 1:
-        raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
-    prices = Prices.of_option(price)
-    if out:
-        talk_bench.write_out(out, talks)
-    if ask_later:
-        talk_bench.write_questions(talks, ask_later, model, prices)
-        return
-    verdicts = TalkVerdicts.read(answers, talks) if answers else None
-    talk_bench.evaluate(talks, talk_bench.ask_judge(talks, model) if model else verdicts, seed, as_json)
 
 
 def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:

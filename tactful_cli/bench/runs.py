@@ -135,7 +135,7 @@ def _write_questions(  # noqa: PLR0917
     writer = BatchWriter(folder, files.model, adds=True)
     asked = Direct(files, options=options, batch=BatchServer(folder, writer))
     with _progress() as tell:
-        _, wanted = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
+        _, wanted, _ = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
         for done, _ in enumerate(asked.play(out / BAG, frozenset(wanted)), 1):
             tell(done, len(wanted))
     finish_batch(writer, limits.prices)

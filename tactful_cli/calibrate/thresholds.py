@@ -128,6 +128,9 @@ def _of_studies(folders: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
                 complain(f"{shown}: left out: study.yaml names no bag of it; add sessions.{name}.bag")
                 continue
             recording = study.recording_of(name)
+            if recording.missing:
+                complain(f"{shown}: left out: {recording.missing}")
+                continue
             if not recording.coders:
                 complain(f"{shown}: left out: nobody coded it; import a coding with {PROGRAM} study import")
                 continue

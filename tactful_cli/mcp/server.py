@@ -1,8 +1,10 @@
 """The server of the protocol. Its SDK is imported here alone."""
 
+import asyncio
 import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from hmac import compare_digest
 from pathlib import Path
@@ -36,7 +38,7 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 
 def build_server(session: Session, files: SelectorFiles, deadline_s: float) -> MCPServer[Any]:
     """Build the server. Each request ends by its deadline, and few are under way at once."""
-    bus, slots = InMemorySubscriptionBus(), anyio.CapacityLimiter(MOST_AT_ONCE)
+    bus, slots = InMemorySubscriptionBus(), ThreadPoolExecutor(MOST_AT_ONCE)  # Python waits for its threads at the end
 
     async def tell() -> None:
         told = session.revision
@@ -63,8 +65,7 @@ def build_server(session: Session, files: SelectorFiles, deadline_s: float) -> M
         async def answer(**given: Any) -> Any:
             try:
                 with anyio.fail_after(limit_s):
-                    call = functools.partial(run, **given)
-                    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=slots)
+                    return await asyncio.wrap_future(slots.submit(run, **given))
             except TimeoutError as error:
                 raise ToolError(f"not done within {limit_s:g} s; ask again, or give a longer --deadline") from error
             except TactfulError as error:

@@ -66,6 +66,7 @@ class Session:
         self.source, self.policy, self.problem = source, policy, ""
         self.talk, self.revision = TalkSoFar(), 0  # the revision rises with each state of a flag
         self.read = Event()  # once a recording is read to its end, or the listening began
+        self.ended = Event()  # once nobody asks any more
         self._advise, self._stamp_ns = advise, stamp_ns or (lambda: self.talk.newest_ns)
         self._flags: OrderedDict[str, tuple[int, SocialFlag, set[str]]] = OrderedDict()  # when it changed, of whom
         self._changed_ns = 0
@@ -88,6 +89,11 @@ class Session:
             elif isinstance(taken, MonitorStatus):
                 self._statuses[taken.node] = taken
         self.talk.take(taken)
+
+    def end(self) -> None:
+        """Let what reads end, and answer what waits for it."""
+        self.ended.set()
+        self.read.set()
 
     def forget(self) -> None:
         """Forget what was said and flagged, as another session begins."""

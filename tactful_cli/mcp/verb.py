@@ -55,6 +55,8 @@ def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> Non
             monitor = replay_monitor(senses.sources, clock)
             for _, taken in feed_monitor(senses.records(), monitor, clock):
                 session.take(taken)
+                if session.ended.is_set():
+                    return
             for remark in remarks_of(reader, senses, monitor):
                 log(remark)
         session.follow()
@@ -85,7 +87,7 @@ class GraphFeed:
 
     def listen(self) -> None:
         """Take lines."""
-        while True:
+        while not self._session.ended.is_set():
             try:
                 if line := self._stream.get(WAIT_S):
                     self._take(line)
@@ -97,9 +99,9 @@ class GraphFeed:
     def follow(self) -> None:
         """Read along what is said."""
         try:
-            while True:
+            while not self._session.ended.is_set():
                 self._session.follow()
-                self._spoken.wait()
+                self._spoken.wait(WAIT_S)
                 self._spoken.clear()
         except TactfulError as error:
             self._session.problem = str(error)
@@ -181,15 +183,19 @@ def mcp(  # noqa: PLR0917
         feed = GraphFeed(stream, session, _complain)
         works = [partial(feed.listen), partial(feed.follow)]
     server = build_server(session, files, deadline)
+    # Python waits for these threads: one that a model still keeps busy as Python ends would abort the process.
     for work in works:
-        Thread(target=work, daemon=True).start()
-    if http is not None:
-        _serve_http(server, http)
-        return
-    # The SDK's thread waits for the input and cannot be interrupted. What listens to a graph ends with this process.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
-    server.run()
+        Thread(target=work).start()
+    try:
+        if http is not None:
+            _serve_http(server, http)
+            return
+        # The SDK's thread waits for the input and cannot be interrupted; what listens to a graph ends with the process.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
+        server.run()
+    finally:
+        session.end()
 
 
 def _serve_http(server: Any, port: int) -> None:

@@ -265,7 +265,7 @@ def _print_status(study: StudyStatus) -> None:
     for session in study.sessions:
         if session.head:
             print(f"{session.name}: head {session.head}")
-        remark(*(f"{session.name}: {problem}" for problem in session.problems))
+        remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
         sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)

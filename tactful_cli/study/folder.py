@@ -1,4 +1,4 @@
-"""`tactful study plan, init, participant, remove`: the plan of a study."""
+"""`tactful study plan, init, participant`: the plan of a study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +20,16 @@ from study_desk.analysis.sample_size import (
 from study_desk.analysis.study_tables import study_tables
 from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
+from study_desk.study.frozen_plan import (
+    changes_of_plan,
+    draw_orders,
+    freeze_plan,
+    frozen_plans,
+    no_plan_line,
+    plan_lines,
+)
 from study_desk.study.study_folder import Study, init_study
-from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
-from tactful_cli.console import print_result, remark, titled_table
+from tactful_cli.console import print_result, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -33,6 +40,12 @@ _POWERS = (0.8, 0.9)
 
 @app.command()
 def plan(  # noqa: PLR0917
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="STUDY", help="Study whose plan to show; leave it out for a computation.")
+    ] = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Freeze the plan of study.yaml as a version with hash and date.")
+    ] = False,
     rate_a: Annotated[float | None, typer.Option(help="Events per ten minutes in the first condition.")] = None,
     rate_b: Annotated[float | None, typer.Option(help="Events per ten minutes in the second condition.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Length of each participant's session in minutes.")] = None,
@@ -43,9 +56,28 @@ def plan(  # noqa: PLR0917
     pilot: Annotated[
         Path | None, typer.Option("--from", metavar="STUDY", help="Study to take rates, length and spread from.")
     ] = None,
+    crossed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="CORRELATION",
+            min=0,
+            max=1,
+            help="Each participant meets both conditions; correlation of their own rates between the two.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute how many participants per condition show a difference between two rates of events."""
+    """Compute how many participants show a difference between two rates of events, or show the plan of a STUDY.
+
+    In a crossed design, showing the plan draws the order of conditions for participants who have none yet.
+    """
+    if folder:
+        if pilot or crossed is not None or {rate_a, rate_b, minutes, spread} != {None}:
+            raise TactfulError(f"{folder}: a STUDY shows its plan; to compute from it, give --from {folder} alone")
+        _show_plan(Study(folder), freeze=freeze, as_json=as_json)
+        return
+    if freeze:
+        raise TactfulError("--freeze: names no study; give STUDY")
     found_by: dict[str, object] = {}
     spread_given = spread is not None
     if pilot:
@@ -67,16 +99,31 @@ def plan(  # noqa: PLR0917
         rate_b=rate_b,
         minutes=minutes,
         spread=0.5 if spread is None else spread,
+        correlation=crossed,
     )
     sizes = {power: sample_size(plan, power) for power in _POWERS}
     listed = [{"power": power, "participants": participants} for power, participants in sizes.items()]
-    notes = ["One session per participant, by the formula of Zhu and Lakkis (2014). Add two to fewer than 20."]
-    notes += _notes(piloted, spread_given=spread_given) if pilot else ()
+    sessions = "One session per participant" if crossed is None else "A session per participant and condition"
+    notes = [f"{sessions}, by the formula of Zhu and Lakkis (2014) with Student's t."]
+    notes += _notes(piloted, spread_given=spread_given, is_crossed=crossed is not None) if pilot else ()
     result = {"assumed": to_plain(plan)} | found_by | {"sizes": listed}
     print_result(result, _table(plan, sizes), as_json=as_json, notes=notes)
 
 
-def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
+def _show_plan(study: Study, *, freeze: bool, as_json: bool) -> None:
+    """Print the plan, each frozen version and what changed since; draw orders that are missing."""
+    draw_orders(study)
+    if freeze:
+        freeze_plan(study, WallClock())
+    versions, changes = frozen_plans(study), changes_of_plan(study)
+    orders = {name: each.order for name, each in study.file.participants.items() if each.order}
+    result = {"plan": study.file.plan.model_dump(mode="json"), "frozen": to_plain(versions), "changes": changes}
+    lines = [line for version in versions for line in plan_lines(version)] or [no_plan_line()]
+    lines += [f"{name}: {', '.join(order)}" for name, order in orders.items()]
+    print_result(result | {"orders": orders}, *lines, as_json=as_json, notes=changes)
+
+
+def _notes(piloted: Pilot, *, spread_given: bool, is_crossed: bool) -> Iterator[str]:
     """Tell how far the pilot carries the plan."""
     units = count_of(piloted.units, "unit")
     yield f"Piloted with {units} (participants, or groups who share sessions): the fewer, the less is known."
@@ -84,15 +131,16 @@ def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
         yield "The pilot has one unit per condition, so it tells no spread; 0.5 is assumed: give --spread."
     elif not spread_given and not piloted.spread:
         yield "The piloted counts differ no more than by chance, so the spread is 0. That says little: give --spread."
-    if piloted.is_within:
-        yield "In the pilot, units were in several conditions. The plan gives each participant one condition."
+    if piloted.is_within and not is_crossed:
+        yield "In the pilot, units were in several conditions. The plan gives each participant one: see --crossed."
 
 
 def _table(plan: PlanAssumptions, sizes: dict[float, int]) -> Table:
     title = (
         f"{plan.rate_a:g} and {plan.rate_b:g} events per 10 minutes, {plan.minutes:g} minutes, spread {plan.spread:.2f}"
     )
-    table = titled_table(title, numbers=("power", "participants per condition"))
+    whom = "participants per condition" if plan.correlation is None else "participants, each in both conditions"
+    table = titled_table(title, numbers=("power", whom))
     for power, participants in sizes.items():
         table.add_row(f"{power:.0%}", str(participants))
     return table
@@ -122,8 +170,11 @@ def participant(  # noqa: PLR0917
         str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant; default: a random one.")
     ] = "",
     words: Annotated[bool | None, typer.Option("--words/--no-words", help="Consent to a transcript.")] = None,
+    coders: Annotated[
+        bool | None, typer.Option("--coders/--no-coders", help="Consent to be watched by coders.")
+    ] = None,
     clips: Annotated[
-        bool | None, typer.Option("--clips/--no-clips", help="Consent to clips of face and voice.")
+        bool | None, typer.Option("--clips/--no-clips", help="Consent to show clips of face and voice to others.")
     ] = None,
     publication: Annotated[
         bool | None, typer.Option("--publication/--no-publication", help="Consent to share pseudonymised data.")
@@ -136,6 +187,7 @@ def participant(  # noqa: PLR0917
 ) -> None:
     """Add a participant to study.yaml, or change what they consent to. Without an option: words alone.
 
+    In a crossed design, draw the order in which they meet the conditions.
     With --keys, also link the pseudonym to the names, in the key file alone.
     """
     study = Study(folder)
@@ -143,45 +195,9 @@ def participant(  # noqa: PLR0917
         raise TactfulError("give a PSEUDONYM, or --name and --keys together; study.yaml holds no names")
     if name and keys:
         pseudonym = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
-    set_consent(study, pseudonym, words=words, clips=clips, publication=publication)
-    allowed = study.file.participants[pseudonym].allowed
-    text = f"{pseudonym}: {', '.join(allowed) or 'consents to nothing but taking part'}"
-    print_result({"pseudonym": pseudonym, "consents": allowed}, text, as_json=as_json)
-
-
-@app.command()
-def remove(
-    folder: StudyPath,
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Name of the session.")],
-    reason: Annotated[str, typer.Option(help="Reason to note in the study's folder.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Remove a session with its log, codings and exports for good, after listing them. It can then be added anew.
-
-    Its bag and media stay. A line in the study's folder notes the removal.
-    """
-    study = Study(folder)
-    planned = plan_removal(study, session)
-    if as_json and not yes:
-        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
-    if not as_json:
-        _print_removal(planned)
-    if not yes:
-        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
-    outputs = remove_session(study, planned, WallClock(), reason)
-    result = to_plain(planned) | {"outputs": to_plain(outputs)}
-    print_result(result, f"session {session} is removed", as_json=as_json)
-    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
-    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
-
-
-def _print_removal(planned: PlannedRemoval) -> None:
-    counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
-    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
-    for path in planned.files:
-        print(f"goes: {path}")
-    for path in planned.outputs:
-        print(f"goes, unless it was changed since: {path}")
-    for path in planned.stays:
-        print(f"stays: {path}")
+    set_consent(study, pseudonym, words=words, coders=coders, clips=clips, publication=publication)
+    entry = study.file.participants[pseudonym]
+    text = f"{pseudonym}: {', '.join(entry.allowed) or 'consents to nothing but taking part'}"
+    order = [f"conditions in this order: {', '.join(entry.order)}"] if entry.order else []
+    result = {"pseudonym": pseudonym, "consents": entry.allowed, "order": entry.order}
+    print_result(result, text, *order, as_json=as_json)

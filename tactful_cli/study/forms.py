@@ -10,15 +10,19 @@ import typer
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
 from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
 from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.reliability import (
     AC1,
+    ALPHA,
     ANY_TWO,
-    ICC_ANY,
+    EVENT_KAPPA,
+    FEW_SESSIONS,
     ICC_PAIR,
+    KAPPA,
     SEVERITY,
     UNITIZING,
     AgreementRow,
@@ -34,32 +38,33 @@ from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
 LEGEND = (
-    "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
-    "Cohen's, Fleiss' and Krippendorff's. Alpha, any two: over all coders, also with sessions missing. AC1: Gwet's. "
-    "Alpha, units: Krippendorff's for cutting time into units. Kappa, severity: linear weights, of events that both "
-    "labelled alike. n: events that either marked; two with onsets within the "
-    "seconds named count once. Below each figure its 95 % interval; – where it is undefined."
+    "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
+    "Alpha, any two: over all coders, also with sessions missing. F1: onsets matched within the seconds named. "
+    "AC1: Gwet's, which is high where a label is rare, also if kappa is 0. Alpha, units: Krippendorff's for cutting "
+    "time into units. Kappa, severity: linear weights, of events that both labelled alike. n: events that either "
+    "marked; two with onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer "
+    f"than {FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a "
+    "figure, which the interval leaves out."
 )
 SUMMARY_LEGEND = (
-    "n: events that either marked; two with onsets within the seconds named count once. F1: of the same matches. "
-    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. AC1: Gwet's. –: undefined. --all adds intervals, "
-    "conditions and all other measures."
+    "n: events that either marked; two with onsets within the seconds named count once. "
+    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. F1: of the same matches as n. –: undefined. --all "
+    "adds intervals, conditions and all other measures."
 )
 _SHORT = {
-    "event-matched Cohen's kappa": "kappa\nevents",
-    "frame-level Cohen's kappa": "kappa\nframes",
-    "frame-level Fleiss' kappa": "Fleiss\nframes",
-    "frame-level Krippendorff's alpha": "alpha\nframes",
+    EVENT_KAPPA: "kappa\nevents",
+    KAPPA: "kappa\nframes",
+    ALPHA: "alpha\nframes",
     ANY_TWO: "alpha\nany two",
     AC1: "AC1\nframes",
     UNITIZING: "alpha\nunits",
     SEVERITY: "kappa\nseverity",
     ICC_PAIR: "ICC(2,1)\ncounts",
-    ICC_ANY: "ICC(1,1)\ncounts",
 }
 
 
-_SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "AC1\nframes")
+_SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two")
+_BEYOND_CHANCE = (*_SUMMARY, "alpha\nframes")  # stand first
 
 
 def summary(result: Agreement) -> Iterator[Table]:
@@ -71,7 +76,7 @@ def summary(result: Agreement) -> Iterator[Table]:
     for row in result.rows:
         if not row.condition and _measure(row) in {matched, *_SUMMARY}:
             lines.setdefault((row.coders, _label(row)), {})[_measure(row)] = row
-    measures = [name for name in (matched, *_SUMMARY) if any(name in by_measure for by_measure in lines.values())]
+    measures = [name for name in (*_SUMMARY, matched) if any(name in by_measure for by_measure in lines.values())]
     numbers = (f"n\n{tolerance_s:g} s", *measures)
     table = titled_table("agreement over all sessions", "coders", "label", numbers=numbers)
     named = ""
@@ -114,7 +119,7 @@ def _shared(result: Agreement) -> Table:
 
 
 def _table(title: str, rows: list[AgreementRow]) -> Table:
-    measures = list(dict.fromkeys(_measure(row) for row in rows))
+    measures = sorted(dict.fromkeys(map(_measure, rows)), key=lambda measure: measure not in _BEYOND_CHANCE)
     labels: dict[str, dict[str, AgreementRow]] = {}
     for row in rows:
         labels.setdefault(_label(row), {})[_measure(row)] = row
@@ -141,9 +146,12 @@ def _figure(estimate: Estimate) -> str:
 
 
 def _cell(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return _figure(estimate)
-    return f"{_short(estimate.value)}\n{_short(estimate.low)}–{_short(estimate.high)}"
+    if estimate.value is None:
+        return "–"
+    bounds = [_short(bound) for bound in (estimate.low, estimate.high) if bound is not None]
+    interval = "–".join(bounds) or "–"
+    share = f"\n{max(1, round(100 * estimate.undefined))} %" if estimate.undefined else ""
+    return f"{_short(estimate.value)}\n{interval}{share}"
 
 
 def _short(value: float) -> str:
@@ -184,6 +192,8 @@ def export(  # noqa: PLR0917
 ) -> None:
     """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
+    if recording.missing and not (recording.flags or recording.labels or recording.speech):
+        raise FormError(f"{source}: {recording.missing}, so there is nothing to export; export another session")
     sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form is Form.CSV))
     if media:
         sheet = replace(sheet, media=tuple(media))
@@ -213,13 +223,21 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compute agreement between human coders, and between the monitor and each of them; also by condition."""
-    recordings = [
-        recording
-        for source in sources
-        for recording in (Study(source).recordings() if is_study(source) else [open_recording(source)])
-    ]
+    recordings: list[Recording] = []
+    left_out: list[str] = []
+    for source in sources:
+        if is_study(source):
+            of_study, remarks_of_study = Study(source).recordings()
+            recordings += of_study.values()
+            left_out += remarks_of_study
+        elif (recording := open_recording(source)).missing:
+            left_out.append(f"{source}: {recording.missing}, so is left out")
+        else:
+            recordings.append(recording)
     check_distinct(recordings)
     sessions = sessions_of(recordings)
+    if not sessions and left_out:
+        raise TactfulError(f"agreement: no session is left to compare: {'; '.join(left_out)}")
     with progress("computing agreement") as tell:
         result = measure_agreement(
             sessions,
@@ -227,6 +245,7 @@ def agreement(
             seed=seed,
             progress=tell,
         )
+    result = replace(result, remarks=(*left_out, *result.remarks))
     tables = every_table(result) if show_all else summary(result)
     legend = LEGEND if show_all else SUMMARY_LEGEND
     print_result(to_plain(result), *tables, as_json=as_json, notes=(legend, *result.remarks))

@@ -38,9 +38,15 @@ from study_desk.report.pictures import (
 )
 from study_desk.report.review_server import ReviewServer, page
 from study_desk.study.outputs import REPORT, default_output, note_output
-from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
-from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
+from study_desk.study.withdrawal import (
+    PlannedRemoval,
+    StudyErasure,
+    expire_study,
+    plan_removal,
+    remove_session,
+    withdraw,
+)
 from tactful_cli.console import complain, err, print_json, print_result, remark
 from tactful_cli.study.arguments import LogPath, StudyPath
 from tactful_cli.verb import AsJson
@@ -94,9 +100,21 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
-    notes = [*few_units(tables), *tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
+    plan_notes = [f"Deviation from the plan: {each}" for each in tables.plan.deviations]
+    notes = [
+        *few_units(tables),
+        *plan_notes,
+        *tables.remarks,
+        *(f"{path}: was changed, so stays as it is" for path in written.kept),
+    ]
     files = [str(path) for path in written.files]
-    result = {"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes}
+    result = {
+        "files": files,
+        "sessions": len(tables.sessions),
+        "events": len(tables.events),
+        "plan": to_plain(tables.plan),
+    }
+    result["notes"] = notes
     rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
     next_step = f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder."
     print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
@@ -116,13 +134,16 @@ def review(  # noqa: PLR0917
     ] = None,
     bag: Annotated[
         Path | None,
-        typer.Option(help="Bag for clips, stills and sound, for participants with consent; default: as in study.yaml."),
+        typer.Option(
+            help="Bag for reviewers' clips and coders' stills and sound, each with its consent; "
+            "default: as in study.yaml."
+        ),
     ] = None,
     video: Annotated[
         str,
         typer.Option(
             metavar="FILE[=OFFSET_S]",
-            help="Video for coders, faces and voices as they are, for participants with consent. "
+            help="Video for coders, faces and voices as they are, if the participants agreed to be watched. "
             "OFFSET_S: seconds of its first frame after the session's start.",
         ),
     ] = "",
@@ -138,6 +159,7 @@ def review(  # noqa: PLR0917
         raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
     membership = study_of(log)
     recording = membership[0].recording_of(membership[1]) if membership else open_recording(log)
+    watched = membership[0].recording_for_coders(membership[1]) if membership and coder else recording
     reviewers = {new_token(): name for name in reviewer or []}
     coders = {new_token(): name for name in coder or []}
     _check_people(recording, [*reviewers.values()], [*coders.values()], membership)
@@ -145,10 +167,12 @@ def review(  # noqa: PLR0917
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    reason = reason_against_clips(recording) if bag or video else ""
-    if bag and not reason:
+    reason = reason_against_clips(recording) if bag else ""
+    hidden = reason_against_clips(watched) if bag or video else ""
+    is_shown = bool(bag) and not (reason and hidden)
+    if bag and is_shown:
         check_bag(recording, bag)
-    finder = face_finder() if bag and not reason else None
+    finder = face_finder() if is_shown else None
 
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
         return clip(shown, event_id, bag or Path(), finder)
@@ -165,8 +189,9 @@ def review(  # noqa: PLR0917
         no_clip=reason,
         redactor=redactor_of(None, keys),
         coders=coders,
-        codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
-        media=player_media(recording, bag, finder, video, reason),
+        study=membership[0].file if membership else None,
+        media=player_media(watched, bag, finder, video, hidden),
+        coder_notes=_order_notes(membership, [*coders.values()]),
     )
     warn_of_listeners(host, "the session")
     if as_json:
@@ -212,6 +237,25 @@ def _check_people(
             )
 
 
+def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
+    """Tell each coder which session of theirs this is, in the order drawn for them, and what comes before it."""
+    notes: dict[str, str] = {}
+    if membership is None:
+        return notes
+    study, session = membership
+    for name in coders:
+        order = study.file.sessions_of(name)
+        if session in order:
+            earlier = order[: order.index(session)]
+            logs = dict(study.logs())
+            owed = [each for each in earlier if each in logs and name not in study.recording_of(each).coders]
+            first = f" Code {', '.join(owed)} first." if owed else ""
+            notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
+            if owed:
+                complain(f"{name}: codes {', '.join(owed)} before {session}, in the order drawn for them")
+    return notes
+
+
 def player_media(
     recording: Recording, bag: Path | None, finder: FindFaces | None, video: str, reason: str
 ) -> PlayerMedia:
@@ -252,6 +296,7 @@ def withdraw_(  # noqa: PLR0917
     folder: StudyPath,
     participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
+    coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
     publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
@@ -268,22 +313,38 @@ def withdraw_(  # noqa: PLR0917
     expired: Annotated[
         bool, typer.Option("--expired", help="Erase everybody's data in the logs whose retention is over; for a timer.")
     ] = False,
-    reason: Annotated[str, typer.Option(help="Reason to store in the tombstones.")] = "the participant's wish",
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="SESSION",
+            help="Remove a session with its log, codings and exports, after listing them. Its bag and media stay, "
+            "and it can be added anew.",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the session without asking.")] = False,
+    reason: Annotated[
+        str, typer.Option(help="Reason to store in the tombstones; default: the participant's wish, or none.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Carry out a withdrawal for good, in every log of a study. A tombstone remains; the hash chain stays valid.
 
-    Delete what was made from their sessions, then search every file of the folder for the sentences and names that
-    went. Exits with 1 if something is left to do. A log outside a study is first added to one.
+    Take the words and names that went out of what others said and wrote too, delete what was made from these sessions,
+    then search every file of the folder. Exits with 1 if something is left to do. A log outside a study is first added
+    to one.
     """
     study = Study(folder)
-    if expired == bool(participant):
-        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, or --expired alone")
+    if [bool(participant), bool(session), expired].count(True) != 1:
+        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, --session or --expired, and one of them")
+    if session:
+        _remove(study, session, reason, yes=yes, as_json=as_json)
+        return
     if expired:
         _expire(study, as_json=as_json)
         return
     chosen = {
         Consent.WORDS: words,
+        Consent.CODERS: coders,
         Consent.CLIPS: clips,
         Consent.PUBLICATION: publication,
         Consent.EVERYTHING: everything,
@@ -291,7 +352,8 @@ def withdraw_(  # noqa: PLR0917
     consents = tuple(consent for consent, is_chosen in chosen.items() if is_chosen)
     if not consents:
         raise TactfulError(
-            f"{participant}: nothing is named to withdraw; name --words, --clips, --publication or --everything"
+            f"{participant}: nothing is named to withdraw; name --words, --clips, --coders, --publication or "
+            "--everything"
         )
     key_file = keys or _key_file_in(folder, participant)
     erasure = withdraw(
@@ -299,7 +361,7 @@ def withdraw_(  # noqa: PLR0917
         participant,
         consents,
         WallClock(),
-        reason,
+        reason or "the participant's wish",
         keep_unattributed=keep_unattributed,
         names=KeyFile(key_file).names_of(participant) if key_file else (),
         key_file=key_file,
@@ -311,7 +373,34 @@ def withdraw_(  # noqa: PLR0917
     elif everything and not key_removed:
         err.print(_NO_KEY_FILE)
     done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
-    _print_erasure(erasure, done, as_json=as_json, key_removed=key_removed)
+    _print_erasure(study, erasure, done, as_json=as_json, key_removed=key_removed)
+
+
+def _remove(study: Study, session: str, reason: str, *, yes: bool, as_json: bool) -> None:
+    """List what goes with a session, and remove it once that is confirmed."""
+    planned = plan_removal(study, session)
+    if as_json and not yes:
+        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
+    if not as_json:
+        _print_removal(planned)
+    if not yes:
+        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
+    outputs = remove_session(study, planned, WallClock(), reason)
+    result = to_plain(planned) | {"outputs": to_plain(outputs)}
+    print_result(result, f"session {session} is removed", as_json=as_json)
+    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
+    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
+
+
+def _print_removal(planned: PlannedRemoval) -> None:
+    counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
+    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
+    for path in planned.files:
+        print(f"goes: {path}")
+    for path in planned.outputs:
+        print(f"goes, unless it was changed since: {path}")
+    for path in planned.stays:
+        print(f"stays: {path}")
 
 
 def _key_file_in(study: Path, participant: str) -> Path | None:
@@ -327,14 +416,14 @@ def _expire(study: Study, *, as_json: bool) -> None:
     """Empty the logs whose retention is over, and delete what was made from them."""
     erasure = expire_study(study, WallClock())
     counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
-    _print_files(erasure)
+    _print_files(study, erasure)
     emptied = {name: f"{count_of(count, 'entry', 'entries')} emptied" for name, count in counts.items() if count}
     print_result(counts, *(f"{name}: {emptied.get(name, 'nothing is due')}" for name in counts), as_json=as_json)
     if not erasure.is_complete:
         raise typer.Exit(1)
 
 
-def _print_erasure(erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
+def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
     """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
 
     `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
@@ -349,12 +438,12 @@ def _print_erasure(erasure: StudyErasure, what: str, *, as_json: bool, **more: o
             print("no session is concerned")
         if erasure.looked_for:
             print(erasure.looked_for)
-    _print_files(erasure)
+    _print_files(study, erasure)
     if not erasure.is_complete:
         raise typer.Exit(1)
 
 
-def _print_files(erasure: StudyErasure) -> None:
+def _print_files(study: Study, erasure: StudyErasure) -> None:
     """Print on standard error which sessions and files were not reached."""
     for fault in erasure.faults.values():
         complain(fault)
@@ -366,7 +455,13 @@ def _print_files(erasure: StudyErasure) -> None:
     for path in (*erasure.outputs.outside, *erasure.not_reached):
         complain(f"{path}: is not reached from here; erase it yourself")
     for path, what in erasure.left.items():
-        complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
+        folder = (study.folder / path).parent.resolve()
+        session = next((name for name, log in study.logs() if log.resolve() == folder), "")
+        if not session:
+            complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
+        elif session not in erasure.faults:
+            command = f"{PROGRAM} study withdraw {study.folder} --session {session}"
+            complain(f"{path}: {what} where no entry can be erased; remove the session, and add it anew: {command}")
     for path in erasure.outputs.republish:
         complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from norm_core.records.record import record
@@ -10,6 +11,8 @@ from norm_core.runtime.wording import count_of
 
 STATED_AGAIN_AFTER_S = 60.0
 SILENT_AFTER_S = 3.0  # a node sends one heartbeat a second
+HANGS_AFTER_S = 30.0  # then its process is killed
+STOOD_STILL_S = 10.0  # without a look at the board
 SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
 SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
 _of_any_number = partial(re.sub, r"\d+", "0")
@@ -48,6 +51,7 @@ class NodeBoard:
         self._all_were_active = False
         self._missing: list[tuple[str, ...]] = []
         self._changed_s = self._unknown_s = 0.0  # when what is missing changed, and when a node was last unknown
+        self._looked_s = 0.0  # when `take_time` was called last
         self.is_settled = False  # every node works or is known not to, and discovery has found what there is
 
     @property
@@ -97,8 +101,21 @@ class NodeBoard:
     def take_time(self, now_s: float) -> list[str]:
         """Take that time passed: the graph settles, and a node that works and sends nothing hangs."""
         self._settle(now_s)
+        if now_s - self._looked_s > STOOD_STILL_S:  # this process itself stood still, so that heartbeats wait unread
+            self.excuse(now_s)
+        self._looked_s = now_s
         silent = [name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > SILENT_AFTER_S]
         return [line for name in silent for line in self._lines(name, [SILENCE], now_s)]
+
+    def excuse(self, now_s: float) -> None:
+        """Count every silence from now on, because until now no heartbeat could be read."""
+        for name, view in self.nodes.items():
+            if view.is_active:
+                self.nodes[name] = replace(view, heard_s=now_s)
+
+    def hanging(self, now_s: float) -> set[str]:
+        """Return the nodes that were active and have been silent for so long that their process hangs."""
+        return {name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > HANGS_AFTER_S}
 
     def _settle(self, now_s: float) -> None:
         """Note that every node is known and that what is missing no longer changes, or changes for long."""

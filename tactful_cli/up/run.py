@@ -24,7 +24,7 @@ from norm_core.records.status import MonitorStatus
 from tactful_cli.console import complain, err, out
 from tactful_cli.up.access import enclave_environment
 from tactful_cli.up.input_check import InputVerdict
-from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.node_board import HANGS_AFTER_S, NodeBoard
 from tactful_cli.up.process import BAD_INPUT_DELAY_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile, about_of, running_nodes
 
@@ -114,8 +114,7 @@ class Supervisor:
                 with suppress(Empty):
                     self._take(self._events.get(timeout=POLL_S))
                 self._launch_due()
-                for line in self._board.take_time(time.monotonic()):
-                    self._tell(line)
+                self._watch_silence(time.monotonic())
                 self._show_missing()
             return self._last_code
         finally:
@@ -162,6 +161,19 @@ class Supervisor:
                 launched_ns = process.launch()
                 if process in self._hosts:
                     self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
+
+    def _watch_silence(self, now_s: float) -> None:
+        """Tell of silent nodes, and kill a process that hangs, which `_take_end` then starts again."""
+        if not self._watcher.is_running:
+            self._board.excuse(now_s)
+        for line in self._board.take_time(now_s):
+            self._tell(line)
+        hanging = self._board.hanging(now_s)
+        for host, nodes in self._hosts.items():
+            if silent := hanging.intersection(nodes):
+                names = " and ".join(sorted(silent))
+                self._say_end(nodes, f"no heartbeat of {names} came for {HANGS_AFTER_S:.0f} s; its process is killed")
+                host.end(signal.SIGKILL)
 
     def _take(self, event: Event) -> None:
         if event.process is self._check:

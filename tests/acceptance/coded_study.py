@@ -11,6 +11,7 @@ from tests.acceptance.test_study_coding import study
 from tests.study_session import START_NS, info
 
 MINUTES = 10
+CONFIG_SHA256 = "c0" * 32
 SPOKEN = "my sister Rosalind works in the harbour office"
 # By session: condition, participants, and the onsets in seconds of what each coder found: errors of engagement.
 SESSIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Sequence[int]]]] = {
@@ -54,6 +55,7 @@ def write_session(log: Path, name: str, condition: str, people: Sequence[str], s
         end_ns=end_ns,
         bag=None,
         retention_days=None,
+        config_sha256=CONFIG_SHA256,
     )
     with StudyLog.begin(log, about, ReplayClock(end_ns)) as writer:
         said = Utterance(

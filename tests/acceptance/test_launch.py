@@ -73,3 +73,17 @@ def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: 
     assert not others
     assert {beat.node for beat in beats} == {f"/fleet/second/tactful/{node}" for node in NODES}
     assert not any(reason for beat in beats for reason in beat.reasons if "another node of this name" in reason)
+
+
+def test_a_launch_below_a_namespace_leaves_no_file(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rcl_interfaces.srv import GetParameters
+
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with launched(["bag_recorder"], f"bag:={tmp_path}/12", "use_sim_time:=true", given="/second"):
+        service, names = "/second/tactful/bag_recorder/get_parameters", ["bag", "use_sim_time"]
+        bag, clock = observer.call(GetParameters, service, names=names).values
+        assert (bag.string_value, clock.bool_value) == (f"{tmp_path}/12", True)
+    assert list(temporary.iterdir()) == []

@@ -225,6 +225,46 @@ def test_it_ends_with_its_client(bag: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+# A recording that is long, whose reading keeps a model busy.
+BUSY = """
+import sys
+from itertools import count
+import numpy as np
+from norm_monitor.senses.speech.audio_front_end import Silero
+from tactful_cli.main import main
+from tactful_cli.mcp import verb
+
+def feed_monitor(*_):
+    model = Silero()
+    for number in count():
+        if number == 1:
+            print("busy", file=sys.stderr, flush=True)
+        model(np.zeros(512, np.float32))
+        yield 0, None
+
+verb.feed_monitor = feed_monitor
+main()
+"""
+
+
+def test_its_end_awaits_the_model_that_reads_on(bag: Path) -> None:
+    """Python aborts the process where a thread of its own is inside a model as Python ends."""
+    command = [sys.executable, "-c", BUSY, *COMMAND[2:], "--bag", str(bag)]
+    rounds = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for process in rounds:
+        assert process.stderr
+        assert next(line for line in process.stderr if line == "busy\n")
+        _, told = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, told) == (0, "")
+
+
+def test_its_end_by_an_error_awaits_the_model_too(bag: Path) -> None:
+    command = [sys.executable, "-c", BUSY, *COMMAND[2:], "--bag", str(bag), "--http", "0"]
+    environment = os.environ | {"TACTFUL_MCP_TOKEN": "short"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (ended.returncode, "give 16 or more" in ended.stderr) == (2, True), ended.stderr
+
+
 def test_a_signal_ends_it_while_its_client_is_silent(bag: Path) -> None:
     command = [sys.executable, *COMMAND, "--bag", str(bag)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -11,10 +11,13 @@ import pytest
 
 from norm_core.runtime.time import WallClock
 from study_desk.log.writer import StudyLog
-from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
+from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, label
+
+NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
 
 
 @pytest.fixture(scope="module")
@@ -69,48 +72,29 @@ def test_the_dictionary_names_every_column(analysis: Path) -> None:
     assert all(row["description"] for row in table)
 
 
-def test_few_units_are_warned_of_above_the_table_and_in_the_terminal(
+def test_few_units_are_warned_of_and_have_counts_in_report_terminal_and_script(
     analysis: Path, folder: Path, tmp_path: Path
 ) -> None:
     page = (analysis / "report.html").read_text()
-    assert "3 units in quiet, 3 units in chatty: with fewer than 5 units" in page.split("<table>")[0]
-    assert "5 clusters: with fewer than 30 clusters, std_error_robust" in page.split("<table>")[0]
-    assert page.count("<svg") == 4
-    notes = " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
-    assert "fewer than 5 units" in notes
-
-
-def estimates(analysis: Path, tmp_path: Path, command: list[str], written: str) -> list[dict[str, str]]:
-    here = shutil.copytree(analysis, tmp_path / written)
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "competences: none in a condition" in done.stdout
-    assert "WARNING: condition quiet: 3 units, fewer than 5" in done.stdout
-    assert "WARNING: 5 clusters, fewer than 30: std_error_robust is too small" in done.stdout
-    return rows(here / written)
-
-
-NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
-
-
-def check_estimates(found: list[dict[str, str]]) -> None:
-    """Rates of 8 events in 30 minutes and 13 in 30, by hand."""
-    from math import log, sqrt
-
-    assert [(row["outcome"], row["term"]) for row in found] == [("errors", "(Intercept)"), ("errors", "chatty")]
-    assert float(found[0]["estimate"]) == pytest.approx(log(8 / 30), abs=1e-9)
-    assert float(found[1]["estimate"]) == pytest.approx(log(13 / 8), abs=1e-9)
-    assert float(found[1]["std_error"]) == pytest.approx(sqrt(1 / 8 + 1 / 13), abs=1e-9)
-    pearson = sum((y - 8 / 3) ** 2 / (8 / 3) for y in (3, 0, 5)) + sum((y - 13 / 3) ** 2 / (13 / 3) for y in (6, 3, 4))
-    assert float(found[0]["dispersion"]) == pytest.approx(pearson / 4, abs=1e-9)
-    # Sandwich over clusters: of quiet 1/3, -8/3, 7/3; of chatty 5/3, -4/3, -1/3, whose last shares a participant.
-    quiet = ((1 / 3) ** 2 + (8 / 3) ** 2 + (7 / 3) ** 2) / 8**2
-    assert float(found[0]["std_error_robust"]) == pytest.approx(sqrt(5 / 4 * quiet), abs=1e-9)
+    warning = "3 units in quiet, 3 units in chatty: with fewer than 5 units"
+    assert warning in page.split("<table>")[0]
+    assert '<td class="text">quiet</td><td>8</td><td>30.0</td><td>3</td><td>–</td><td>–</td>' in page
+    assert '<td class="text">chatty / quiet</td><td>–</td><td>–</td>' in page
+    assert "<svg" not in page
+    assert warning in " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
 
 
 @NEEDS_R
-def test_the_r_script_fits_the_model(analysis: Path, tmp_path: Path) -> None:
-    check_estimates(estimates(analysis, tmp_path, ["Rscript", "analysis.R"], "estimates_r.csv"))
+def test_the_r_script_gives_the_counts_of_few_too(analysis: Path, tmp_path: Path) -> None:
+    here = shutil.copytree(analysis, tmp_path / "own")
+    command = ["Rscript", "analysis.R"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING: condition quiet: 3 units, fewer than 5" in done.stdout
+    of_errors = [row for row in rows(here / "estimates_r.csv") if row["outcome"] == "errors"]
+    assert [(row["term"], row["events"], row["units"], row["low"]) for row in of_errors] == [
+        ("quiet", "8", "3", "NA"), ("chatty", "13", "3", "NA"), ("chatty / quiet", "21", "3", "NA"),
+    ]  # fmt: skip
 
 
 def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
@@ -167,8 +151,41 @@ def own_study(folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports", "outputs.jsonl"))
 
 
+def test_tab_delimited_exports_of_elan_are_imported(own_study: Path, tmp_path: Path) -> None:
+    """As ELAN writes them by default: tier, participant, begin, end and duration in two formats each, and the value."""
+    files = []
+    for number, name in enumerate(SESSIONS):
+        lines = []
+        for tier, at_s, value in (("speech robot", 30, "Hello"), ("error engagement", 10 + number, "minor")):
+            times = [f"00:00:{second:02}.{rest}\t{second}.{rest}" for second, rest in ((at_s, 250), (at_s + 2, 250))]
+            lines.append("\t".join((tier, "", *times, "00:00:02.000\t2.000", value)))
+        files.append(tmp_path / f"{name}_C-2.txt")
+        files[-1].write_text("\n".join([f'"#file:///media/{name}.mp4"', "", *lines, ""]))
+    study("import", own_study, *files, "--replace")
+    study("report", own_study, "--coder", "C-2")
+    coded = [row for row in rows(own_study / "exports/analysis/events.csv") if row["coder"] == "C-2"]
+    assert {(row["session"], row["attribute"], row["severity"], row["start_s"], row["end_s"]) for row in coded} == {
+        (name, "engagement", "minor", f"{10.25 + n}", f"{12.25 + n}") for n, name in enumerate(SESSIONS)
+    }
+
+
+def test_what_the_study_desk_wrote_is_known_as_stored(own_study: Path) -> None:
+    for pseudonym in ("P-BBB22", "P-CCC33", "P-EEE55", "P-FFF66"):
+        study("participant", own_study, pseudonym, "--coders")
+    study("pack", own_study, own_study / "packs/C-2", "--coder", "C-2", "--twice", "1")
+    study("report", own_study)
+    stored = json.loads(tactful("study", "status", str(own_study), "--stored", "--json").stdout)["stored"]
+    why = {Path(item["place"]).relative_to(own_study): item["why"] for item in stored if item["kind"] == "file"}
+    assert [path for path, reason in why.items() if "look into it" in reason] == []
+    of_pack = {path.name: reason for path, reason in why.items() if path.parent == Path("packs/C-2")}
+    assert of_pack["codebook.csv"] == of_pack["README.txt"] == of_pack["C-2.boris"] == "of a coder's pack"
+    assert tactful("study", "withdraw", str(own_study), "P-BBB22", "--words").stderr
+    assert {path.name for path in (own_study / "packs/C-2").iterdir()} >= {"codebook.csv", "README.txt", "C-2.boris"}
+
+
 def published_text(out: Path) -> str:
-    return "".join(path.read_text() for path in sorted(out.rglob("*")) if path.is_file())
+    files = [path for path in sorted(out.rglob("*")) if path.is_file() and path.suffix != ".sha256"]
+    return "".join(path.read_text() for path in files)
 
 
 def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path, tmp_path: Path) -> None:
@@ -184,6 +201,12 @@ def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path,
         len(starts) for *_, codings in SESSIONS.values() for starts in codings.values()
     )
     assert marks.count("speech_participant") == len(SESSIONS)
+    described = json.loads((out / "dataset_description.json").read_text())
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, check=True)
+    (maker,) = described["GeneratedBy"]
+    assert maker["Description"].removesuffix("-dirty") == f"commit {head.stdout.decode().strip()}"
+    sessions = [line.split("\t") for path in out.glob("sub-*/*_sessions.tsv") for line in path.open()]
+    assert [line[-1].strip() for line in sessions if line[0] != "session_id"] == [CONFIG_SHA256] * len(SESSIONS)
     assert "https://creativecommons.org/licenses/by/4.0/" in (out / "LICENSE").read_text()
     modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
     assert modes == {0o600}

@@ -11,7 +11,7 @@ import pytest
 from norm_core.runtime.time import ReplayClock
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase
+from study_desk.privacy.erase import erase, plan_erasure
 from tests.command_line import tactful
 from tests.study_session import START_NS, info, write_log
 
@@ -108,7 +108,7 @@ def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path,
     (tmp_path / "b.csv").write_text("polarity,attribute,start_s,end_s,comment\nerror,engagement,10,11,P-1 left\n")
     study("import", second, tmp_path / "b.csv", "--coder", "Bo", "--complete")
     assert event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
-    erase(second, "P-1", ReplayClock(START_NS))
+    erase(second, plan_erasure(second, "P-1"), ReplayClock(START_NS))
     assert json.loads(study("status", second, "--json"))["sound"]
     assert event_f1(logs[0], second)["Ana", "Bo"] == 1.0
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])

@@ -31,6 +31,9 @@ ENDLESS = "a" * 30_000
         ({"candidates": ()}, "no candidates"),
         ({"candidates": ("Lay the table.", "", " ")}, "none of the above"),
         ({"candidates": tuple(f"Count to {n}." for n in range(MOST_CANDIDATES + 1))}, str(MOST_CANDIDATES)),
+        ({"candidates": ("Wave.", "Bow.", "wave ")}, "candidates: number 3 repeats number 1"),
+        ({"justifications": ("It is kind.", "it is  kind")}, "justifications: number 2 repeats number 1"),
+        ({"justifications": ("It is kind.",)}, "1 for 2 candidates; send one for each"),
         ({"others": None}, "no frame yet"),
         ({"others": None, "window": Window(start_ns=0, end_ns=NOW_NS)}, "no frame yet"),
         ({"style": "loud"}, "egoplan"),
@@ -60,10 +63,13 @@ def test_one_candidate_that_falls_is_not_taken(sentences: SentenceEncoder) -> No
 
 
 def test_a_repetition_differs_in_case_and_stops_and_weighs_nothing(sentences: SentenceEncoder) -> None:
-    asked = request("Stir the soup.", "stir the soup!", "Lay the table.", others=(COOK,))
+    """A request with repeats is invalid; a published item with repeats is answered."""
+    asked = request("Stir the soup.", "stir the soup!", "Lay the table.", others=(COOK,), task="action")
     assert [one.veto for one in decide(sentences, asked).candidates] == [Veto.SINGLETON, Veto.SINGLETON, Veto.NONE]
     once = decide(sentences, request("Wave.", "Bow.", situation="A guest waves."), SelectorConfig())
-    twice = decide(sentences, request("Wave.", "wave", "Bow.", situation="A guest waves."), SelectorConfig())
+    twice = decide(
+        sentences, request("Wave.", "wave", "Bow.", situation="A guest waves.", task="action"), SelectorConfig()
+    )
     assert (once.outcome, once.chosen) == (twice.outcome, twice.chosen)
     wave, again, bow = (one.probability for one in twice.candidates)
     assert (wave + again, bow) == pytest.approx(tuple(one.probability for one in once.candidates))

@@ -1,8 +1,10 @@
 """What each step of a decision does."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +103,30 @@ def test_hard_rules_veto_by_word_and_by_meaning(sentences: SentenceEncoder, acti
     assert decision.candidates[0].veto is Veto.HARD_RULE
     assert "people undress there" in decision.candidates[0].veto_reason
     assert decision.chosen_index == 1
+
+
+def _vetoed(sentences: SentenceEncoder, kind: str) -> dict[str, bool]:
+    """Return whether its rule vetoes each action of a kind in the table of evasions."""
+    table = yaml.safe_load(Path(__file__).with_name("rule_evasions.yaml").read_text(encoding="utf-8"))
+    vetoed: dict[str, bool] = {}
+    for entry in table:
+        rules = HouseRules(hard=(HardRule(never=entry["never"], words=tuple(entry["words"])),))
+        decision = decide(sentences, request(*entry[kind], ""), BEST_EFFORT, rules=rules)
+        vetoed |= {candidate.action: candidate.veto is Veto.HARD_RULE for candidate in decision.candidates[:-1]}
+    return vetoed
+
+
+def test_disguised_letters_evade_no_hard_rule(sentences: SentenceEncoder) -> None:
+    vetoed = _vetoed(sentences, "disguised")
+    assert len(vetoed) >= 40
+    assert not [action for action, is_vetoed in vetoed.items() if not is_vetoed]
+
+
+def test_a_hard_rule_spares_what_only_looks_alike(sentences: SentenceEncoder) -> None:
+    harmless, reworded = _vetoed(sentences, "harmless"), _vetoed(sentences, "reworded")
+    assert (len(harmless), len(reworded)) == (32, 25)
+    assert not [action for action, is_vetoed in harmless.items() if is_vetoed]
+    assert sum(reworded.values()) >= 18
 
 
 def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
@@ -202,8 +228,8 @@ def test_the_reason_goes_with_the_action(sentences: SentenceEncoder) -> None:
     )
     decision = decide(sentences, asked)
     assert (decision.chosen_index, decision.justification_index) == (0, 0)
-    nothing = request("Mop up the puddle.", "", others=(other("mopping up the puddle"),), justifications=reasons)
-    assert decide(sentences, nothing).justification_index == 2
+    nothing = request("Mop it.", "", others=(other("mopping it"),), justifications=reasons[1:])
+    assert decide(sentences, nothing).justification_index == 1
 
 
 def test_it_abstains_by_policy_where_it_cannot_tell(sentences: SentenceEncoder) -> None:
@@ -255,7 +281,7 @@ def test_calibrated_coverage_holds_the_right_answer_often_enough() -> None:
 
 
 def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
-    decision = decide(sentences, request("Wave.", "Bow.", justifications=("It is kind.",)))
+    decision = decide(sentences, request("Wave.", "Bow.", justifications=("It is kind.", "It is polite.")))
     assert [segment.name for segment in decision.provenance.latency] == list(STEPS)
     assert decision.provenance.total_ns == decision.decided_ns - NOW_NS
     assert decision.stamp_ns == decision.decided_ns

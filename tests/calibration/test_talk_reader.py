@@ -14,6 +14,7 @@ from calibration.exchange_trainer import LabelledTurn
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
 from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk, written_scenes
 from calibration.talk_reader.swaps import replied_lines, swaps
+from calibration.talk_verdicts.talk_file import Answer, Talk
 from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, option_line, scene_lines
 from norm_core.models.reader_setup import write_reader
 from norm_core.records.flag import Attribute, Polarity
@@ -21,7 +22,6 @@ from norm_core.records.json_codec import to_json
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.talk_lines import talk_lines
 from sim_replays.scenarios.library import encounters
-from sim_replays.talks.talk_file import Answer, Talk
 from tests.norm_core.models.tiny_decoder import write_tiny_decoder
 
 # A line that loses much where it is misheard: a pass then has fewer batches than the material.

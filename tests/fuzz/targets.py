@@ -22,6 +22,7 @@ from action_selector.retrieval import read_precedents
 from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRules
+from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.engines.errors import EngineFailedError
@@ -53,7 +54,6 @@ from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
 from sim_replays.suites.suite import json_object, suite_called
 from sim_replays.suites.videonorms import read as read_videonorms
-from sim_replays.talks.talk_file import read_talks
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
 from study_desk.log.reader import read as read_log
@@ -196,6 +196,7 @@ VERSION="3.0">
 <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2"><ANNOTATION_VALUE>error
 </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER><LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="d"/>
 </ANNOTATION_DOCUMENT>"""
+ELAN_TABLE = b"error engagement\t\t00:00:01.000\t1.000\t00:00:02.500\t2.500\t00:00:01.500\t1.500\tminor\n"
 TEXTGRID = b"""File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 2\ntiers? <exists>\nsize = 1
 item []:\n item [1]:\n class = "IntervalTier"\n name = "emotions"\n xmin = 0\n xmax = 2\n intervals: size = 1
  intervals [1]:\n xmin = 0\n xmax = 2\n text = "error"\n"""
@@ -256,6 +257,7 @@ TARGETS: dict[str, Target] = {
         lambda data: [picture_in(data, compressed=kind) for kind in (True, False)], (b"\0\1\0\0",)
     ),
     "eaf": Target(_file("a.eaf", _form), (EAF,)),
+    "elan_table": Target(_file("a.txt", _form), (ELAN_TABLE,)),
     "textgrid": Target(_file("a.TextGrid", _form), (TEXTGRID,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),
     "table": Target(_file("a.csv", _form), (TABLE,)),

@@ -4,8 +4,10 @@ import gzip
 import json
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
@@ -14,6 +16,9 @@ from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.segmenter import AudioSegment
+from norm_monitor.senses.speech.whisper import Whisper
 from norm_monitor.windows.cutter import Entry, WindowConfig
 from sim_replays.drivers.node_driver import in_process
 from sim_replays.drivers.script_driver import SensedEncounter, records_of_script
@@ -27,6 +32,8 @@ from tests.study_session import write_log
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = DATA / "sound"
+# What Whisper recognized in each recording; remove a file to record it anew.
+SPEECH = DATA / "speech"
 # Of the development encounters, each fifth is also kept as what the senses made of its sound and pictures.
 BY_SOUND = 5
 EXPORT_FORMS = ("csv", "eaf", "textgrid")
@@ -38,16 +45,60 @@ def shipped_bags(names: Collection[str] = ()) -> Items:
     found: Items = {}
     for bag in (bag for bag in shipped() if not names or bag.name in names):
         options = ["--topic", "/audio"] if not bag.name.startswith("zh_") else []
-        for flag in json.loads(_tactful("flags", str(bag), *options, "--json")):
+        with kept_speech(bag.name):
+            flags = json.loads(_tactful("flags", str(bag), *options, "--json"))
+        for flag in flags:
             found[f"{bag.name} {flag['onset_ns']:>14} {flag['event_id']}"] = lasting(flag)
     return found
+
+
+@contextmanager
+def kept_speech(name: str) -> Iterator[None]:
+    """Recognize speech as once kept: Whisper's words differ by processor, and what is made of them must not."""
+    path = SPEECH / f"{name}.json.gz"
+    kept: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes())) if path.is_file() else {}
+    is_recording, recognize = not path.is_file(), Whisper.recognize
+
+    def recognize_as_kept(whisper: Whisper, segment: AudioSegment) -> RecognizedSpeech:
+        key = f"{segment.start_ns} {segment.end_ns}"
+        if is_recording:
+            kept[key] = to_plain(recognize(whisper, segment))
+        assert key in kept, f"{path}: holds no words of the segment {key}; remove the file, and record the goldens anew"
+        return from_json(RecognizedSpeech, json.dumps(kept[key]))
+
+    with patch.object(Whisper, "recognize", recognize_as_kept):
+        yield
+    if is_recording and kept:
+        SPEECH.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(json.dumps(kept, ensure_ascii=False, sort_keys=True).encode(), mtime=0))
+
+
+def words_here(names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the words that are kept of shipped bags, and those that Whisper recognizes in the same segments here."""
+    kept, words = list[str](), list[str]()
+    recognize = Whisper.recognize
+
+    def recognize_both(whisper: Whisper, segment: AudioSegment) -> RecognizedSpeech:
+        here, as_kept = recognize(whisper, segment), recognize_as_kept(whisper, segment)
+        kept.extend(as_kept.text.split())
+        words.extend(here.text.split())
+        return as_kept
+
+    for bag in (bag for bag in shipped() if not names or bag.name in names):
+        with kept_speech(bag.name):
+            recognize_as_kept = Whisper.recognize
+            with patch.object(Whisper, "recognize", recognize_both):
+                _tactful("flags", str(bag), "--topic", "/audio", "--json")
+    return kept, words
 
 
 def demo() -> Items:
     """Collect every window, utterance, flag and answer of the demo's session."""
     with tempfile.TemporaryDirectory() as folder:
         session = write_demo_session(Path(folder, "session"))
-        return {_padded(name): lasting(item) for name, item in items(in_process(session.bag)).items()}
+        with kept_speech("demo"):
+            outputs = list(in_process(session.bag))
+        return {_padded(name): lasting(item) for name, item in items(outputs).items()}
 
 
 def development_by_script(names: Collection[str] = ()) -> Items:

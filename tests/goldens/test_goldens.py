@@ -1,9 +1,14 @@
 """The system still says what it said: a difference is shown item by item."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from norm_core.runtime.time import NS_PER_S
+from sim_replays.examples.demo_session import write_demo_session
+from sim_replays.scenarios.library import TrueEvent
+from tactful_cli.demo import TOLERANCE_S
 from tests.goldens import collect, compare
 
 pytestmark = [pytest.mark.timeout(900)]
@@ -34,6 +39,26 @@ def test_the_selector_answers_as_it_answered(shared_data: Path) -> None:
     golden = compare.read("egogapbench", compare.renames())
     lines = list(compare.differences(golden, collect.egogapbench(shared_data)))
     assert not lines, _shown("egogapbench", lines)
+
+
+def test_the_demo_misses_what_the_start_page_says(tmp_path: Path) -> None:
+    demo, bags = (
+        [flag for flag in compare.read(name).values() if "polarity" in flag] for name in ("demo", "shipped_bags")
+    )
+    late = "“Hello, can you tell me where the old bridge is?” the robot was silent for 4.1 s"
+    assert [sum(late in flag["rationale"] for flag in flags) for flags in (demo, bags)] == [0, 1]
+    events = write_demo_session(tmp_path / "session").truth.events
+    missed = [event for event in events if not any(_flags(flag, event) for flag in demo)]
+    assert [event.rationale for event in missed] == [
+        "Answers a plain question late and with a price that nobody asked for."
+    ]
+    page = (collect.ROOT / "docs/start.md").read_text(encoding="utf-8")
+    assert f"{len(events) - 1} of {len(events)} marked events are flagged. The late answer at 1:05 is missed" in page
+
+
+def _flags(flag: dict[str, Any], event: TrueEvent) -> bool:
+    is_alike = flag["polarity"] == event.polarity and not set(event.attributes).isdisjoint(flag["attributes"])
+    return is_alike and abs(flag["onset_ns"] - event.onset_ns) <= TOLERANCE_S * NS_PER_S
 
 
 def test_a_difference_is_found_and_named() -> None:

@@ -99,6 +99,25 @@ def test_raw_best_effort_is_named_where_seconds_lack_a_frame(domain_id: int, obs
 
 
 @pytest.mark.ros
+def test_a_camera_without_pictures_is_told_of_its_type_or_absence_and_of_no_loss(
+    domain_id: int, observer: Observer
+) -> None:
+    statuses = observer.watch_status()
+    with camera(domain_id, transport="raw", stale_after_s=0.5):
+        driver = Driver(observer, START_NS, "raw", reliable=False)
+        observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 8, "frames")
+        observer.until(lambda: statuses[-1].health is Health.STALE, "the end of the pictures")
+        driver.send(step_ns=10 * NS_PER_S)  # it is plugged in again
+        observer.until(lambda: driver.send() and observer.counted("stamp_gaps"), "the gap")
+        listed = len(statuses) + 2
+        observer.until(lambda: driver.send() and len(statuses) > listed, "more heartbeats")
+        driver.end()
+        Driver(observer, START_NS, "compressed")
+        stated(observer, "is published as sensor_msgs/msg/CompressedImage and read as sensor_msgs/msg/Image")
+        assert not observer.counted("raw_best_effort")
+
+
+@pytest.mark.ros
 @pytest.mark.parametrize(("topic", "health"), [(TOPIC, Health.OK), ("/other", Health.DEGRADED)])
 def test_lost_messages_are_counted(domain_id: int, topic: str, health: Health) -> None:
     """Lost images are told only where the stamps show that a second lacks its frame."""

@@ -57,6 +57,19 @@ def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Ob
         observer.until(lambda: heard(back, "/audio", absent=True), "a microphone that is back")
 
 
+def test_sound_of_another_type_is_never_told_as_a_publisher_that_stopped(observer: Observer, domain_id: int) -> None:
+    from std_msgs.msg import String
+
+    observer.watch_status()
+    with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE, "stale_after_s": 1.0}}, domain_id):
+        observer.node.create_publisher(String, "/audio", 10)
+        observer.until(lambda: "is published as std_msgs/msg/String" in reasons(observer), "the other type")
+        listed = len(observer.statuses) + 3  # past stale_after_s
+        observer.until(lambda: len(observer.statuses) > listed, "more heartbeats")
+        assert "set audio_type of ears to its type" in reasons(observer)
+        assert not any("stopped sending" in reason for status in observer.statuses for reason in status.reasons)
+
+
 class Gate:
     """Stands for what is slow: it holds whoever comes until it is opened."""
 
@@ -118,17 +131,18 @@ def until(condition: Any, what: str) -> None:
     pytest.fail(f"waited in vain for {what}")
 
 
-def words(count: int) -> list[bytes]:
-    """So many loud stretches with quiet between them, in tenths of a second."""
+def words(count: int) -> list[Any]:
+    """So many loud stretches with quiet between them, in stamped tenths of a second."""
+    from norm_nodes.encounter_player import stamped_sound
+
     loud = (np.sin(np.arange(1_600) / 3) * 16_000).astype("<i2").tobytes()
-    return [part for _ in range(count) for part in (loud,) * 4 + (TENTH,) * 10]
+    parts = ((loud,) * 4 + (TENTH,) * 10) * count
+    return [stamped_sound(part, NS_PER_S + place * NS_PER_S // 10) for place, part in enumerate(parts)]
 
 
 def test_a_slow_transcriber_drops_counted_segments_and_never_blocks(ears: Any) -> None:
-    from std_msgs.msg import UInt8MultiArray
-
     for part in words(14):
-        ears.hear(UInt8MultiArray(data=part))
+        ears.hear(part)
     assert not Deaf.gate.opened.is_set()  # every callback has returned while the transcriber was held
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
     speech = queue(ears.status(), "speech")
@@ -142,7 +156,6 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
 ) -> None:
     """Else the last window of a recording stays open where its words are written after its sound has ended."""
     from norm_nodes.convert import to_ros
-    from std_msgs.msg import UInt8MultiArray
 
     told: list[Utterance] = []
 
@@ -152,7 +165,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
 
     monkeypatch.setattr("norm_nodes.ears.to_ros", noted)
     for part in words(3):
-        ears.hear(UInt8MultiArray(data=part))
+        ears.hear(part)
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
     Deaf.gate.opened.set()
     until(ears.health_log.is_idle, "all words written")

@@ -38,6 +38,12 @@ def test_a_signal_ends_it_with_its_bag_complete(number: int, domain_id: int, tmp
         ("bag_player --ros-args -p rate:=[fast]", {}, "rate: input should be a valid number"),
         ("bag_player --autostart --ros-args -p bag:=/none", {}, "/none: there is no such folder"),
         ("bag_player --ros-args --params-file corrupt.yaml", {}, "tactful: corrupt.yaml"),
+        ("bag_player bag_player", {}, "would be called /tactful/bag_player; name each node once"),
+        (
+            "camera bag_player --ros-args -r __node:=x",
+            {},
+            "called /tactful/x; name each node once",
+        ),
         ("camra", {}, "nodes: there is no node 'camra'; did you mean camera?"),
         ("bag_player", {"ROS_DOMAIN_ID": "233"}, "ROS_DOMAIN_ID is '233'"),
         ("bag_player", {"ROS_LOG_DIR": "/proc/nowhere"}, "set ROS_LOG_DIR"),

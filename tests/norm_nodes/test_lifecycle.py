@@ -145,3 +145,32 @@ def test_a_simulated_time_that_never_comes_is_stated(domain_id: int) -> None:
         node.destroy_node()
     finally:
         rclpy.try_shutdown()
+
+
+def test_a_double_stays_a_double_whatever_number_it_is_set_to(domain_id: int, observer: Observer) -> None:
+    from rcl_interfaces.msg import ParameterType
+    from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
+    from rclpy.parameter import Parameter
+
+    name = "judge.deadline_s"
+
+    def value() -> Any:
+        (value,) = observer.call(GetParameters, "/tactful/monitor/get_parameters", names=[name]).values
+        assert value.type == ParameterType.PARAMETER_DOUBLE
+        return value.double_value
+
+    with NodeProcess(["monitor"], {"monitor": {name: 4}}, domain_id, options=()):
+        assert value() == 4.0
+        assert observer.set_parameter("monitor", name, 5) == ""
+        assert value() == 5.0
+        changes = [Parameter(name, value=6).to_parameter_msg()]
+        service = "/tactful/monitor/set_parameters_atomically"
+        assert observer.call(SetParametersAtomically, service, parameters=changes).result.successful
+        assert value() == 6.0
+        service = "/tactful/monitor/describe_parameters"
+        (descriptor,) = observer.call(DescribeParameters, service, names=[name]).descriptors
+        assert (descriptor.type, descriptor.dynamic_typing) == (ParameterType.PARAMETER_DOUBLE, False)
+        for wrong in (True, "soon"):
+            assert "DOUBLE" in observer.set_parameter("monitor", name, wrong)
+        assert observer.set_parameter("monitor", "fusion.muted", ["no_response"]) == ""
+        assert observer.set_parameter("monitor", "fusion.muted", []) == ""

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from norm_core.records.decision import Decision
 from norm_core.records.flag import FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
+from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
@@ -147,6 +149,7 @@ def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
     from norm_interfaces.srv import Explain
+    from norm_nodes.convert import from_ros, to_ros
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Bool, String
     from std_srvs.srv import Trigger
@@ -173,7 +176,25 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         unknown = observer.call(Explain, "/tactful/explain", event_id="nothing")
         assert not unknown.found
         assert "no such event" in unknown.explanation
+        chosen = Decision(
+            stamp_ns=1,
+            decision_id="q@1",
+            decided_ns=1,
+            outcome=Outcome.ANSWERED,
+            chosen_index=0,
+            chosen="Wave.",
+            explanation="It fits best.",
+        )
+        decisions = observer.publisher(Decision, "decisions")
+        observer.until(decisions.get_subscription_count, "the monitor to listen")
+        taken = observer.counts_of("monitor")
+        decisions.publish(to_ros(chosen))
+        observer.until(lambda: taken()["/tactful/decisions"], "the decision to be taken")
+        answer = observer.call(Explain, "/tactful/explain", event_id="q@1")
+        assert (answer.found, answer.explanation) == (True, "It fits best.")
+        assert [from_ros(Decision, decision) for decision in answer.decision] == [chosen]
         assert observer.call(Trigger, "/tactful/forget").success
+        assert not observer.call(Explain, "/tactful/explain", event_id="q@1").found
         observer.until(
             lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten"
         )
@@ -222,9 +243,10 @@ class CheckGoals:
 
     def send(self, text: str, deadline_s: float = 0.0) -> Any:
         """The handle of a goal that was accepted; its deadline is from now, or of the node's own where it is zero."""
+        from builtin_interfaces.msg import Time
         from rclpy.duration import Duration
 
-        goal = self._goal(text=text)
+        goal = self._goal(text=text, deadline=Time(sec=-1))  # none, as zero is
         if deadline_s:
             goal.deadline = (self._observer.node.get_clock().now() + Duration(seconds=deadline_s)).to_msg()
         sent = self._client.send_goal_async(goal, lambda message: self.waiting.append(message.feedback.waiting))

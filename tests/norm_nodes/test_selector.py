@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
-from unittest.mock import Mock, call
+from unittest.mock import Mock
 
 import pytest
 
@@ -267,23 +267,27 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
 
 
 @pytest.mark.parametrize(
-    ("is_cancelled", "outcome", "end", "error_code"),
+    ("outcome", "end", "error_code"),
     [
-        (True, Outcome.ABSTAINED, "canceled", 3),
-        (False, Outcome.ABSTAINED, "succeed", 0),
-        (False, Outcome.FAILED, "abort", 6),
+        (Outcome.CANCELLED, "canceled", 7),
+        (Outcome.ABSTAINED, "succeed", 0),
+        (Outcome.FAILED, "abort", 6),
     ],
 )
-def test_only_a_goal_that_succeeds_has_no_error_code(
-    is_cancelled: bool, outcome: Outcome, end: str, error_code: int
-) -> None:
-    from norm_nodes.selector import end_goal
+def test_only_a_goal_that_succeeds_has_no_error_code(outcome: Outcome, end: str, error_code: int) -> None:
+    from norm_nodes.selector import goal_end
 
-    handle = Mock(is_cancel_requested=is_cancelled)
+    handle = Mock()
     decision = Decision(stamp_ns=1, decision_id="d", decided_ns=1, outcome=outcome, explanation="why")
-    result = end_goal(handle, decision)
-    assert handle.method_calls == [getattr(call, end)()]
+    change_state, result = goal_end(handle, decision)
+    assert change_state is getattr(handle, end)
     assert (result.error_code, bool(result.error_msg)) == (error_code, error_code != 0)
+
+
+def test_a_goal_with_a_candidate_twice_is_invalid(node: NodeProcess, observer: Observer) -> None:
+    decision, _ = ask(observer, candidates=["Lay the table.", "lay the  table"])
+    assert decision.outcome is Outcome.INVALID
+    assert "candidates: number 2 repeats number 1" in decision.explanation
 
 
 RULES = """
@@ -294,8 +298,16 @@ hard:
 """
 
 
-def test_house_rules_can_be_changed_at_run_time(node: NodeProcess, observer: Observer, tmp_path: Path) -> None:
-    rules = tmp_path / "rules.yaml"
+@pytest.fixture
+def file_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder from which a running node may read files."""
+    monkeypatch.setenv("TACTFUL_FILE_FOLDERS", str(folder := tmp_path / "rules"))
+    folder.mkdir()
+    return folder
+
+
+def test_house_rules_can_be_changed_at_run_time(file_folder: Path, node: NodeProcess, observer: Observer) -> None:
+    rules = file_folder / "rules.yaml"
 
     def decide_by(text: str) -> Decision:
         rules.write_text(text, encoding="utf-8")
@@ -308,8 +320,42 @@ def test_house_rules_can_be_changed_at_run_time(node: NodeProcess, observer: Obs
     assert before.provenance.config_sha256 != vetoed.provenance.config_sha256
     rules.write_text("hards: []\n", encoding="utf-8")
     refused = observer.set_parameter("selector", "house_rules", str(rules))
-    assert "hards: unknown key; did you mean hard?" in refused
+    assert refused == "house_rules: the file is not usable; the log of selector says why"
+    assert "hards: unknown key; did you mean hard?" in node.last_output()
     assert decide_by("hard: []\n").chosen == "Lay the table."
+
+
+SECRET = "hunter2"
+# As passwd, netrc, an environment, YAML with an odd tag, alias or number, and JSON may hold one.
+SECRETS = (
+    "root:{0}:19000:0:99999\ndaemon:*:19000\n", "{0}\n", "{0}: 1\n", "hard: {0}\n", "hard: [{{why: [{0}]}}]\n",
+    "hard: *{0}\n", "hard: !{0} x\n", "hard: !!int {0}\n", "{0}: 1\n{0}: 2\n", "'{0}", '{{"{0}": ["{0}"]}}',
+    "hard: [{{never: a, words: [b], {0}: c}}]\n",
+)  # fmt: skip
+
+
+def test_no_peer_reads_a_file_or_stops_a_node_by_a_parameter(
+    file_folder: Path, node: NodeProcess, observer: Observer, tmp_path: Path
+) -> None:
+    """Content shows in no answer, log or status, and a pipe that nobody writes to holds nothing up."""
+    statuses = observer.watch_status()
+    secret, outside = file_folder / "secret.yaml", tmp_path / "outside.yaml"
+    outside.write_text("hard: []\n")
+    os.mkfifo(pipe := file_folder / "pipe.yaml")
+    (link := file_folder / "link.yaml").symlink_to(outside)
+    for path in (outside, link, file_folder / "../outside.yaml", Path("/etc/shadow")):
+        assert "lies in no folder" in observer.set_parameter("selector", "house_rules", str(path)), path
+    for text in SECRETS:
+        secret.write_text(text.format(SECRET))
+        refused = observer.set_parameter("selector", "house_rules", str(secret))
+        assert refused == "house_rules: the file is not usable; the log of selector says why", text
+    for path in (pipe, file_folder, Path("/dev/zero")):
+        assert observer.set_parameter("selector", "skills", str(path)), path
+    before = len(statuses)
+    observer.until(lambda: len(statuses) > before + 1, "two heartbeats")
+    assert "is no regular file" in node.last_output()
+    assert SECRET not in "\n".join(node.output)
+    assert not [reason for status in statuses for reason in status.reasons if SECRET in reason]
 
 
 def test_a_goal_without_a_decision_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,17 +15,13 @@ def _of_one(coefficients: Callable[..., Array]) -> Callable[..., float | None]:
     return coefficient
 
 
-cohen_kappa, fleiss_kappa = _of_one(many.cohen_kappas), _of_one(many.fleiss_kappas)
+cohen_kappa = _of_one(many.cohen_kappas)
 krippendorff_alpha, gwet_ac1 = _of_one(many.krippendorff_alphas), _of_one(many.gwet_ac1s)
 weighted_kappa = _of_one(many.weighted_kappas)
 
 
 def icc_two_way(scores: Sequence[Sequence[float]]) -> float | None:
     return number_or_none(many.icc_two_ways(np.asarray(scores, dtype=float)[None]))
-
-
-def icc_one_way(scores: Sequence[Sequence[float]]) -> float | None:
-    return number_or_none(many.icc_one_ways(scores, np.ones((1, len(scores)))))
 
 
 def unitizing_alpha(categories: Iterable[Sequence[UnitizingCounts]]) -> float | None:

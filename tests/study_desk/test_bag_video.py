@@ -212,20 +212,20 @@ def test_what_makes_no_video_is_bad_input(tmp_path: Path) -> None:
 def test_a_pack_has_the_video_of_a_session_if_all_consented(tmp_path: Path, consents: bool) -> None:
     study = init_study(tmp_path / "study", "library", ["none"], ["C-1"]).folder
     write_bag(tmp_path / "bag", length_s=40, flags=2)
-    run("study", "participant", study, "P-7K3MX", "--words", *(["--clips"] if consents else []))
+    run("study", "participant", study, "P-7K3MX", "--words", *(["--coders"] if consents else []))
     added = run("study", "add", study, tmp_path / "bag", "--session", "S1", "--condition", "none", "--participant",
         "P-7K3MX=person_1")  # fmt: skip
     assert added.exit_code == 0, (added.output, added.exception)
     packed = run("study", "pack", study, study / "pack", "--coder", "C-1", "--media", "--json")
-    assert packed.exit_code == 0, (packed.output, packed.exception)
-    video = study / "pack/media/S1.mp4"
-    assert video.is_file() is consents
-    project = json.loads((study / "pack/C-1.boris").read_text())["observations"]["S1"]
-    assert project["file"]["1"] == (["media/S1.mp4"] if consents else [])
-    assert ('RELATIVE_MEDIA_URL="./media/S1.mp4"' in (study / "pack/S1_C-1.eaf").read_text()) is consents
     if consents:
+        assert packed.exit_code == 0, (packed.output, packed.exception)
+        assert (study / "pack/media/S1.mp4").is_file()
+        project = json.loads((study / "pack/C-1.boris").read_text())["observations"]["S1"]
+        assert project["file"]["1"] == ["media/S1.mp4"]
+        assert 'RELATIVE_MEDIA_URL="./media/S1.mp4"' in (study / "pack/1_S1_C-1.eaf").read_text()
         assert project["media_info"]["hasVideo"] == project["media_info"]["hasAudio"] == {"media/S1.mp4": True}
         assert project["media_info"]["length"]["media/S1.mp4"] == pytest.approx(40, abs=1.5)
         assert "pack media" in (study / "outputs.jsonl").read_text()
     else:
-        assert "media left out. No clip: P-7K3MX did not consent" in packed.stdout
+        assert "P-7K3MX did not agree to be watched by coders" in str(packed.exception)
+        assert not (study / "pack").exists()

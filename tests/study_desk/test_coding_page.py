@@ -23,14 +23,14 @@ from tests.study_session import START_NS, write_log
 pytestmark = needs_chromium
 
 EVIL = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
-CODEBOOK = StudyFile(
+STUDY = StudyFile(
     study="library-2026",
     codes=(
         Code(id="joke", name=EVIL, polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j"),
         Code(id="oath", name="oath", polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, key="o"),
         Code(id="stray", name="stray", polarity=Polarity.ERROR),
     ),
-).codebook
+)
 TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
 
 
@@ -50,7 +50,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(log: Path) -> Iterator[ReviewServer]:
     media = PlayerMedia(still_at=still)
-    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, study=STUDY, media=media)
     with serving(coding) as served:
         yield served
 
@@ -208,7 +208,7 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="bgr24")))
         container.mux(stream.encode(None))
     media = PlayerMedia(video=tmp_path / "s.webm", video_offset_ms=5000)
-    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, study=STUDY, media=media)
     with serving(coding) as served:
         browser.events.clear()
         browser.open(served.url("token-ana"))
@@ -280,7 +280,7 @@ def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Pa
             coder="C</script>", code=EVIL, comment=EVIL,
         )  # fmt: skip
         log.append(label, START_NS)
-    served = ReviewServer(tmp_path / "evil", {}, ReplayClock(START_NS), coders={"t": "A<b>"}, codebook=CODEBOOK)
+    served = ReviewServer(tmp_path / "evil", {}, ReplayClock(START_NS), coders={"t": "A<b>"}, study=STUDY)
     with serving(served):
         browser.open(served.url("t"))
         coded(browser, "j", 0)

@@ -23,13 +23,13 @@ from tests.study_desk import page_requests
 from tests.study_desk.page_requests import serving
 from tests.study_session import START_NS, write_log
 
-CODEBOOK = StudyFile(
+STUDY = StudyFile(
     study="library-2026",
     codes=(
         Code(id="joke", name="joke", polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j"),
         Code(id="stray", name="stray", polarity=Polarity.ERROR),
     ),
-).codebook
+)
 EVENT: dict[str, Any] = {"code": "error_engagement", "start_ms": 1000, "end_ms": 2500, "severity": "major"}
 TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
 ANA, BO, REV = ({"X_Token": f"token-{name}"} for name in ("ana", "bo", "rev"))
@@ -53,7 +53,7 @@ def server(log: Path, tmp_path: Path) -> Iterator[ReviewServer]:
     reviewers = {"token-rev": "Rev", "token-rex": "Rex"}
     with serving(ReviewServer(
         log, reviewers, ReplayClock(START_NS), clip=lambda recording, event: (b"clip", "video/webm"),
-        coders=TOKENS, codebook=CODEBOOK, media=media,
+        coders=TOKENS, study=STUDY, media=media,
     )) as served:  # fmt: skip
         yield served
 
@@ -288,12 +288,12 @@ def test_work_goes_on_where_it_was_after_a_restart(server: ReviewServer, log: Pa
     server.close()
     cy = {"X_Token": "token-cy"}
     coders = {**TOKENS, "token-cy": "Cy"}
-    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, codebook=CODEBOOK)) as second:
+    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, study=STUDY)) as second:
         assert (page(second, "ana")["done"], page(second, "cy")["done"]) == (True, False)
         for expected in ("e1", "e2"):
             assert json.loads(ask(second, "/events", EVENT, **cy)[1])["label_id"] == expected
         ask(second, "/events/remove", {"label_id": "e2"}, **cy)
-    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, codebook=CODEBOOK)) as third:
+    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, study=STUDY)) as third:
         assert [flag["label_id"] for flag in page(third, "cy")["flags"]] == ["e1"]
         assert json.loads(ask(third, "/events", EVENT, **cy)[1])["label_id"] == "e3"
 

@@ -22,7 +22,7 @@ from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase
+from study_desk.privacy.erase import erase, plan_erasure
 from study_desk.privacy.redact import NAME, WITHHELD, KeyFile, KeyFileError, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
 from study_desk.report.pictures import ClipError, check_bag, clip, reason_against_clips
@@ -218,8 +218,10 @@ def test_what_repeats_or_names_a_participant_is_erased_with_them(tmp_path: Path)
         before = len(read(folder).entries)
         for record in OTHERS_WHO_TELL:
             log.append(record, START_NS)
-    erase(folder, "P-1", ReplayClock(START_NS))
-    assert [entry.record for entry in read(folder).entries[before:-1]] == [None] * len(OTHERS_WHO_TELL)
+    erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS))
+    *left, copy, _ = [entry.record for entry in read(folder).entries[before:]]
+    assert left == [None] * len(OTHERS_WHO_TELL)
+    assert copy.text == f"You said {WITHHELD}?"
     assert read(folder).faults == ()
 
 
@@ -229,14 +231,15 @@ def test_what_others_say_and_do_of_their_own_accord_stays(tmp_path: Path, sessio
     with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
         for record in (said(SECRET, "p1"), said(SECRET, "p2", at_s=3), said("P-10 came", "p2"), flag):
             log.append(record, START_NS)
-    erase(folder, "P-1", ReplayClock(START_NS))
+    erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS))
     left = open_recording(folder)
     assert (len(left.flags), len(left.utterances), "mine" in {flag.event_id for flag in left.flags}) == (2, 4, True)
-    assert left.utterances[-1].text == SECRET
+    assert left.utterances[-1].text == f"{WITHHELD}."
 
 
 def test_what_names_nobody_may_be_kept(tmp_path: Path) -> None:
-    erase(two_people(tmp_path / "log"), "P-1", ReplayClock(START_NS), keep_unattributed=True)
+    folder = two_people(tmp_path / "log")
+    erase(folder, plan_erasure(folder, "P-1", keep_unattributed=True), ReplayClock(START_NS))
     assert b"words of nobody" in everything(tmp_path / "log")
 
 
@@ -246,7 +249,7 @@ def test_no_file_of_a_log_is_readable_by_others(tmp_path: Path) -> None:
         file.write(b'{"half')
     for step in (
         lambda: StudyLog.resume(folder, ReplayClock(START_NS)).close(),
-        lambda: erase(folder, "P-1", ReplayClock(1)),
+        lambda: erase(folder, plan_erasure(folder, "P-1"), ReplayClock(1)),
     ):
         step()
         modes = {path.name: path.stat().st_mode & 0o007 for path in folder.iterdir()}
@@ -261,7 +264,7 @@ def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) 
     shown = open_recording(folder)
     assert "words of p1" not in {utterance.text for utterance in shown.utterances}
     assert any("an erasure broke off: 1 of these are left out" in note for note in shown.notes)
-    assert erase(folder, "P-1", ReplayClock(START_NS)) == 3
+    assert erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS)) == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
 
@@ -282,8 +285,8 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
             full.setattr(log_module, "remove_bodies", no_room)
         said_so = "Nothing is erased yet" if step == "the tombstone" else "an erasure is not finished"
         with pytest.raises(TactfulError, match=said_so):
-            erase(folder, "P-1", ReplayClock(START_NS))
-    assert erase(folder, "P-1", ReplayClock(START_NS)) == 3
+            erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS))
+    assert erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS)) == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
 

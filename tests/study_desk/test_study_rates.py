@@ -1,43 +1,116 @@
-"""Rates and sample sizes against statsmodels and a closed formula."""
+"""Rates, their ratios and sample sizes by hand, and against the script for R."""
 
+import csv
+import math
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from study_desk.analysis.sample_size import PlanAssumptions, pilot_of, sample_size
-from study_desk.analysis.study_tables import StudyTables, event_rate
+from study_desk.analysis.study_tables import StudyTables, event_rate, grouped, rate_of, rate_ratio
 from study_desk.analysis.write_analysis import study_report
+from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 
+T_975_4 = 2.7764451051977987  # of Student's t with 4 degrees of freedom
 COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]
 
 
-def test_a_rate_has_the_interval_of_a_quasi_poisson_model() -> None:
-    """Values of statsmodels 0.15 (GLM, Poisson, scale X2, use_t), 2026-11-23; the next test computes them anew."""
-    rate = event_rate(COUNTS, MINUTES)
+def test_a_rate_has_an_interval_robust_to_differences_between_participants() -> None:
+    """Variance of a log rate by hand: squared deviations over one less their share of time, over squared events."""
+    rate = event_rate(dict(enumerate(COUNTS)), dict(enumerate(MINUTES)))
     assert rate is not None
+    squares = sum((y - 16 * t / 57) ** 2 / (1 - t / 57) for y, t in zip(COUNTS, MINUTES, strict=True))
+    reach = math.exp(T_975_4 * math.sqrt(squares) / 16)
     assert rate.rate == pytest.approx(160 / 57, rel=1e-9)
-    assert (rate.low, rate.high) == pytest.approx((0.9873725440196311, 7.98011605574805), rel=1e-9)
-    assert rate.dispersion == pytest.approx(2.265861742424242, rel=1e-9)
+    assert (rate.low, rate.high) == pytest.approx((160 / 57 / reach, 160 / 57 * reach), rel=1e-9)
+    assert rate.dispersion == pytest.approx(squares / 16, rel=1e-9)
 
 
-def test_one_participant_or_no_event_has_an_exact_interval() -> None:
-    alone, nothing = event_rate([7], [10]), event_rate([0, 0, 0], [10, 20, 10])
-    assert alone is not None
+def test_equal_minutes_give_the_dispersion_of_a_quasi_poisson_model() -> None:
+    rate = event_rate(dict(enumerate(COUNTS)), dict.fromkeys(range(5), 10.0))
+    assert rate is not None
+    assert rate.dispersion == pytest.approx(sum((y - 3.2) ** 2 / 3.2 for y in COUNTS) / 4, rel=1e-9)
+
+
+def test_few_participants_have_counts_and_no_interval() -> None:
+    """Two participants of 3 and 0 events had a rate of 0.00 to 36826335.65."""
+    few, nothing = (
+        event_rate({1: 3, 2: 0}, {1: 10, 2: 10}),
+        event_rate(dict.fromkeys(range(5), 0), dict.fromkeys(range(5), 8)),
+    )
+    assert few is not None
     assert nothing is not None
-    assert (alone.low, alone.high) == pytest.approx((2.8143630515198654, 14.422675361702376), rel=1e-9)
+    assert (few.events, few.minutes, few.participants, few.low, few.high) == (3, 20, 2, None, None)
     assert (nothing.rate, nothing.low, nothing.dispersion) == (0, 0, None)
-    assert nothing.high == pytest.approx(3.6888794541139363 / 4, rel=1e-9)
-    assert event_rate([], []) is None
-    assert event_rate([0], [0]) is None
+    assert nothing.high == pytest.approx(3.6888794541139363 / 4, rel=1e-9)  # exact (Garwood 1936)
+    assert event_rate({}, {}) is None
+    assert event_rate({1: 0}, {1: 0}) is None
 
 
-def test_the_formula_is_that_of_zhu_and_lakkis() -> None:
-    """By hand: (1.959964 + 0.841621)² · (1/2 + 1/1 + 2 · 0.25) / ln(2)² = 32.7."""
-    assert sample_size(PlanAssumptions(rate_a=2, rate_b=1, minutes=10, spread=0.5), 0.8) == 33
+def test_a_ratio_within_participants_leaves_out_how_they_differ() -> None:
+    """Five participants of very different rates, each with twice the events in b: by hand, the Poisson variance."""
+    quiet, chatty = {1: 2, 2: 4, 3: 8, 4: 16, 5: 30}, {1: 4, 2: 8, 3: 16, 4: 32, 5: 60}
+    rows = [row(n, name, y) for name, of in (("a", quiet), ("b", chatty)) for n, y in of.items()]
+    within = rate_ratio(rows[5:], rows[:5], "errors")
+    reach = math.exp(T_975_4 * math.sqrt(1 / 60 + 1 / 120))
+    assert (within.ratio, within.low, within.high) == pytest.approx((2, 2 / reach, 2 * reach), rel=1e-9)
+    apart = rate_ratio([line | {"cluster": line["cluster"] + 5} for line in rows[5:]], rows[:5], "errors")
+    assert (apart.high or 0) > 3 * (within.high or math.inf)
+    assert rate_ratio(rows[5:9], rows[:5], "errors").ratio is None
+    assert rate_ratio([line | {"errors": 0} for line in rows[5:]], rows[:5], "errors").ratio is None
+
+
+def study_of(seed: int) -> StudyTables:
+    """All 12 people take part in the first two conditions, others in the third and, too few, in the last."""
+    rng = np.random.default_rng(seed)
+    of = {"a": range(12), "b": range(12), "c": range(20, 27), "d": range(27, 30)}
+    people = [(n, name) for name, those in of.items() for n in those]
+    own = rng.gamma(2, 0.5, 30)
+    sessions = [(n, name, float(rng.uniform(4, 20))) for n, name in [*people, *people[:5], *people[14:16]]]
+    sessions.sort(key=lambda session: session[1])
+    return tables(*(row(n, name, int(rng.poisson(0.4 * own[n] * minutes)), minutes) for n, name, minutes in sessions))
+
+
+def figures(line: dict[str, str], *more: str) -> list[float | None]:
+    return [None if line[key] == "NA" else float(line[key]) for key in ("estimate", "low", "high", *more)]
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_script_in_r_and_the_report_agree(tmp_path: Path, seed: int) -> None:
+    study = study_of(seed)
+    names = ["session", "condition", "cluster", "coder", "analysed", "minutes", "errors", "competences"]
+    with (tmp_path / "sessions.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(study.sessions)
+    script = shipped_file("study_desk.analysis", "scripts") / "analysis.R"
+    subprocess.run(["Rscript", script], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE_S)
+    with (tmp_path / "estimates_r.csv").open(newline="") as file:
+        by_r = {(line["outcome"], line["term"]): line for line in csv.DictReader(file)}
+    by_condition = grouped(study.sessions, lambda session: session["condition"])
+    for outcome in ("errors", "competences"):
+        for name, of in by_condition.items():
+            rate = rate_of(of, outcome)
+            assert rate is not None
+            line = by_r[outcome, name]
+            assert (int(line["events"]), int(line["units"])) == (rate.events, rate.participants)
+            assert figures(line, "dispersion") == pytest.approx([rate.rate, rate.low, rate.high, rate.dispersion])
+        for name in ("b", "c", "d"):
+            ratio = rate_ratio(by_condition[name], by_condition["a"], outcome)
+            assert figures(by_r[outcome, f"{name} / a"]) == pytest.approx([ratio.ratio, ratio.low, ratio.high])
+
+
+def test_the_formula_is_that_of_zhu_and_lakkis_with_students_t() -> None:
+    """By hand: (2.0345 + 0.8416)² · (1/2 + 1/1 + 2 · 0.25) / ln(2)² = 34.4, with t at 33 degrees; at 32, 34.6."""
+    assert sample_size(PlanAssumptions(rate_a=2, rate_b=1, minutes=10, spread=0.5), 0.8) == 35
 
 
 @pytest.mark.parametrize("wrong", [{"rate_a": 0}, {"rate_b": 3}, {"minutes": float("nan")}, {"spread": -1}])
@@ -89,11 +162,21 @@ def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
         pilot_of(tables(), "errors")
 
 
+def test_the_report_compares_the_conditions_and_gives_counts_of_few() -> None:
+    counts = [(1, 2), (0, 4), (3, 5), (2, 3), (4, 6)]
+    rows = [row(n, name, of[k]) for k, name in enumerate("ab") for n, of in enumerate(counts)]
+    page = study_report(tables(*rows, row(9, "c", 3), row(8, "c", 0)))
+    ratio = rate_ratio(rows[5:], rows[:5], "errors")
+    assert f"<td>2.00</td><td>{ratio.low:.2f}\xa0to\xa0{ratio.high:.2f}</td>" in page
+    assert '<td class="text">c</td><td>3</td><td>20.0</td><td>2</td><td>–</td><td>–</td>' in page
+    assert '<td class="text">c / a</td><td>–</td><td>–</td>' in page
+
+
 @needs_chromium
 @needs_axe
 def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    rows = [row(n, ("quiet", "a very long name of a condition, with reasons")[n % 2], n) for n in range(8)]
+    rows = [row(n, ("quiet", "a very long name of a condition, with reasons")[n % 2], n) for n in range(12)]
     page.write_text(study_report(tables(*rows, study="<script>alert(1)</script>")))
     with Browser(tmp_path / "profile", width=420, height=800) as browser:
         browser.send("Page.navigate", url=page.as_uri())

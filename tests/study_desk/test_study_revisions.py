@@ -10,7 +10,7 @@ from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Coding, Label, LabelRemoval, Participant
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase
+from study_desk.privacy.erase import erase, plan_erasure
 from study_desk.privacy.redact import WITHHELD
 from tests.study_session import START_NS, info, label, write_log
 
@@ -65,7 +65,7 @@ def test_erasing_a_version_brings_no_older_one_back(tmp_path: Path) -> None:
         by("Ana", 20, "e2"),
         Coding(coder="Ana", labels=2),
     )
-    erase(tmp_path / "log", "P-1", CLOCK)
+    erase(tmp_path / "log", plan_erasure(tmp_path / "log", "P-1"), CLOCK)
     assert starts(open_recording(tmp_path / "log").labels) == [20]
 
 
@@ -80,7 +80,7 @@ def test_withheld_words_of_an_older_version_leave_the_latest_as_it_is(log: Path)
         by("Ana", 30, "e3", comment=said),
         Coding(coder="Ana", labels=2),
     )
-    erase(log, "P-7K3MX", CLOCK, words_only=True)
+    erase(log, plan_erasure(log, "P-7K3MX", words_only=True), CLOCK)
     found = open_recording(log)
     assert [(start, each.comment) for start, each in zip(starts(found.labels), found.labels, strict=True)] == [
         (11, "shorter"),

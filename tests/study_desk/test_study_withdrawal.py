@@ -1,5 +1,6 @@
 """A withdrawal as its user calls it: whatever quotes or names the participant goes, and what is left is named."""
 
+import csv
 import json
 import tarfile
 from collections.abc import Sequence
@@ -11,13 +12,14 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import Decision
-from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Label, Participant, Review
+from study_desk.log.schema import Coding, Label, Participant, Review
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
@@ -76,7 +78,7 @@ def study_with(folder: Path, people: Sequence[Participant], *more: object) -> Pa
     """A study of one session S1."""
     run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
     for person in people:
-        run("participant", folder, person.pseudonym, "--clips")
+        run("participant", folder, person.pseudonym, "--clips", "--coders")
     with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
         for record in (*session_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
             log.append(record, START_NS)
@@ -103,11 +105,11 @@ def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Par
     assert {"exports/S1.html", "exports/S1.csv"} <= holding(study)
     done = run("withdraw", study, "P-1", "--words")
     assert done.exit_code == 0, done.output
-    assert "0 names and 1 sentence" in done.output
+    assert "0 names and 6 runs of words" in done.output
     assert holding(study) == set()
     after, contents = open_recording(study / "sessions/S1"), read(study / "sessions/S1")
     assert (contents.faults, contents.sealed) == ((), True)
-    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, WITHHELD]
+    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, f"So {WITHHELD}? I am sorry."]
     assert [u.start_ns for u in after.utterances] == [START_NS + n * NS_PER_S for n in (1, 2, 3, 4)]
     kept = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
     assert kept["robots"] == ("It asked “How can I help you today?”.", TOLD)
@@ -115,14 +117,98 @@ def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Par
     assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
 
 
+# P-1's words, and a phrase that the robot has of its own.
+PIGEONS, PHRASE = "carrier pigeons above the bakery in Zwolle", "What would you like to know about the house?"
+
+
+@pytest.mark.parametrize("what", ["--words", "--everything"])
+def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -> None:
+    def speech(text: str) -> RobotSpeech:
+        return RobotSpeech(stamp_ns=START_NS + 5 * NS_PER_S, speech_id=text, state=SpeechEdge.START, text=text)
+
+    asked = replace(speech(PHRASE), stamp_ns=START_NS)
+    repeated = said(7, f"You keep {PIGEONS}?", speaker_id="two")
+    words = tuple(Word(text=w, start_ns=0, end_ns=0, probability=1.0) for w in repeated.text.split())
+    study = study_with(
+        tmp_path / "study", PAIR, asked, said(6, f"I breed {PIGEONS}.", speaker_id="one"),
+        said(8, "What would you like to know about?", speaker_id="one"),
+        replace(repeated, words=words), speech(f"Lovely, {PIGEONS}!"), replace(asked, stamp_ns=START_NS + 9 * NS_PER_S),
+    )  # fmt: skip
+    comment, *_ = (record for record in session_records("") if isinstance(record, Label))
+    stale = replace(flag("gone", f"They said “{PIGEONS}”.", "", "x"), person_id="two")
+    withdrawn = replace(stale, state=FlagState.WITHDRAWN, rationale="No.")
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
+        for record in (
+            said(2, f"She has {PIGEONS}.", speaker_id="two"), speech(f"So, {PIGEONS}?"), asked,
+            replace(comment, comment=f"about {PIGEONS}"), Coding(coder="C-1", labels=1, replaces=True),
+            replace(comment, comment=f"laughed at {PIGEONS}"), stale, withdrawn,
+        ):  # fmt: skip
+            log.append(record, START_NS)
+        log.close(sealed=True)
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    for verb in (
+        ("report", study / "sessions/S2"),
+        ("export", study / "sessions/S2", "--form", "csv", "--coder", "all"),
+    ):
+        assert run(*verb).exit_code == 0
+    (study / "memo.txt").write_text("seen pigeons above the bakery")
+    (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
+    assert {"exports/S2.html", "exports/S2.csv", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
+
+    done = run("withdraw", study, "P-1", what, "--json")
+    assert (done.exit_code, set(json.loads(done.stdout)["left"])) == (1, {"memo.txt"})
+    assert holding(study, ("pigeons", "Zwolle", "bakery")) == {"memo.txt"}
+    first, second = (open_recording(study / f"sessions/{name}") for name in ("S1", "S2"))
+    assert [u.text for u in second.utterances] == [f"She has {WITHHELD}."]
+    assert {r.text for r in second.robot_speech} == {f"So, {WITHHELD}?", PHRASE}
+    assert (f"You keep {WITHHELD}?", ()) in {(u.text, u.words) for u in first.utterances}
+    assert {f"Lovely, {WITHHELD}!", PHRASE} <= {r.text for r in first.robot_speech}
+    assert ([label.comment for label in second.labels], second.flags) == ([f"laughed at {WITHHELD}"], ())
+    assert read(study / "sessions/S2").faults == ()
+    (study / "memo.txt").unlink()
+    assert run("withdraw", study, "P-1", what).exit_code == 0
+
+
+def test_a_log_that_is_written_and_repeats_nothing_is_no_fault(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    run("participant", study, "P-2")
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
+        log.append(said(1, "Good day.", speaker_id="two"), START_NS)
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    with StudyLog.resume(study / "sessions/S2", CLOCK) as log:
+        assert run("withdraw", study, "P-1", "--words").exit_code == 0
+        log.append(said(2, SAID[0], speaker_id="two"), START_NS)
+
+
+def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    label = next(record for record in session_records("") if isinstance(record, Label))
+    with StudyLog.resume(study / "sessions/S1", CLOCK) as log:
+        log.append(replace(label, comment="Zebulon left"), START_NS)
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:], site="Zebulon's home"), CLOCK) as log:
+        log.close(sealed=True)
+    run("participant", study, "P-2")
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    run("participant", study, "P-1", "--keys", tmp_path / "keys.json", "--name", "Zebulon Quartermaine")
+    given = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
+    done = run("withdraw", study, *given)
+    assert (done.exit_code, holding(study, ("Zebulon",))) == (1, {"sessions/S2/events-000001.jsonl"})
+    assert f"remove the session, and add it anew: {PROGRAM} study withdraw {study} --session S2" in " ".join(
+        done.stderr.split()
+    )
+    assert run("withdraw", study, "--session", "S2", "--yes").exit_code == 0
+    assert run("withdraw", study, *given).exit_code == 0
+    assert open_recording(study / "sessions/S1").labels[-1].comment == "P-1 left"
+
+
 def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
     other = said(9, "I would like a book about ships.", speaker_id="two")
     quoting = flag("other", "It passed over “a book about ships”.", "a book about ships")
-    same = said(10, f"Oh, {SAID[0]}", speaker_id="two")  # by chance, and no reason to fail
+    same = said(10, f"Oh, {SAID[0]} Fish die.", speaker_id="two")
     study = study_with(tmp_path / "study", PAIR, other, same, quoting)
     assert run("withdraw", study, "P-1", "--words").exit_code == 0
     after = open_recording(study / "sessions/S1")
-    assert {other, same} <= {*after.utterances}
+    assert {other, replace(same, text=f"Oh, {WITHHELD}. Fish die.")} <= {*after.utterances}
     assert quoting in after.flags
 
 
@@ -159,6 +245,47 @@ def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Pa
     (study / "memo.txt").write_text("nothing of that")
     assert run("withdraw", study, "P-1", "--words").exit_code == 0
     assert "withdrew" not in run("status", study).output
+
+
+def test_what_was_erased_counts_in_no_figure(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", PAIR)
+    flags = [record for _, record in records(flags=2) if isinstance(record, SocialFlag)]
+    for name, person in (("S2", PAIR[1]), ("S3", Participant(pseudonym="P-3"))):
+        run("participant", study, person.pseudonym)
+        with StudyLog.begin(tmp_path / name, info(name, participants=(person,), retention_days=None), CLOCK) as log:
+            for record in (said(1, "Good day.", speaker_id="two"), *flags):
+                log.append(record, START_NS)
+            log.close(sealed=True)
+        assert run("add", study, tmp_path / name).exit_code == 0
+    (tmp_path / "c.csv").write_text(
+        "session,polarity,attribute,start_s,end_s,comment\n"
+        + "".join(f"{name},error,engagement,{at},{at + 1},P-1 left\n" for name in ("S1", "S2", "S3") for at in (10, 20))
+    )
+    for coder in ("C-1", "C-3"):
+        options = ("--coder", coder, "--replace") if coder == "C-1" else ("--coder", coder)
+        assert run("import", study, tmp_path / "c.csv", *options).exit_code == 0
+
+    def sessions_in_report() -> list[str]:
+        assert run("report", study).exit_code == 0
+        assert (study / "exports/analysis/events.csv").read_text().count("S1") == 0
+        with (study / "exports/analysis/sessions.csv").open() as file:
+            return sorted({row["session"] for row in csv.DictReader(file)})
+
+    assert run("withdraw", study, "P-1", "--everything").exit_code == 0
+    assert sessions_in_report() == ["S2", "S3"]
+    agreed = json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)
+    assert (agreed["sessions"], agreed["minutes"]) == (2, 20)
+    assert "session S1: P-1 withdrew everything, so is left out" in agreed["remarks"]
+    notes = json.loads(run("export", study / "sessions/S1", "--form", "csv", "--json").stdout)["notes"]
+    assert "P-1 withdrew everything" in notes[0]
+
+    assert run("withdraw", study, "P-3", "--everything").exit_code == 0
+    assert run("import", study / "sessions/S3", "--coder", "C-1", "--complete").exit_code == 0
+    assert sessions_in_report() == ["S2"]
+    assert json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)["sessions"] == 1
+    assert "nothing to export" in str(run("export", study / "sessions/S3", "--form", "csv").exception)
+    owed = {s["name"]: s["owed_by"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]}
+    assert owed == {"S1": [], "S2": [], "S3": []}
 
 
 @pytest.mark.parametrize("keys_in_study", [False, True])

@@ -309,7 +309,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     run("import", study / "sessions/S1", "--coder", "C-1", "--complete")
     before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file() and path.name != ".lock"}
 
-    asked = CliRunner().invoke(app, ["study", "remove", str(study), "S1"], input="n\n")
+    asked = CliRunner().invoke(app, ["study", "withdraw", str(study), "--session", "S1"], input="n\n")
     assert asked.exit_code == 1
     for line in (
         "coded by C-1",
@@ -319,11 +319,11 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     ):
         assert line in asked.stdout
     assert {path: path.read_bytes() for path in before} == before
-    assert "unknown session S9" in refused("remove", study, "S9", "--yes")
+    assert "unknown session S9" in refused("withdraw", study, "--session", "S9", "--yes")
     with StudyLog.resume(study / "sessions/S1", WallClock()):
-        assert "another process writes this log" in refused("remove", study, "S1", "--yes")
+        assert "another process writes this log" in refused("withdraw", study, "--session", "S1", "--yes")
 
-    done = run("remove", study, "S1", "--yes", "--reason", "the robot fell")
+    done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
     assert done.exit_code == 0, done.output
     left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
     assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.csv").exists(), bag.exists()) == (
@@ -339,7 +339,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
-    run("participant", folder, "P-7K3MX")
+    run("participant", folder, "P-7K3MX", "--coders")
     log = folder / "sessions" / "S1"
     text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
     text = text.replace("conditions: [quiet]", "conditions: [apology]")
@@ -381,8 +381,11 @@ def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     agreement = found()
     _, short = summary(agreement)
     every = columns(list(every_table(agreement))[1])
-    # In each of two sessions, two events match within 1 s, one of them within 0.5 s. The third counts as two.
+    # In each of two sessions, two events match within 1 s. The third counts as two.
     assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
-    assert every["n\n0.5 s"] == ["10", "2", "6", "2"]
+    assert every["n\n1 s"] == ["8", "2", "4", "2"]
+    assert list(columns(short))[3:] == ["kappa\nevents", "kappa\nframes", "F1\n1 s"]
+    assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
+    assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
     assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
     assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]

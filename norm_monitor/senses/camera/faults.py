@@ -16,6 +16,7 @@ class CameraFault(StrEnum):
     """The kinds of camera faults."""
 
     STAMP_GAP = "stamp_gaps"
+    NO_STAMP = "absent_stamps"
     DUPLICATE = "duplicate_stamps"
     REORDERED = "reordered_stamps"
     JUMPED_BACK = "stamps_jumped_back"
@@ -41,6 +42,10 @@ ADVICE: dict[CameraFault, Advice] = {
     CameraFault.STAMP_GAP: Advice(
         problem="periods of keep_hz lack their frame: frames were lost on the way, or the driver's timer is irregular",
         remedy="compare the rate at the driver; where that is steady, use the compressed topic or publish reliably",
+    ),
+    CameraFault.NO_STAMP: Advice(
+        problem="an image has no usable stamp: its seconds are -1, or at an end of what they can be",
+        remedy="let the driver stamp each frame",
     ),
     CameraFault.DUPLICATE: Advice(
         problem="a stamp came twice, as from a relay, or from a bag that is played beside the camera",

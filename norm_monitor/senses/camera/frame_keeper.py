@@ -13,7 +13,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.record import record
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.time import NS_PER_S, is_usable_stamp, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
 
@@ -174,6 +174,9 @@ class FrameKeeper:
     def is_due(self, stamp_ns: int) -> bool:
         """Count a picture, and what is irregular about its stamp; return whether it should be decoded."""
         self.seen += 1
+        if not is_usable_stamp(stamp_ns):
+            log_fault(self._health_log, self._topic, CameraFault.NO_STAMP)
+            return False
         return self.sampler.is_due(stamp_ns + self._offset_ns)
 
     def slot_of(self, stamp_ns: int) -> int:

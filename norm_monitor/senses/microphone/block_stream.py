@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 from math import isfinite
 
 import numpy as np
@@ -20,6 +21,13 @@ ALL_CHANNELS = -1  # the mean of all channels
 
 # The largest difference between a stamp and the end of the samples before it.
 _JITTER_NS = {Timing.SOURCE: 60 * NS_PER_MS, Timing.ARRIVAL: 500 * NS_PER_MS}
+# By arrival: what delay counts as none, how long the first messages wait for the least delay, and late ones for those
+# behind them.
+_ON_TIME_NS, _SETTLES_NS, _BELIEVED_NS = 200 * NS_PER_MS, 500 * NS_PER_MS, 3 * NS_PER_S
+# Between two corrections of the sound card's rate, and the most that one adds: 500 ppm.
+_PACED_NS, _PACE_NS = 10 * NS_PER_S, 5 * NS_PER_MS
+# For so long after a longer delay times by arrival are uncertain, as what other topics bring came late too.
+_STALL_NS, _UNCERTAIN_NS = 500 * NS_PER_MS, 10 * NS_PER_S
 # A shorter gap is filled with silence; a longer one starts a new stream.
 _FILLED_NS = 1 * NS_PER_S
 _CLIPPED, _CLIPPED_SHARE = 0.999, 0.01
@@ -36,16 +44,33 @@ class Block:
 
 
 class Microphone:
-    """Turn chunks, in order of arrival, into complete blocks."""
+    """Turn chunks, in order of arrival, into complete blocks.
 
-    def __init__(self, channel: int = 0) -> None:
-        self._channel = channel
+    Without stamps, the count of samples is the clock, and the least delay of arrival its origin. After a stall of the
+    computer the sound comes late and all at once; after a gap it stays late. So late sound waits: until a message is in
+    time again, or for 3 s, after which the least delay is a gap. Only what is in time leaves at once. Thus a block's
+    time errs by 0.2 s at most, except where a longer stall let messages trickle through: then the stream starts anew.
+    """
+
+    def __init__(self, channel: int = 0, *, comes_ahead: bool = False) -> None:
+        """`comes_ahead` is for sound without stamps that comes before it is played: then no delay is looked for."""
+        self._channel, self._comes_ahead = channel, comes_ahead
         self._resampler: Resampler | None = None
         self._rate_hz = 0
         self._timing = Timing.SOURCE
         self._origin_ns = self._end_ns = self._blocks = 0
         self._received = 0
+        self._late: list[tuple[Samples, int]] = []  # the sound that waits, with its arrivals
+        self._arrived_ns = 0
+        self._least_ns = self._paced_ns = 0  # the least delay since the rate was corrected
+        self._uncertain_until_ns: int | None = None
         self.counts: Counter[str] = Counter()
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether sound timed by arrival came so late that all times by arrival are uncertain."""
+        until_ns = self._uncertain_until_ns
+        return self._timing is Timing.ARRIVAL and until_ns is not None and self._arrived_ns < until_ns
 
     def feed(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Block]:
         """Return the blocks that a chunk completes; raise SoundError if it is unusable."""
@@ -55,16 +80,94 @@ class Microphone:
             self.counts["audio_unstamped"] += 1
         timing = Timing.ARRIVAL if chunk.stamp_ns is None else Timing.SOURCE
         stamp_ns = arrival_ns - length_ns if chunk.stamp_ns is None else chunk.stamp_ns
-        if self._resampler and (chunk.rate_hz, timing) != (self._rate_hz, self._timing):
+        is_under_way = self._resampler is not None or self._late
+        if is_under_way and (chunk.rate_hz, timing) != (self._rate_hz, self._timing):
             self.counts["audio_rate_changes" if timing is self._timing else "audio_timing_changes"] += 1
             yield from self.flush()
-        yield from self._join_on(samples, stamp_ns, chunk.rate_hz, timing)
+        if chunk.stamp_ns is None and not self._comes_ahead:
+            yield from self._count_on(samples, arrival_ns, chunk.rate_hz)
+        else:
+            yield from self._join_on(samples, stamp_ns, chunk.rate_hz, timing)
 
     def flush(self) -> Iterator[Block]:
         """Return the last blocks of the stream, padded; the next chunk starts a new stream."""
+        if self._late:
+            yield from self._place(len(self._late), _BELIEVED_NS)
+        yield from self._finish()
+
+    def _finish(self) -> Iterator[Block]:
         if self._resampler:
             yield from self._blocks_of(self._resampler.flush())
         self._resampler = None
+
+    def _count_on(self, samples: Samples, arrival_ns: int, rate_hz: int) -> Iterator[Block]:
+        """Time sound by its samples, once it is clear whether its arrival is late."""
+        if arrival_ns < self._arrived_ns:  # the clock was set back
+            yield from self.flush()
+            self._uncertain_until_ns = None
+        self._rate_hz, self._timing, self._arrived_ns = rate_hz, Timing.ARRIVAL, arrival_ns
+        self._late.append((samples, arrival_ns))
+        yield from self.advance(arrival_ns)
+
+    def advance(self, now_ns: int) -> Iterator[Block]:
+        """Return the blocks of sound that has waited for long enough."""
+        if not self._late:
+            return
+        if self._resampler is None:
+            if now_ns - self._late[0][1] < _SETTLES_NS:
+                return
+            self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
+            self._least_ns, self._paced_ns = _ON_TIME_NS, now_ns
+        delay_ns = self._delays_ns()[-1]
+        if delay_ns < -_ON_TIME_NS:  # the stream began too late: no message comes before its samples
+            self.counts["audio_stamp_jumps_back"] += 1
+            self._uncertain_until_ns = now_ns + _UNCERTAIN_NS
+            yield from self._finish()
+        elif delay_ns <= _ON_TIME_NS:
+            yield from self._place(len(self._late), _ON_TIME_NS)
+            self._keep_pace(delay_ns, now_ns)
+        else:
+            count = sum(now_ns - arrival_ns >= _BELIEVED_NS for _, arrival_ns in self._late)
+            yield from self._place(count, _ON_TIME_NS)
+
+    def _delays_ns(self) -> list[int]:
+        """Return by how much later than its samples say each waiting message came; from zero before any stream."""
+        delays_ns, count = [], 0
+        for samples, arrival_ns in self._late:
+            count += len(samples)
+            delays_ns.append(arrival_ns - count * NS_PER_S // self._rate_hz)
+        end_ns = self._end_ns if self._resampler else 0
+        return [delay_ns - end_ns for delay_ns in delays_ns]
+
+    def _place(self, count: int, min_gap_ns: int) -> Iterator[Block]:
+        """Pass on the first waiting messages; the least delay from each on is a gap before it, if it is long enough."""
+        if self._resampler is None:
+            self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
+        delays_ns = self._delays_ns()
+        least_ns = list(accumulate(reversed(delays_ns), min))[::-1]
+        placed, self._late = self._late[:count], self._late[count:]
+        if any(delay_ns - least > _STALL_NS for delay_ns, least in zip(delays_ns[:count], least_ns, strict=False)):
+            self.counts["audio_stalls"] += 1
+            self._uncertain_until_ns = self._arrived_ns + _UNCERTAIN_NS
+        bridged_ns = 0
+        for (samples, _), least in zip(placed, least_ns, strict=False):
+            if (gap_ns := least - bridged_ns) > min_gap_ns:
+                yield from self._bridge(gap_ns, self._end_ns + gap_ns, self._rate_hz, Timing.ARRIVAL)
+                bridged_ns = least
+            yield from self._add(samples)
+
+    def _keep_pace(self, delay_ns: int, arrival_ns: int) -> None:
+        """Follow the least delay: at once where it falls, slowly where it rises, as other delays are above it."""
+        if delay_ns < 0:
+            self._shift(delay_ns)
+        self._least_ns = max(0, min(self._least_ns, delay_ns))
+        if arrival_ns - self._paced_ns >= _PACED_NS:
+            self._shift(min(self._least_ns, _PACE_NS))
+            self._least_ns, self._paced_ns = _ON_TIME_NS, arrival_ns
+
+    def _shift(self, by_ns: int) -> None:
+        self._origin_ns += by_ns
+        self._end_ns += by_ns
 
     def _join_on(self, samples: Samples, stamp_ns: int, rate_hz: int, timing: Timing) -> Iterator[Block]:
         if self._resampler is None:
@@ -81,20 +184,20 @@ class Microphone:
                 else:
                     self.counts["audio_duplicated_or_late"] += 1
                     samples = samples[-ahead_ns * rate_hz // NS_PER_S :]
+        yield from self._add(samples)
+
+    def _add(self, samples: Samples) -> Iterator[Block]:
         assert self._resampler
         self._take(len(samples))
         yield from self._blocks_of(self._resampler.feed(samples))
 
     def _bridge(self, gap_ns: int, stamp_ns: int, rate_hz: int, timing: Timing) -> Iterator[Block]:
-        assert self._resampler
         if gap_ns <= _FILLED_NS:
             self.counts["audio_gaps"] += 1
-            silence = np.zeros(gap_ns * rate_hz // NS_PER_S, np.float32)
-            self._take(len(silence))
-            yield from self._blocks_of(self._resampler.feed(silence))
+            yield from self._add(np.zeros(gap_ns * rate_hz // NS_PER_S, np.float32))
             return
         self.counts["audio_stamp_jumps_ahead"] += 1
-        yield from self.flush()
+        yield from self._finish()
         self._begin(stamp_ns, rate_hz, timing)
 
     def _begin(self, stamp_ns: int, rate_hz: int, timing: Timing) -> None:
@@ -181,6 +284,7 @@ class SampleRateCheck:
         self.other_hz: int | None = None  # where not the stated rate
         self._kind = (0, False)
         self._begin_ns = self._last_ns = self._samples = 0
+        self._slack_s = _SLACK_S
 
     def take(self, chunk: SoundChunk, arrival_ns: int) -> None:
         """Take a chunk of sound."""
@@ -191,18 +295,20 @@ class SampleRateCheck:
             self.other_hz = None
         longest_s = max(_PAUSE_S, _PAUSE_CHUNKS * len(chunk.samples) / chunk.rate_hz)  # of sound that goes on
         if kind != self._kind or not -_PAUSE_S <= step_s <= longest_s:
-            self._begin(kind, at_ns)
+            is_late = kind == self._kind and step_s > 0  # then as much sound may come at once
+            self._begin(kind, at_ns, _SLACK_S + step_s if is_late else _SLACK_S)
             return
         self._last_ns, self._samples = at_ns, self._samples + len(chunk.samples)
         elapsed_s = ns_to_s(at_ns - self._begin_ns)
         if elapsed_s < _MIN_S:
             return
-        other_hz = other_rate_hz(self._samples, elapsed_s, chunk.rate_hz, _SLACK_S)
+        other_hz = other_rate_hz(self._samples, elapsed_s, chunk.rate_hz, self._slack_s)
         if other_hz is None and elapsed_s < _MAX_S:
             return
         is_news = not (other_hz and self.other_hz) or abs(other_hz / self.other_hz - 1) > _NEWS
         self.other_hz = other_hz if is_news else self.other_hz
         self._begin(kind, at_ns)
 
-    def _begin(self, kind: tuple[int, bool], at_ns: int) -> None:
+    def _begin(self, kind: tuple[int, bool], at_ns: int, slack_s: float = _SLACK_S) -> None:
         self._kind, self._begin_ns, self._last_ns, self._samples = kind, at_ns, at_ns, 0
+        self._slack_s = slack_s

@@ -85,10 +85,13 @@ class SpeechSegment:
 class AudioFrontEnd:
     """Turn messages into speech segments; fast, and for one thread."""
 
-    def __init__(self, config: HearingConfig, on_fault: OnFault = lambda fault: None) -> None:
+    def __init__(
+        self, config: HearingConfig, on_fault: OnFault = lambda fault: None, *, comes_ahead: bool = False
+    ) -> None:
+        """`comes_ahead` is for sound that comes before it is played."""
         self._stated = config.stated
         self._refused: SoundError | None = None
-        self._microphone = Microphone(config.channel)
+        self._microphone = Microphone(config.channel, comes_ahead=comes_ahead)
         silero = Silero(config.voice_providers, on_fault)
         self.segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
         self.sample_rate = SampleRateCheck()
@@ -98,6 +101,11 @@ class AudioFrontEnd:
         self.echo_delay = EchoDelay()
         self.counts: Counter[str] = self._microphone.counts
         self.robot.counts = self.counts
+
+    @property
+    def is_timing_uncertain(self) -> bool:
+        """Whether sound without stamps came so late lately that times by arrival are uncertain."""
+        return self._microphone.is_uncertain
 
     @property
     def quiet_until_ns(self) -> int | None:
@@ -139,6 +147,11 @@ class AudioFrontEnd:
             self.counts[error.fault] += 1
             raise
 
+    def advance(self, now_ns: int) -> Iterator[SpeechSegment]:
+        """Return the segments that are due because time passed: of late sound without stamps."""
+        for block in self._microphone.advance(now_ns):
+            yield from self._take(block)
+
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
         self.robot.feed(edge, self._sound_until_ns)
@@ -158,7 +171,8 @@ class AudioFrontEnd:
         self.echo_delay.take_block(block)
         for segment in self.segmenter.feed(block):
             yield from self._pass(segment)
-        went_back = self._sound_until_ns is not None and block.stamp_ns < self._sound_until_ns
+        until_ns = self._sound_until_ns
+        went_back = until_ns is not None and block.starts_anew and block.stamp_ns < until_ns
         self._sound_until_ns = block.stamp_ns + BLOCK_NS
         yield from self._release(None if went_back else self._sound_until_ns)
 

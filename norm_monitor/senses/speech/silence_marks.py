@@ -20,21 +20,24 @@ class SilenceMarks:
         self._source_topic = source_topic
         self._marked_ns: int | None = None
         self._repeated_ns = 0
+        self._is_rough = False  # whether anything came late since the last mark
         self._lock = Lock()
         self._waiting = 0  # segments that wait for transcription
         self._behind: Utterance | None = None  # the mark to yield after their words
 
-    def mark(self, quiet_until_ns: int | None) -> Iterator[Utterance]:
+    def mark(self, quiet_until_ns: int | None, *, is_rough: bool = False) -> Iterator[Utterance]:
         """Yield a mark if silence has grown and no words wait; otherwise store the mark until after the words."""
         marked_ns = self._marked_ns
+        self._is_rough |= is_rough
         if quiet_until_ns is None:
             return
         if marked_ns is None or quiet_until_ns < marked_ns or quiet_until_ns - marked_ns >= MARK_EVERY_NS:
             self._marked_ns = quiet_until_ns
-            mark = silence_mark(quiet_until_ns, self._source_topic)
             with self._lock:
+                mark = silence_mark(quiet_until_ns, self._source_topic, is_rough=self._is_rough)
                 waits = self._waiting > 0
                 self._behind = mark if waits else None
+                self._is_rough &= waits  # what takes the place of a stored mark is rough too
             if not waits:
                 yield mark
 

@@ -1,57 +1,124 @@
-# Fit Poisson models of errors and competences by condition to sessions.csv, with the log of minutes as offset.
+# Rates of errors and competences per ten minutes in each condition, and their ratios to the first condition.
 #
 # Needs base R alone. Run it in the folder of sessions.csv: Rscript analysis.R. It prints the estimates and writes
-# estimates_r.csv: logs of rates per minute (intercept) and of rate ratios to the first condition.
+# estimates_r.csv. report.html holds the same figures.
 #
-# std_error         of the Poisson model, which knows no differences between participants
-# std_error_quasi   times the root of the dispersion (quasi-Poisson): for participants with one session each
-# std_error_robust  robust to correlated sessions of one participant (clusters): for participants with several sessions,
-#                   with Student's t at clusters - 1 degrees of freedom; too small with few clusters
+# Model: the events of each unit (a participant, or a group who share sessions) in each condition are Poisson, with the
+# log of minutes as offset. Standard errors are robust to differences between units and to several sessions of one unit
+# (clustered, with the correction CR2), and at least those of the Poisson model. Intervals are on the log scale, by
+# Student's t at the units of the smaller condition less 1. Without an event, a rate has an exact Poisson interval.
 
+few_units <- 5   # per condition: below, there are counts alone
+per_minutes <- 10
 sessions <- read.csv("sessions.csv", na.strings = character(), encoding = "UTF-8",
                      colClasses = c(condition = "character", coder = "character"))
 sessions <- sessions[sessions$analysed == 1 & sessions$minutes > 0, ]
-few_units <- 5      # per condition: below, intervals are over 1.6 times as long as with many
-few_clusters <- 30  # below, normal intervals with std_error_robust hold in under 93 % of studies
+sessions$condition[sessions$condition == ""] <- "no condition"
 levels <- unique(sessions$condition)  # the first is the reference
 sessions$condition <- factor(sessions$condition, levels = levels)
-right <- if (length(levels) > 1) "condition" else "1"
+
+line <- function(outcome, term, events, minutes, units, estimate = NA, low = NA, high = NA, dispersion = NA) {
+  data.frame(outcome, term, events, minutes, units, estimate, low, high, dispersion)
+}
+
+bounds <- function(log_value, variance, units) exp(log_value + c(-1, 1) * qt(0.975, units - 1) * sqrt(variance))
+
+estimates_of <- function(outcome) {
+  cells <- aggregate(sessions[c(outcome, "minutes")], sessions[c("cluster", "condition")], sum)
+  names(cells)[3] <- "events"
+  sum_by_condition <- function(values) vapply(split(values, cells$condition), sum, 0)
+  events <- sum_by_condition(cells$events)
+  minutes <- sum_by_condition(cells$minutes)
+  units <- sum_by_condition(rep(1, nrow(cells)))
+
+  fitted_levels <- levels[events > 0 & units >= few_units]
+  if (length(fitted_levels)) {
+    chosen <- droplevels(cells[cells$condition %in% fitted_levels, ])
+    right <- if (length(fitted_levels) > 1) "0 + condition" else "1"
+    fit <- glm(as.formula(paste("events ~", right, "+ offset(log(minutes))")), family = poisson, data = chosen,
+               control = glm.control(epsilon = 1e-14, maxit = 100))
+    logs <- setNames(coef(fit), fitted_levels)
+    scores <- model.matrix(fit) * (chosen$events - fitted(fit)) / sqrt(1 - hatvalues(fit))
+    robust <- vcov(fit) %*% crossprod(rowsum(scores, chosen$cluster)) %*% vcov(fit)
+    dimnames(robust) <- list(fitted_levels, fitted_levels)
+  }
+
+  lines <- data.frame()
+  for (level in levels) {
+    rate <- events[[level]] / minutes[[level]] * per_minutes
+    about <- line(outcome, level, events[[level]], minutes[[level]], units[[level]], rate)
+    if (level %in% fitted_levels) {
+      about[c("low", "high")] <-
+        per_minutes * bounds(logs[[level]], max(robust[level, level], 1 / events[[level]]), units[[level]])
+      about$dispersion <- robust[level, level] * events[[level]]
+    } else if (units[[level]] >= few_units) {
+      about[c("low", "high")] <- per_minutes * c(0, qchisq(0.975, 2) / 2) / minutes[[level]]
+    }
+    lines <- rbind(lines, about)
+  }
+  for (level in levels[-1]) {
+    pair <- c(level, levels[1])
+    about <- line(outcome, paste(pair, collapse = " / "), sum(events[pair]), sum(minutes[pair]), min(units[pair]))
+    if (all(pair %in% fitted_levels)) {
+      contrast <- c(1, -1)
+      variance <- max(contrast %*% robust[pair, pair] %*% contrast, sum(1 / events[pair]))
+      about$estimate <- exp(sum(contrast * logs[pair]))
+      about[c("low", "high")] <- bounds(log(about$estimate), variance, min(units[pair]))
+    }
+    lines <- rbind(lines, about)
+  }
+  lines
+}
+
+# Of a crossed design, in which each unit meets every condition: the ratios with the period (first or later) held.
+ratios_by_period <- function(outcome) {
+  cells <- aggregate(sessions[c(outcome, "minutes")], sessions[c("cluster", "condition", "period")], sum)
+  names(cells)[4] <- "events"
+  units <- length(unique(cells$cluster))
+  sums <- c(tapply(cells$events, cells$condition, sum), tapply(cells$events, cells$period, sum))
+  if (units < few_units || length(levels) < 2 || nlevels(cells$period) < 2 || min(sums) == 0) return(data.frame())
+  fit <- glm(events ~ condition + period + offset(log(minutes)), family = poisson, data = cells,
+             control = glm.control(epsilon = 1e-14, maxit = 100))
+  scores <- model.matrix(fit) * (cells$events - fitted(fit)) / sqrt(1 - hatvalues(fit))
+  robust <- vcov(fit) %*% crossprod(rowsum(scores, cells$cluster)) %*% vcov(fit)
+  lines <- data.frame()
+  for (level in levels[-1]) {
+    name <- paste0("condition", level)
+    chosen <- cells[cells$condition %in% c(level, levels[1]), ]
+    variance <- max(robust[name, name], vcov(fit)[name, name])
+    ends <- bounds(coef(fit)[[name]], variance, units)
+    lines <- rbind(lines, line(outcome, paste0(level, " / ", levels[1], ", period held"), sum(chosen$events),
+                               sum(chosen$minutes), units, exp(coef(fit)[[name]]), ends[1], ends[2]))
+  }
+  lines
+}
 
 estimates <- data.frame()
-for (outcome in c("errors", "competences")) {
-  if (min(tapply(sessions[[outcome]], sessions$condition, sum)) == 0) {
-    cat(outcome, ": none in a condition, so no model has a finite estimate\n", sep = "")
-    next
+if (nrow(sessions)) {
+  primary <- character()
+  if (file.exists("dictionary.csv")) {
+    columns <- read.csv("dictionary.csv", encoding = "UTF-8")
+    primary <- columns$name[columns$table == "sessions" & startsWith(columns$description, "primary outcome: ")]
   }
-  fit <- glm(as.formula(paste(outcome, "~", right, "+ offset(log(minutes))")), family = poisson, data = sessions,
-             control = glm.control(epsilon = 1e-14, maxit = 100))
-  dispersion <- if (fit$df.residual > 0) sum(residuals(fit, "pearson")^2) / fit$df.residual else NaN
-  scores <- rowsum(model.matrix(fit) * (sessions[[outcome]] - fitted(fit)), sessions$cluster)
-  count <- nrow(scores)
-  robust <- if (count > 1) count / (count - 1) * vcov(fit) %*% crossprod(scores) %*% vcov(fit) else NaN * vcov(fit)
-  std_error <- sqrt(diag(vcov(fit)))
-  estimates <- rbind(estimates, data.frame(
-    outcome = outcome,
-    term = sub("^condition", "", names(coef(fit))),
-    estimate = unname(coef(fit)),
-    std_error = unname(std_error),
-    std_error_quasi = unname(std_error * sqrt(dispersion)),
-    std_error_robust = unname(sqrt(diag(robust))),
-    dispersion = dispersion
-  ))
-}
-
-units <- tapply(sessions$cluster, sessions$condition, function(each) length(unique(each)))
-for (condition in names(units)[units < few_units]) {
-  cat("WARNING: condition ", condition, ": ", units[[condition]], " units, fewer than ", few_units,
-      ": an interval says little; show counts, not conclusions\n", sep = "")
-}
-clusters <- length(unique(sessions$cluster))
-if (clusters < few_clusters) {
-  cat("WARNING: ", clusters, " clusters, fewer than ", few_clusters, ": std_error_robust is too small; take Student's t ",
-      "with ", clusters - 1, " degrees of freedom, and expect intervals that are too short\n", sep = "")
+  outcomes <- unique(c(primary, "errors", "competences"))
+  estimates <- do.call(rbind, lapply(outcomes, estimates_of))
+  if ("period" %in% names(sessions)) {
+    sessions$period <- factor(sessions$period)
+    estimates <- rbind(estimates, do.call(rbind, lapply(outcomes, ratios_by_period)))
+  }
+  for (level in levels) {
+    units <- length(unique(sessions$cluster[sessions$condition == level]))
+    if (units < few_units) {
+      cat("WARNING: condition ", level, ": ", units, " units, fewer than ", few_units,
+          ": no interval and no ratio; show counts, not conclusions\n", sep = "")
+    }
+  }
 }
 cat("reference condition:", if (length(levels)) levels[1] else "none", "\n")
 print(estimates, row.names = FALSE)
-estimates[-(1:2)] <- lapply(estimates[-(1:2)], format, digits = 17)
+for (name in c("minutes", "estimate", "low", "high", "dispersion")) {
+  if (nrow(estimates)) {
+    estimates[[name]] <- ifelse(is.na(estimates[[name]]), "NA", format(estimates[[name]], digits = 17))
+  }
+}
 write.csv(estimates, "estimates_r.csv", row.names = FALSE)

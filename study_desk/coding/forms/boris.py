@@ -1,7 +1,7 @@
 """Write BORIS's projects, and read its tables and projects."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -274,14 +274,20 @@ class BorisObservation:
 
 
 def write_boris_project(
-    path: Path, observations: Iterable[BorisObservation], codebook: Iterable[Code], *, study: str, coder: str
+    path: Path,
+    observations: Iterable[BorisObservation],
+    codebook: Iterable[Code],
+    severities: Mapping[Severity, str],
+    *,
+    study: str,
+    coder: str,
 ) -> None:
     """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
     listed, project = list(observations), json.loads(_PROJECT)["project"]
     project["independent_variables"]["0"]["default value"] = coder
     project |= {
         "project_name": one_line(study),
-        "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codebook)},
+        "behaviors_conf": {str(number): _behaviour(code, severities) for number, code in enumerate(codebook)},
         "observations": {
             one_line(observation.session): _observation(observation, coder, path.parent) for observation in listed
         },
@@ -304,16 +310,18 @@ def is_playable(media: str) -> bool:
         return False
 
 
-def _behaviour(code: Code) -> dict[str, Any]:
+def _behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str, Any]:
     parts = json.loads(_PROJECT)
     behaviour: dict[str, Any] = parts["behaviour"]
+    meanings = "; ".join(f"{severity.value}: {meaning}" for severity, meaning in severities.items())
+    severity = {**parts["severity"], "description": one_line(meanings), "values": [*severities]}
     return behaviour | {
         "key": code.key,
         "code": one_line(code.name),
-        "description": one_line(code.definition),
+        "description": one_line(code.description),
         "color": _COLORS[code.polarity],
         "category": code.polarity.value,
-        "modifiers": {"0": parts["severity"]} if code.polarity is Polarity.ERROR else {},
+        "modifiers": {"0": severity} if code.polarity is Polarity.ERROR else {},
     }
 
 

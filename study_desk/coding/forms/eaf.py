@@ -1,8 +1,9 @@
 """Write and read ELAN's EAF: one tier per attribute and polarity, notes on dependent tiers."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from pympi.Elan import Eaf, to_adocument
@@ -155,32 +156,17 @@ class EafForm:
             name = tier.get("TIER_ID", "")
             place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
             code = target.find_code(name)
-            if code is None and self._coder and not _is_speech(name):
+            if code is None and self._coder and not is_speech(name):
                 code = target.code_of(place, name)
             if code is None:
                 continue
             start_ms, end_ms = self._times_ms(place, annotation)
             instant = bool(note.pop("instant", False))
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            severity = severity_named(value)
-            if severity and not (self._coder and code.polarity is Polarity.COMPETENCE):
-                note.setdefault("severity", severity)
-            elif self._coder and value and code.polarity is Polarity.ERROR:
-                known = ", ".join(Severity)
-                raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {known}, or empty")
-            elif "code" not in note and value not in ("", code.attribute):
-                if self._coder or " " in value:
-                    note["comment"] = value
-                elif value in ThresholdTable.shipped().cues or target.find_code(value):
-                    note["code"] = value
-                else:
-                    raise FormError(
-                        f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
-                        "correct it, or write a comment of several words"
-                    )
+            fields = fields_of_value(place, value, code, note, target, is_of_pack=bool(self._coder))
             times_ns = from_ms(start_ms, end_ms, origin_ns, instant=instant)
             coder = self._coder or _annotator(tier)
-            labels.append(target.label(place, times_ns, code, coder=coder, fields=note))
+            labels.append(target.label(place, times_ns, code, coder=coder, fields=fields))
         if not labels and not self._may_hold_none(target):
             names = ", ".join(tier.get("TIER_ID", "") for tier in self._root.iter("TIER")) or "none"
             raise FormError(
@@ -217,7 +203,29 @@ class EafForm:
         if any(map(target.find_code, names)):
             return True
         annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(self._root))
-        return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
+        return any(map(is_speech, names)) and all(map(is_speech, annotated))
+
+
+def fields_of_value(
+    place: str, value: str, code: Code, note: dict[str, Any], target: CodingTarget, *, is_of_pack: bool
+) -> dict[str, Any]:
+    """Read severity, code or comment from the value of an annotation, beside the fields of its note."""
+    severity = severity_named(value)
+    if severity and not (is_of_pack and code.polarity is Polarity.COMPETENCE):
+        return {"severity": severity} | note
+    if is_of_pack and value and code.polarity is Polarity.ERROR:
+        names = ", ".join(Severity)
+        raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {names}, or empty")
+    if "code" in note or value in ("", code.attribute):
+        return note
+    if is_of_pack or " " in value:
+        return note | {"comment": value}
+    if value in ThresholdTable.shipped().cues or target.find_code(value):
+        return note | {"code": value}
+    raise FormError(
+        f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
+        "correct it, or write a comment of several words"
+    )
 
 
 class _PlainTree(ElementTree.TreeBuilder):
@@ -243,7 +251,7 @@ def _root(path: Path) -> ElementTree.Element:
 
 def _annotations(
     root: ElementTree.Element,
-) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, object]]]:
+) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, Any]]]:
     """Yield each time-aligned annotation with its tier and the fields of its note."""
     notes = {
         note.get("ANNOTATION_REF"): note.findtext("ANNOTATION_VALUE") or "" for note in root.iter("REF_ANNOTATION")
@@ -261,7 +269,8 @@ def _property(root: ElementTree.Element, name: str) -> str:
     return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
 
 
-def _is_speech(tier: str) -> bool:
+def is_speech(tier: str) -> bool:
+    """Whether a tier of ours holds speech."""
     return tier.startswith("speech ")
 
 
@@ -269,7 +278,14 @@ _SEVERITIES = "severity"
 
 
 def write_eaf_template(
-    path: Path, sheet: Sheet, media: Iterable[LinkedMedia], codebook: Iterable[Code], *, study: str, coder: str
+    path: Path,
+    sheet: Sheet,
+    media: Iterable[LinkedMedia],
+    codebook: Iterable[Code],
+    severities: Mapping[Severity, str],
+    *,
+    study: str,
+    coder: str,
 ) -> None:
     """Write the speech of a sheet, and empty tiers. The value of an error is its severity, of a competence a comment.
 
@@ -279,8 +295,8 @@ def write_eaf_template(
         raise ValueError(f"{sheet.session}: the sheet holds labels; a coder codes without seeing any")
     document = new_document(coder)
     add_vocabulary(document, _SEVERITIES, "how severe the error is")
-    for severity in Severity:
-        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", "")])
+    for severity, meaning in severities.items():
+        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", one_line(meaning))])
     for polarity in Polarity:
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES

@@ -10,6 +10,7 @@ from norm_core.records.json_codec import RecordError, from_plain
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
+from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark, check_text
 from study_desk.coding.forms.tables import TidyTable, read_text, read_text_table
 from study_desk.coding.forms.textgrid import TextGridForm
@@ -55,7 +56,7 @@ class ReviewFile:
 
 
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | BorisTable | EafForm | ReviewFile | TextGridForm | TidyTable
+CodedForm = BorisProject | BorisTable | EafForm | ElanTable | ReviewFile | TextGridForm | TidyTable
 
 
 class CheckedForm:
@@ -114,6 +115,8 @@ def _clear_errors(path: Path) -> Iterator[None]:
 def _read_form(path: Path) -> CodedForm:
     """Open a file by its ending; a table also by its columns."""
     ending = path.suffix.lower()
+    if ending in (".csv", ".tsv", ".txt") and (ending == ".txt" or is_elan_table(read_text(path))):
+        return ElanTable(path, read_text(path))
     if ending in (".csv", ".tsv"):
         table = read_text_table(path)
         return BorisTable(path, table) if is_boris_table(table) or ending == ".tsv" else TidyTable(path, table)
@@ -124,6 +127,6 @@ def _read_form(path: Path) -> CodedForm:
         ".json": ReviewFile,
     }
     if ending not in openers:
-        endings = ", ".join(sorted({".csv", ".tsv", *openers}))
+        endings = ", ".join(sorted({".csv", ".tsv", ".txt", *openers}))
         raise FormError(f"{path}: {ending or 'no ending'} is not read; save it as one of {endings}")
     return openers[ending](path)

@@ -103,10 +103,12 @@ function fillCodes() {
   const button = (code) => make("button", { type: "button", class: "code " + code.polarity, title: code.definition, "data-code": code.id, "aria-keyshortcuts": code.key || false, onmousedown: (event) => event.preventDefault(), onclick: () => addEvent(code) },
     make("span", {}, code.own ? code.name : title(code.attribute)), code.key && make("kbd", { "aria-hidden": "true" }, code.key.toUpperCase() === code.key ? code.key : code.key.toUpperCase()));
   const group = (name, polarity) => make("div", { role: "group", "aria-label": name }, make("h3", {}, name), make("div", { class: "code-group" }, ...data.codes.filter((code) => code.polarity === polarity).map(button)));
-  const severities = make("div", { role: "group", "aria-label": "Severity of the chosen event" }, make("h3", {}, "Severity of the chosen event"), make("div", { class: "code-group" }, ...SEVERITIES.map((severity) =>
-    make("button", { type: "button", class: "code severity", "data-severity": severity, "aria-keyshortcuts": data.severity_keys[severity], onmousedown: (event) => event.preventDefault(), onclick: () => setSeverity(severity) }, make("span", {}, title(severity)), data.severity_keys[severity] && make("kbd", { "aria-hidden": "true" }, data.severity_keys[severity].toUpperCase())))));
+  const severities = make("div", { role: "group", "aria-label": "Severity of the chosen event" }, make("h3", {}, "Severity of the chosen event"), make("div", { class: "code-group" }, ...Object.entries(data.severities).map(([severity, meaning]) =>
+    make("button", { type: "button", class: "code severity", title: meaning, "data-severity": severity, "aria-keyshortcuts": data.severity_keys[severity], onmousedown: (event) => event.preventDefault(), onclick: () => setSeverity(severity) }, make("span", {}, title(severity)), data.severity_keys[severity] && make("kbd", { "aria-hidden": "true" }, data.severity_keys[severity].toUpperCase())))));
   const left = data.without_attribute.length && make("p", { class: "explain" }, `Not here, because they name no attribute in study.yaml: ${data.without_attribute.join(", ")}.`);
-  byId("codes").replaceChildren(...[group("Errors", "error"), group("Competences", "competence"), severities, left].filter(Boolean));
+  const meanings = [...data.codes.map((code) => [codeName(code.id), code.definition]), ...Object.entries(data.severities).map(([severity, meaning]) => [`severity ${severity}`, meaning])];
+  const codebook = make("details", { id: "codebook" }, make("summary", {}, "Codebook"), make("dl", {}, ...meanings.flatMap(([name, meaning]) => [make("dt", {}, name), make("dd", {}, meaning)])));
+  byId("codes").replaceChildren(...[group("Errors", "error"), group("Competences", "competence"), severities, codebook, left].filter(Boolean));
 }
 
 // A moment as people write it, 1:02:03.4, in milliseconds; NaN where it is none.
@@ -121,7 +123,7 @@ function eventFields(item) {
   const moment = (name, label, ms) => make("label", {}, make("span", {}, label), make("span", { class: "row" }, make("input", { name, value: elapsed(ms, 3), size: 9, autocomplete: "off", "data-exact": ms }), make("button", { type: "button", onclick: (event) => { const box = event.target.previousSibling; box.value = elapsed(replay.at, 3); box.dataset.exact = replay.at; } }, "Now")));
   const known = codes.has(item.code) ? [] : [[item.code, spoken(item.code)]];
   const code = choice("code", "Code", [...known, ...data.codes.map((each) => [each.id, codeName(each.id)])], item.code);
-  const severity = choice("severity", "Severity", [["", "not given"], ...SEVERITIES.map((each) => [each, each])], item.severity);
+  const severity = choice("severity", "Severity", [["", "not given"], ...SEVERITIES.filter((each) => each in data.severities || each === item.severity).map((each) => [each, each])], item.severity);
   const fit = () => { severity.hidden = !isError(code.querySelector("select").value); };
   code.addEventListener("change", fit);
   fit();

@@ -26,7 +26,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") { escape(); return; }
   const target = event.target, by = event.shiftKey ? 10000 : 1000;
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && target.type !== "range") return;
-  if ((event.key === " " || event.key === "Enter") && target.tagName === "BUTTON") return;
+  if ((event.key === " " || event.key === "Enter") && /^(BUTTON|SUMMARY)$/.test(target.tagName)) return;
   if (/^Arrow|^ $/.test(event.key) && event.key !== " " && (target.id === "list" || target.id === "compare-scroll")) return;
   const selected = own(state.selected);
   const does = {
@@ -34,7 +34,7 @@ document.addEventListener("keydown", (event) => {
     ",": () => seek(replay.at - 100), ".": () => seek(replay.at + 100), "?": () => byId("keys").showModal(),
     ...(data.done ? {} : { i: markIn, o: markOut, ArrowUp: () => chooseNext(-1), ArrowDown: () => chooseNext(1), Delete: selected && (() => removeEvent(selected)), Backspace: selected && (() => removeEvent(selected)) }),
   };
-  const severity = SEVERITIES.find((each) => data.severity_keys[each] === event.key.toLowerCase());
+  const severity = Object.keys(data.severities).find((each) => data.severity_keys[each] === event.key.toLowerCase());
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const code = data.done ? null : codeOf(event.key);
   const run = does[key] ?? (code ? () => addEvent(code) : severity && !data.done ? () => setSeverity(severity) : null);

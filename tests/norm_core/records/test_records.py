@@ -1,9 +1,10 @@
 """Every record survives JSON, CDR and a bag unchanged, and refuses what it cannot be."""
 
+import math
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -97,8 +98,8 @@ def test_an_enumeration_beyond_the_known_is_a_message_error() -> None:
     message: Any = typestore().deserialize_cdr(
         serialize(Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.FAILED)), name
     )
-    message.outcome = 7
-    with pytest.raises(MessageError, match=r"Answer\.outcome is 7"):
+    message.outcome = beyond = len(Outcome)
+    with pytest.raises(MessageError, match=rf"Answer\.outcome is {beyond}"):
         from_message(Answer, message)
 
 
@@ -165,3 +166,23 @@ def test_a_record_that_cannot_be_is_refused(kind: Any, fields: dict[str, Any], c
 def test_the_language_of_an_utterance_is_that_of_its_locale(locale: str, language: str) -> None:
     said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text="a", start_ns=1, end_ns=2, locale=locale)
     assert said.language == language
+
+
+@pytest.mark.parametrize("cls", RECORDS.values(), ids=lambda cls: cls.__name__)
+@settings(PATIENT, max_examples=5)
+@given(data=st.data())
+def test_a_message_without_a_required_time_or_number_is_refused_by_name(cls: type, data: st.DataObject) -> None:
+    """Absent seconds are -1, and an absent number is NaN; a record's own optional fields may be absent."""
+    hints = get_type_hints(cls)
+    names = [name for name, hint in hints.items() if hint is float or (hint is int and name.endswith("_ns"))]
+    for name in names:
+        message: Any = typestore().deserialize_cdr(serialize(data.draw(records(cls))), message_type(cls))
+        target = re.sub("_(ns|deg)$", "", name)
+        holder = message.header if name == "stamp_ns" else message
+        if hints[name] is float:
+            setattr(holder, target, math.nan)
+        else:
+            time = getattr(holder, target)
+            time.sec, time.nanosec = -1, 0
+        with pytest.raises(MessageError, match=f"{cls.__name__} states no {target}; let its publisher set it"):
+            from_message(cls, message)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.records.speech import Timing
+from norm_core.records.speech import Timing, Utterance
+from norm_core.runtime.bounded_queue import OverflowPolicy
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
@@ -17,6 +18,8 @@ from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microph
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig, VoiceEdge
+from tests.norm_monitor.senses.speech_path import CONFIG, LoudIsSpeech
+from tests.norm_monitor.senses.test_parity import Parrot
 
 START_NS = 1_000 * NS_PER_S
 STATED = PcmFormat()
@@ -238,3 +241,76 @@ def test_ears_state_the_measured_rate_with_its_remedy() -> None:
     (reason,) = health_log.reasons
     assert reason.startswith("/audio: about 48000 samples a second arrive")
     assert "set rate_hz of ears to 48000" in reason
+
+
+RATE_HZ, LENGTH_S = 16_000, 60.0
+
+
+def late_messages(
+    numbers: np.random.Generator, stall_count: int, gap_count: int, rate: float, step: int
+) -> tuple[list[tuple[SoundChunk, int]], np.ndarray]:
+    """Messages without stamps and their arrivals; and the true time of each sample, which is worth its number.
+
+    The computer stalls, sound is lost at other times, and the sound card's rate is off.
+    """
+    stalls = sorted((at_s, at_s + numbers.uniform(0.1, 2.3)) for at_s in numbers.uniform(-1, LENGTH_S - 5, stall_count))
+    gaps = sorted((at_s, numbers.choice([0.1, 0.5, 2, 20])) for at_s in numbers.uniform(0, LENGTH_S - 10, gap_count))
+    chunks: list[tuple[SoundChunk, int]] = []
+    times: list[np.ndarray] = []
+    now_s, newest_ns = 0.0, 0
+    while now_s < LENGTH_S:
+        while gaps and now_s > gaps[0][0]:
+            at_s, lost_s = gaps.pop(0)
+            if not any(from_s - 0.1 < at_s < until_s + 0.1 for from_s, until_s in stalls):
+                now_s += lost_s
+        times.append(now_s + np.arange(step) * rate / RATE_HZ)
+        now_s += step * rate / RATE_HZ
+        arrival_s = now_s + numbers.uniform(0, 0.02)
+        for from_s, until_s in stalls:
+            arrival_s = max(arrival_s, until_s) if from_s <= arrival_s else arrival_s
+        newest_ns = max(newest_ns, START_NS + s_to_ns(arrival_s))
+        samples = np.arange(1, step + 1, dtype=np.float32)[:, None] + step * len(chunks)
+        chunks.append((SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=None), newest_ns))
+    return chunks, np.concatenate(times)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    stall_count=st.integers(0, 35),
+    gap_count=st.integers(0, 3),
+    rate=st.sampled_from([1 - 1e-4, 1, 1 + 1e-4]),
+    step=st.sampled_from([320, 1_024, 1_600]),
+)
+def test_sound_without_stamps_keeps_its_time_through_stalls_gaps_and_drift(
+    seed: int, stall_count: int, gap_count: int, rate: float, step: int
+) -> None:
+    chunks, true_s = late_messages(np.random.default_rng(seed), stall_count, gap_count, rate, step)
+    microphone = Microphone()
+    blocks = [block for chunk, arrival_ns in chunks for block in microphone.feed(chunk, arrival_ns)]
+    blocks += microphone.flush()
+    for block in blocks:
+        for place in np.flatnonzero(block.samples)[:1]:
+            stamp_s = (block.stamp_ns - START_NS) / NS_PER_S + place / RATE_HZ
+            assert abs(stamp_s - true_s[int(block.samples[place]) - 1]) < 0.25
+    assert sum(np.count_nonzero(block.samples) for block in blocks) == len(true_s)
+
+
+def test_ears_in_two_threads_mark_a_stall_as_rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live: the words keep their time, and the marks state that timing is not to be trusted."""
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
+    health_log = HealthLog()
+    queue = health_log.queue("speech", 8, OverflowPolicy.REFUSE)
+    ears, records = Ears(CONFIG, health_log, Parrot(), "mic", queue), list[object]()
+    for number in range(200):  # the computer stalls from second 4 to 6.2; the person speaks from second 5 to 8
+        samples = np.full((1_600, 1), 0.5 if 50 <= number < 80 else 0.0, np.float32)
+        at_s = max(number / 10 + 0.1, 6.2 if number >= 39 else 0)
+        chunk = SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=None)
+        records += ears.take_sound(chunk, START_NS + s_to_ns(at_s))
+        records += ears.transcribe(0)
+    marks = [one for one in records if isinstance(one, Utterance) and not one.text]
+    (words,) = [one for one in records if isinstance(one, Utterance) and one.text]
+    assert abs(words.start_ns - START_NS - s_to_ns(5)) < NS_PER_S // 10
+    rough = [one.stamp_ns for one in marks if one.timing is Timing.ABSENT]
+    assert START_NS + s_to_ns(4) < min(rough) < START_NS + s_to_ns(6.3)
+    assert max(rough) < START_NS + s_to_ns(17)

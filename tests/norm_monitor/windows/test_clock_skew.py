@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
-from norm_core.records.speech import RobotSpeech, Speaker, Utterance, silence_mark
+from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -90,6 +90,25 @@ def test_timing_counts_again_once_the_clocks_agree(meaning: EncoderMatcher) -> N
     assert any(reasons)
     assert reasons[-1] == ""
     assert cues_left([flag for flag in flags if flag.onset_ns > at(110)]) & {"response_delay", "no_response"}
+
+
+def test_sound_that_came_late_without_stamps_holds_timing_back(meaning: EncoderMatcher) -> None:
+    rude = [*user(20, 24, "I am looking for a book about whales and"), *robot(22, 25, "The shop is over there.")]
+
+    def cues(from_s: float, until_s: float) -> tuple[str, set[str]]:
+        monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+        flags, reasons = [], set()
+        for _, entry in with_silence(rude, until_s=60):
+            if isinstance(entry, Utterance) and not entry.text and at(from_s) < entry.end_ns < at(until_s):
+                entry = replace(entry, timing=Timing.ABSENT)  # noqa: PLW2901
+            flags += monitor.take(entry)
+            reasons.add(monitor.clocks_reason)
+        return "".join(reasons), cues_left(flags + monitor.end_input())
+
+    assert cues(0, 0)[0] == ""
+    assert "robot_cuts_in" in cues(0, 0)[1]
+    assert "driver that stamps its sound" in cues(19, 29)[0]
+    assert "robot_cuts_in" not in cues(19, 29)[1]
 
 
 def test_what_is_flagged_meanwhile_is_marked_late(meaning: EncoderMatcher) -> None:

@@ -68,6 +68,13 @@ def robot_set(shared_data: Path) -> Path:
     return shared_data / "egonormia/ood_robot.json"
 
 
+def test_published_items_with_repeated_options_are_named(gap: Path, tmp_path: Path) -> None:
+    (tmp_path / "only.txt").write_text("24391:appr_1:mcq3\n")
+    what = asking(gap).model_copy(update={"only": str(tmp_path / "only.txt")})
+    _, scored = run(tmp_path / "run", what, FILES, FirstOption(), how="test", progress=lambda done, total: None)
+    assert "1 question with an option that stands twice: 24391:appr_1:mcq3" in scored.notes
+
+
 def test_no_label_is_in_the_bag(gap: Path, tmp_path: Path) -> None:
     found = ran(tmp_path / "run", asking(gap), FirstOption())
     with BagReader(tmp_path / "run/bag") as reader:

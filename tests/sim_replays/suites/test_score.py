@@ -164,6 +164,11 @@ SUITE = multiple_choice("doors", read, figures=figures, columns=("accuracy",))
     [
         ("{}['house']", "", "suite.py:6: KeyError: 'house'; correct the suite or its data"),
         ("open(path / 'gone.jsonl')", "", "suite.py:6: FileNotFoundError: "),
+        (
+            "yield Question(id='e', ask='Who?', options=('I', 'you', 'i.'), right=0)",
+            "",
+            "e: the options A and C are the same; change or",
+        ),
         ("yield 3", "", "suite.py: AttributeError: 'int' object"),
         ("", "1 / 0", "suite.py:9: ZeroDivisionError: division by zero; correct the suite or its data"),
         ("", "return {}", "suite.py: its scorer gives no figure accuracy, which `columns` names; add it"),

@@ -14,9 +14,11 @@ from rich.console import Console
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from tactful_cli.up import run
 from tactful_cli.up.node_board import (
+    HANGS_AFTER_S,
     SETTLED_AFTER_S,
     SILENT_AFTER_S,
     STATED_AGAIN_AFTER_S,
+    STOOD_STILL_S,
     NodeBoard,
 )
 from tactful_cli.up.process import DELAYS_S, Backoff, ChildProcess, OutputLine, ProcessEnd, free_dead_segments
@@ -209,3 +211,15 @@ def test_a_node_that_hangs_is_told() -> None:
     made.take_status(heartbeat("ears"), 8.0)
     made.take_status(heartbeat("camera"), 12.0)
     assert made.take_time(12.0) == [told]  # another silence, however soon
+
+
+def test_a_node_hangs_only_by_the_time_in_which_its_heartbeats_could_be_read() -> None:
+    made = active_board()
+    for second in range(int(SETTLED_AFTER_S), int(HANGS_AFTER_S) + 1):
+        made.take_status(heartbeat("camera"), float(second))
+        made.take_time(float(second))
+        assert made.hanging(float(second)) == set()
+    assert made.hanging(HANGS_AFTER_S + 1) == {"ears"}
+    late_s = HANGS_AFTER_S + STOOD_STILL_S + 1  # nobody looked meanwhile
+    made.take_time(late_s)
+    assert made.hanging(late_s) == set()

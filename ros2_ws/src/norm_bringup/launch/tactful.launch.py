@@ -3,6 +3,7 @@
 ros2 launch norm_bringup tactful.launch.py params_file:=my_robot.yaml namespace:=robot1
 """
 
+import atexit
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import Parameter
 
 NAMESPACE = "tactful"
 # The study log is sealed and models are released before a node ends; `up` waits as long.
@@ -49,7 +51,9 @@ def _start(context: LaunchContext) -> list[object]:
     pushed = str(context.launch_configurations.get("ros_namespace", ""))
     above = "/".join(part for part in (*pushed.split("/"), *given("namespace").split("/")) if part)
     file = _below(Path(given("params_file")), above) if above else given("params_file")
-    shared: dict[str, object] = {"use_sim_time": True} if given("use_sim_time").lower() == "true" else {}
+    # As arguments, because launch writes a dictionary to a file that stays.
+    clock = [Parameter("use_sim_time", True)] if given("use_sim_time").lower() == "true" else []
+    bag = [Parameter("bag", given("bag"), value_type=str)] if given("bag") else []
     # Each host brings its own node to active. On a busy machine, launch can miss the state change and wait for ever.
     options = ["--autostart"] if given("activate").lower() == "true" else []
     return [
@@ -59,7 +63,7 @@ def _start(context: LaunchContext) -> list[object]:
             arguments=[name, *options],
             name=name,
             namespace="/".join(filter(None, (given("namespace").strip("/"), NAMESPACE))),
-            parameters=[file, shared | ({"bag": given("bag")} if given("bag") and name.startswith("bag_") else {})],
+            parameters=[file, *clock, *(bag if name.startswith("bag_") else [])],
             ros_arguments=["--log-level", given("log_level")],
             respawn=given("respawn").lower() == "true",
             respawn_delay=2.0,
@@ -78,4 +82,5 @@ def _below(file: Path, above: str) -> str:
     moved = {ours.get(name, name): values for name, values in tree.items()}
     with tempfile.NamedTemporaryFile("w", prefix="tactful-", suffix=".yaml", delete=False, encoding="utf-8") as copy:
         yaml.safe_dump(moved, copy, sort_keys=False)
+    atexit.register(Path(copy.name).unlink, missing_ok=True)  # a node that is started again reads it, too
     return copy.name

@@ -1,5 +1,6 @@
 """The camera node: camera images in, selected frames and presence out."""
 
+import math
 import time
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.runtime.config import LIVE
 from norm_monitor.eyes import Eyes
-from norm_monitor.senses.camera.faults import CameraFault, advice_for
+from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.picture import PictureStream, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
@@ -90,7 +91,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         # message.
         self._stream = PictureStream(compressed=type_ is CompressedImage)
         self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
-        self._arrived_s = time.monotonic()
+        self._arrived_s, self._stale_s = time.monotonic(), -math.inf
         self.repeat(WATCH_PERIOD_S, self._watch)
 
     def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
@@ -148,12 +149,17 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Update the status. No frame depends on this timer."""
         if not self._active:
             return
-        is_stale = 0 < self.config.stale_after_s < time.monotonic() - self._arrived_s
-        self._state_while(CameraFault.STALE, is_stale)
-        topic = self._subscription.topic_name
+        topic, now_s = self._subscription.topic_name, time.monotonic()
+        mismatch = self.wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")
+        remedy = "correct transport of camera, or name a topic of images in topic"
+        self.state_issue("type", f"{topic}: {mismatch}; {remedy}" if mismatch else "", Health.STALE)
+        is_stale = 0 < self.config.stale_after_s < now_s - self._arrived_s
+        self._stale_s = now_s if is_stale else self._stale_s
+        self._state_while(CameraFault.STALE, is_stale and not mismatch)
         self._state_while(CameraFault.TWO_PUBLISHERS, self.count_publishers(topic) > 1)
-        lacks_frames = is_stale or self.health_log.has_issue(CameraFault.STAMP_GAP.value)
-        risks_loss = self.config.transport == "raw" and lacks_frames
+        # After an absence of the camera, the gap in its stamps is no loss.
+        is_lossy = self.health_log.has_issue(CameraFault.STAMP_GAP.value) and now_s - self._stale_s > LASTS_S
+        risks_loss = self.config.transport == "raw" and is_lossy
         publishers = self.get_publishers_info_by_topic(topic) if risks_loss else ()
         best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
         self._state_while(CameraFault.RAW_BEST_EFFORT, best_effort)

@@ -81,11 +81,13 @@ class CountedPublisher(Publisher):
 
 
 def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Wrap a subscription's callback so that each message is counted after the callback returns."""
+    """Wrap a subscription's callback so that each message is counted after the callback ends."""
     tally[topic] += 0
 
     def call_and_count(message: Any) -> None:
-        callback(message)
-        tally[topic] += 1
+        try:
+            callback(message)
+        finally:
+            tally[topic] += 1
 
     return call_and_count

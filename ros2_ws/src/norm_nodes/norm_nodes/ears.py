@@ -16,7 +16,6 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import LIVE, Config, ConfigError
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.pcm import PcmFormat
@@ -362,24 +361,26 @@ class EarsNode(NormNode[EarsConfig]):
         self._events.put_order((RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
+        advance = self.guard("speech", lambda now_ns: self._publish(self._ears.advance(now_ns)), lambda _: None)
         while not self._events.is_drained():
             now_ns = self.clock.now_ns()  # before the wait: what comes meanwhile is not earlier
             event = self._events.get(timeout_s=WAIT_S)
             if event is None:
-                self._publish(self._ears.advance(now_ns))
+                advance(now_ns)
                 continue
             topic, take = event
             try:
                 self._publish(take())
                 self.clear_issue(f"messages on {topic}")
-            except (TactfulError, RuntimeError, ValueError, TypeError, AttributeError) as error:
+            except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the thread
                 self.count("messages_refused")
                 self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
         self._publish(self._ears.end_input())
 
     def _transcribe(self) -> None:
+        transcribe = self.guard("speech", lambda: self._publish(self._ears.transcribe(timeout_s=WAIT_S)), lambda: None)
         while not self._speech.is_drained():
-            self._publish(self._ears.transcribe(timeout_s=WAIT_S))
+            transcribe()
 
     def _publish(self, records: Iterable[Heard]) -> None:
         for record in records:
@@ -416,6 +417,11 @@ class EarsNode(NormNode[EarsConfig]):
         now_s = time.monotonic()
         if is_there:
             self._last_sound_s = now_s
+        type_name = self.config.words_type if self.config.words_from == "topic" else IDS_TYPE
+        if self._active and (mismatch := self.wrong_type(self._words_topic, type_name)):
+            why = f"{self._words_topic}: {mismatch}, so no words of people are heard; correct words_from of ears"
+            self.raise_issue("words", Health.STALE, f"{why}, or its topic and type")
+            return
         longest_s = self.config.stale_after_s
         if not self._active or not longest_s or now_s - self._last_sound_s <= longest_s:
             self.clear_issue("words")
@@ -438,7 +444,12 @@ class EarsNode(NormNode[EarsConfig]):
         rivals = f"{topic}: {publishers} publishers send audio; stop all but one"
         self.state_issue("publishers", rivals if has_rival else "")
         longest_s = self.config.stale_after_s
-        if not longest_s or (now_s or time.monotonic()) - self._last_sound_s <= longest_s:
+        is_silent = 0 < longest_s < (now_s or time.monotonic()) - self._last_sound_s
+        if mismatch := self.wrong_type(topic, self.config.audio_type):
+            remedy = "set audio_type of ears to its type, or correct audio_topic"
+            self.raise_issue("microphone", Health.STALE, f"{topic}: {mismatch}; {remedy}")
+            return
+        if not is_silent:
             self.clear_issue("microphone")
             return
         if publishers:

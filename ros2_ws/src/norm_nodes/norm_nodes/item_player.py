@@ -17,6 +17,7 @@ from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
+from norm_core.runtime.plain_file import read_plain_file
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import DrainReport
@@ -25,6 +26,7 @@ from norm_nodes.lockstep_player import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
+MAX_BYTES = 64 << 20
 ANSWERS = "/tactful/answers"
 MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
 MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
@@ -33,7 +35,7 @@ MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
 def main() -> int:
     """Print one line of JSON per answer, given the bag, a file of the ids to ask and the node that answers."""
     bag, ids, node = sys.argv[1:]
-    wanted = frozenset(json.loads(Path(ids).read_text(encoding="utf-8")))
+    wanted = frozenset(json.loads(read_plain_file(Path(ids), MAX_BYTES)))
     return run_player(lambda: ItemPlayer(node, wanted).play(Path(bag)))
 
 

@@ -4,7 +4,7 @@ The stages: `_listen_to` queues the senses' records in `_records`. The thread `m
 role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
 thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
 
-What threads share has a lock of its own: both queues, `_recent_flags`, `_attention`, counts and issues. Callbacks
+What threads share has a lock of its own: both queues, both `_recent_...`, `_attention`, counts and issues. Callbacks
 set whole items of `_arrived_s`, and read two facts of `_monitor`; the rest of it, `_study` and `_counted` belong
 to `monitor_look`.
 """
@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
@@ -62,7 +62,7 @@ from norm_nodes.utterance_checks import UtteranceChecks
 from study_desk.log.session_config import StudyConfig
 
 # One unit waits at the judge, the others at the role, where the most useful goes first.
-RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 1, 1000
+RECORDS, TO_JUDGE, KEPT_EVENTS = 1000, 1, 1000
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
 # How long after its activation the monitor waits for a publisher of the robot's speech.
@@ -100,26 +100,34 @@ class InputEnded:
     """An order to decide on what is open, because a recording has ended."""
 
 
-class RecentFlags:
-    """The last state of the latest events. The monitor's thread adds, callbacks look up, a lock keeps them apart."""
+E = TypeVar("E")
 
-    def __init__(self, max_flags: int) -> None:
-        self._lock, self._max_flags = Lock(), max_flags
-        self._flags: OrderedDict[str, SocialFlag] = OrderedDict()
 
-    def add(self, flag: SocialFlag) -> None:
+class RecentEvents(Generic[E]):
+    """The last state of the latest events of a kind. One thread adds, callbacks look up, a lock keeps them apart."""
+
+    def __init__(self, kind: str, max_events: int) -> None:
+        self._lock, self._kind, self._max_events = Lock(), kind, max_events
+        self._events: OrderedDict[str, E] = OrderedDict()
+
+    def add(self, event_id: str, event: E) -> None:
         """Replace an event's state, and forget the oldest event beyond the limit."""
         with self._lock:
-            self._flags[flag.event_id] = flag
-            self._flags.move_to_end(flag.event_id)
-            if len(self._flags) > self._max_flags:
-                self._flags.popitem(last=False)
+            self._events[event_id] = event
+            self._events.move_to_end(event_id)
+            if len(self._events) > self._max_events:
+                self._events.popitem(last=False)
 
-    def find(self, event_id: str) -> tuple[SocialFlag | None, str]:
+    def clear(self) -> None:
+        """Forget all events."""
+        with self._lock:
+            self._events.clear()
+
+    def find(self, event_id: str) -> tuple[E | None, str]:
         """Return the last state of an event, or None and what is held instead."""
         with self._lock:
-            flag, oldest = self._flags.get(event_id), next(iter(self._flags), "none")
-            return flag, f"no such event among the last {len(self._flags)}; the oldest kept is {oldest}"
+            event, oldest = self._events.get(event_id), next(iter(self._events), "none")
+            return event, f"the last {len(self._events)} {self._kind}, of which the oldest is {oldest}"
 
 
 class MonitorNodeConfig(MonitorConfig):
@@ -167,7 +175,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._build_parts()
         self._advertise_flags()
         self._subscribe_senses()
-        self.serve(Explain, "explain", self._explain, "why an event was flagged")
+        self.serve(Explain, "explain", self._explain, "why an event was flagged or an action chosen")
         self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
         self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._start_threads()
@@ -199,7 +207,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
         self._queries = self._answering()
         self._checks = self._checking()
-        self._recent_flags, self._attention = RecentFlags(KEPT_FLAGS), Attention()
+        self._recent_flags: RecentEvents[SocialFlag] = RecentEvents("flags", KEPT_EVENTS)
+        self._recent_decisions: RecentEvents[Any] = RecentEvents("decisions", KEPT_EVENTS)  # as messages
+        self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
         self._records = self.bounded_queue("records", RECORDS)
@@ -226,8 +236,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(Presence, "presence", "who is there")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
-        if self._study.keeps:
-            self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
+        self._listen_to(Decision, "decisions", "what is advised, to explain it and for a study's log")
 
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
@@ -337,6 +346,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 return
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
+            if type_ is Decision:
+                self._recent_decisions.add(message.decision_id, message)
+                if not self._study.keeps:
+                    return
             if (record := self.read_record(type_, message, topic)) is None:
                 return
             self._records.put(record)
@@ -375,6 +388,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
             self._checks.forget()
+            self._recent_decisions.clear()  # whose situations may tell of people
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
@@ -451,7 +465,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._closed.publish(to_ros(window))
         self._study.keep_flags(flags)
         for flag in flags:
-            self._recent_flags.add(flag)
+            self._recent_flags.add(flag.event_id, flag)
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.count(f"flags_{flag.polarity}")
@@ -504,9 +518,17 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
 
     def _explain(self, request: Any, response: Any) -> Any:
-        flag, otherwise = self._recent_flags.find(request.event_id)
-        response.found = flag is not None
-        response.explanation, response.flag = (explain(flag), [to_ros(flag)]) if flag else (otherwise, [])
+        flag, kept_flags = self._recent_flags.find(request.event_id)
+        decision, kept_decisions = self._recent_decisions.find(request.event_id)
+        response.found = True
+        if flag:
+            response.explanation, response.flag = explain(flag), [to_ros(flag)]
+        elif decision:
+            lines = filter(None, (decision.explanation, decision.trade_off))
+            response.explanation, response.decision = "\n".join(lines), [decision]
+        else:
+            response.found = False
+            response.explanation = f"no such event among {kept_flags}, and {kept_decisions}"
         return response
 
     def _forget(self, _: Any, response: Any, send: Callable[[], None]) -> None:

@@ -217,6 +217,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
             node.engines = engines
             nodes.append(node)
             executor.add_node(node)
+            _check_alone(name, nodes)
         _state_misplaced_sections(files, nodes)
         if options.autostart:
             for node in nodes:
@@ -241,6 +242,17 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
         executor.shutdown(timeout_sec=1.0)
     if complaints or complaints_at_the_end:
         raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)
+
+
+def _check_alone(name: str, nodes: Sequence[NormNode[Any]]) -> None:
+    """Refuse a second node of one full name, which `__node:=NAME` gives to every node of a process."""
+    full_name = nodes[-1].get_fully_qualified_name()
+    if full_name in [node.get_fully_qualified_name() for node in nodes[:-1]]:
+        raise HostError(
+            f"nodes: two nodes of this process would be called {full_name}; name each node once, and give a new name "
+            f"to a single one, as -r {name}:__node:=NAME",
+            EXIT_BAD_INPUT,
+        )
 
 
 def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[Any]]) -> None:

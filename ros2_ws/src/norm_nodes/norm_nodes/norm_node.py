@@ -16,7 +16,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
-from rclpy.action import ActionServer
+from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
@@ -26,7 +26,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
-from rclpy.task import Future
 from rclpy.timer import Timer
 from std_msgs.msg import String
 
@@ -63,6 +62,7 @@ from norm_nodes.endpoint import (
     Endpoint,
     diagnosis,
 )
+from norm_nodes.goal_server import GoalServer
 
 
 class RosClock:
@@ -82,6 +82,7 @@ R = TypeVar("R")
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
 LAST_HEARTBEAT = Duration(seconds=1)
+FAILURE_STATED_S = 60.0  # of a callback, after the latest
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 RIVAL_STATED_S = 5.0  # after its latest message
 CLOCK_AWAITED_BEATS = 5
@@ -118,13 +119,16 @@ class NormNode(LifecycleNode, Generic[C]):
         self._counted_subscriptions: list[Any] = []
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
-        self._wake_timer: Timer | None = None
+        self._goal_servers: dict[str, GoalServer] = {}
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
-        self.add_on_set_parameters_callback(self._review_parameters)
-        self.add_post_set_parameters_callback(self._update_config)
+        self._file_folders = parameters.file_folders(self, self.config_model)
+        failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
+        self.add_pre_set_parameters_callback(partial(parameters.in_types, self.config_model))
+        self.add_on_set_parameters_callback(self.guard("parameters", self._review_parameters, lambda _: failed))
+        self.add_post_set_parameters_callback(self.guard("parameters", self._update_config, lambda _: None))
         self._status = self.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second")
         self._diagnostics = self.advertise(
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
@@ -144,7 +148,7 @@ class NormNode(LifecycleNode, Generic[C]):
         service: Any = self._service_change_state
         self._change_state, self._send_state = service.callback, service.send_response
         service.callback = lambda request, response: (request, response)  # which executors hand to send_response
-        service.send_response = self._take_transition
+        service.send_response = self.guard("change_state", self._take_transition, lambda *_: None)
         self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
@@ -217,7 +221,7 @@ class NormNode(LifecycleNode, Generic[C]):
                 rival_count += 1
                 self.health_log.raise_issue("rivals", Health.DEGRADED, reason, lasting_s=RIVAL_STATED_S)
 
-        subscription = super().create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
+        subscription = self.create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
         self._releases.append(lambda: self.destroy_subscription(subscription))
 
     def subscribe(
@@ -237,7 +241,7 @@ class NormNode(LifecycleNode, Generic[C]):
         """
         message_type = _as_message(type_)
         callback = count_processed(self._processed_by_topic, self.resolve_topic_name(topic), callback)
-        subscription = super().create_subscription(
+        subscription = self.create_subscription(
             message_type,
             topic,
             callback,
@@ -263,6 +267,41 @@ class NormNode(LifecycleNode, Generic[C]):
         events = self.loss_events(topic)
         return [self.create_subscription(type_, topic, take, qos, event_callbacks=events) for qos in profiles]
 
+    def guard(self, about: str, callback: Callable[..., R], otherwise: Callable[..., R]) -> Callable[..., R]:
+        """Wrap a callback: an exception in it is counted and stated, and `otherwise` gives the result in its place."""
+
+        def call(*arguments: Any) -> R:
+            try:
+                return callback(*arguments)
+            except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the process
+                self.get_logger().error(traceback.format_exc())
+                self.count("callbacks_failed")
+                why = f"{about}: was not handled, because of {type(error).__name__} in {self.get_name()}; report it"
+                self.health_log.raise_issue(f"callback {about}", Health.DEGRADED, why, lasting_s=FAILURE_STATED_S)
+                return otherwise(*arguments)
+
+        return call
+
+    def create_subscription(self, msg_type: Any, topic: str, callback: Any, *rest: Any, **options: Any) -> Any:
+        """Create rclpy's subscription with a guarded callback."""
+        guarded = self.guard(topic, callback, lambda _: None)
+        return super().create_subscription(msg_type, topic, guarded, *rest, **options)
+
+    def create_timer(self, timer_period_sec: float, callback: Any, *rest: Any, **options: Any) -> Timer:
+        """Create rclpy's timer with a guarded callback."""
+        name = getattr(callback, "__name__", "timer")
+        return super().create_timer(timer_period_sec, self.guard(name, callback, lambda: None), *rest, **options)
+
+    def create_service(self, srv_type: Any, srv_name: str, callback: Any, **options: Any) -> Any:
+        """Create rclpy's service with a guarded callback; after an exception, its response has default values."""
+        guarded = self.guard(srv_name, callback, lambda _, response: response)
+        return super().create_service(srv_type, srv_name, guarded, **options)
+
+    def run_later(self, about: str, step: Callable[..., object], *arguments: Any) -> None:
+        """Run a guarded step in the executor. Does nothing where the node is no longer spun."""
+        if self.executor is not None:
+            self.executor.create_task(self.guard(about, step, lambda *_: None), *arguments)
+
     def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Create event callbacks that count messages lost by the middleware and report the loss in the status."""
 
@@ -279,7 +318,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
         """Create a service with a fast, synchronous callback. It lives until `close` and appears in the API page."""
-        service = super().create_service(type_, name, callback)
+        service = self.create_service(type_, name, callback)
         self._releases.append(lambda: self.destroy_service(service))
         self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
         return service
@@ -297,36 +336,31 @@ class NormNode(LifecycleNode, Generic[C]):
         def answer(pair: tuple[Any, Any], header: Any) -> None:
             begin(pair[0], pair[1], partial(send, pair[1], header))
 
-        service.send_response = answer  # executors send whatever a callback returns, and do not await it
+        # Executors send whatever a callback returns, and do not await it.
+        service.send_response = self.guard(name, answer, lambda pair, header: send(pair[1], header))
 
     def serve_action(
-        self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
-    ) -> ActionServer:
-        """Create an action, until `close`. `execute` is a coroutine that awaits only what `resolve` ends."""
-        if self._wake_timer is None:
-            self._wake_timer = self.create_timer(
-                0.0, self._stop_wake_timer, clock=Clock(clock_type=ClockType.STEADY_TIME)
-            )
-        server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
-        self._releases.append(server.destroy)
+        self,
+        type_: Any,
+        name: str,
+        begin: Callable[[Any], None],
+        description: str,
+        *,
+        accept: Callable[[Any], GoalResponse],
+        cancel: Callable[[Any], None],
+    ) -> GoalServer:
+        """Serve an action until `close`. `begin` gets the handle of each goal, which `end` of the server ends."""
+        if name not in self._goal_servers:
+            self._goal_servers[name] = GoalServer(self, type_, name)
+        server = self._goal_servers[name]
+        accept = self.guard(name, accept, lambda _: GoalResponse.REJECT)
+        server.open(begin, accept, self.guard(name, cancel, lambda _: None))
+        self._releases.append(server.close)
         namespace = self.get_namespace().rstrip("/")
         self._record_endpoint(
             Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
         )
         return server
-
-    def resolve(self, future: Future, result: Any = None) -> None:
-        """End what the coroutine of an action awaits, in the executor.
-
-        The events executor goes on with a coroutine after the next message or timer, whenever that is, so one follows.
-        """
-        future.set_result(result)
-        if self._wake_timer:
-            self._wake_timer.reset()
-
-    def _stop_wake_timer(self) -> None:
-        if self._wake_timer:
-            self._wake_timer.cancel()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.
@@ -348,7 +382,8 @@ class NormNode(LifecycleNode, Generic[C]):
             return from_ros(record_type, message, self.health_log.note_cut_texts)
         except MessageError as error:
             self.count("messages_refused")
-            self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+            why = f"{topic}: a message was not used: {error}"
+            self.health_log.raise_issue(f"messages on {topic}", Health.DEGRADED, why, lasting_s=FAILURE_STATED_S)
             return None
 
     def find_class(self, type_name: str, topic: str, parameter: str) -> Any:
@@ -365,6 +400,13 @@ class NormNode(LifecycleNode, Generic[C]):
             return None
         except ValueError as error:
             raise ConfigError(f"{self.get_name()}: {parameter}: {error}") from error
+
+    def wrong_type(self, topic: str, type_name: str) -> str:
+        """Say of which other type a topic is published, where nobody publishes it as it is read; else nothing."""
+        types = sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})
+        if not types or type_name in types:
+            return ""
+        return f"it is published as {' and '.join(types)} and read as {type_name}"
 
     def bounded_queue(
         self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS
@@ -500,6 +542,12 @@ class NormNode(LifecycleNode, Generic[C]):
         if rclpy.ok(context=self.context):
             self._status.wait_for_all_acked(LAST_HEARTBEAT)  # what is under way is lost where the node goes at once
 
+    def destroy_node(self) -> None:
+        """Destroy the node with its action servers, which rclpy leaves out."""
+        while self._goal_servers:
+            self._goal_servers.popitem()[1].destroy()
+        LifecycleNode.destroy_node(self)
+
     def _take_transition(self, asked: tuple[Any, Any], header: Any) -> None:
         """Change the state in the executor, which goes on while a thread loads the model of a configuration."""
         transition = asked[0].transition
@@ -512,9 +560,7 @@ class NormNode(LifecycleNode, Generic[C]):
                     lease.close()
 
         def load() -> None:
-            lease = self.load_model()
-            if self.executor is not None:
-                self.executor.create_task(finish, lease)
+            self.run_later("change_state", finish, self.load_model())
 
         configures = (transition.label or transition.id) in {"configure", Transition.TRANSITION_CONFIGURE}
         if configures and self._state is NodeState.UNCONFIGURED and self.model_name():
@@ -593,7 +639,9 @@ class NormNode(LifecycleNode, Generic[C]):
         return TransitionCallbackReturn.SUCCESS
 
     def _review_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        return parameters.review(self, self.config_model, changes, self._state, self.check)
+        return parameters.review(
+            self, self.config_model, changes, self._state, check=self.check, folders=self._file_folders
+        )
 
     def _read_config(self) -> C:
         return parameters.read(self, self.config_model)
@@ -602,11 +650,9 @@ class NormNode(LifecycleNode, Generic[C]):
         self.config = self._read_config()
 
     def _on_drain_request(self, message: Any) -> None:
-        if self.executor is None:
-            return
         # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
         idle = self.health_log.is_idle()
-        self.executor.create_task(self._publish_drain_report, message.data, idle)
+        self.run_later(DRAIN_REPORT_TOPIC, self._publish_drain_report, message.data, idle)
 
     def _publish_drain_report(self, token: str, idle: bool) -> None:
         report = DrainReport(

@@ -4,8 +4,10 @@ A parameter in a part of the model has the part's name as a prefix, as in window
 """
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -17,13 +19,18 @@ from rclpy.parameter import Parameter
 
 from norm_core.records.record import record
 from norm_core.records.status import NodeState
-from norm_core.runtime.config import Config, ConfigError, check_config
+from norm_core.runtime.config import Config, ConfigError, UnusableFileError, check_config
 from norm_nodes.drain import DRAIN_REPORTS
 
 C = TypeVar("C", bound=Config)
 
 # rclpy declares these itself, and NormNode the last. Every other parameter must be in the model.
 OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.", DRAIN_REPORTS)
+FILE_FOLDERS = "TACTFUL_FILE_FOLDERS"
+OUTSIDE = (
+    "the file lies in no folder that this node may read from; move it beside the file that the node was started with, "
+    f"or start the node with {FILE_FOLDERS}"
+)
 # What comes before a parameter that is not live can change, by the node's state.
 _FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
 
@@ -46,9 +53,14 @@ class ParameterSpec:
         """Whether the parameter may change while the node runs."""
         return bool(self.schema.get("live"))
 
+    @property
+    def names_file(self) -> bool:
+        """Whether the parameter names a file that the node reads again when it is set."""
+        return bool(self.schema.get("file"))
+
     def in_type(self, value: Any) -> Any:
         """Convert a whole number where the parameter is a double, so that ROS keeps its type."""
-        return float(value) if self.schema.get("type") == "number" and isinstance(value, int) else value
+        return float(value) if self.schema.get("type") == "number" and type(value) is int else value
 
     def descriptor(self) -> ParameterDescriptor:
         """Describe the parameter for ROS tools: its meaning, its range, and what values it takes."""
@@ -57,7 +69,8 @@ class ParameterSpec:
             name=self.name,
             description=self.description,
             additional_constraints=self._constraints(),
-            dynamic_typing=True,
+            # An empty list, and nothing, have no type that values could keep to.
+            dynamic_typing=self.default is None or isinstance(self.default, list),
         )
         if self.schema.get("type") == "number" and (low, high) != (None, None):
             bounds = {"from_value": -math.inf if low is None else low, "to_value": math.inf if high is None else high}
@@ -107,9 +120,28 @@ def declare(
         node.declare_parameter(name, spec.in_type(value), spec.descriptor(), ignore_override=True)
 
 
+def in_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
+    """Convert whole numbers for parameters that are doubles, as `ros2 param set NODE NAME 5` sends them."""
+    by_name = specs(model)
+    return [
+        Parameter(change.name, value=by_name[change.name].in_type(change.value))
+        if change.type_ is Parameter.Type.INTEGER and change.name in by_name
+        else change
+        for change in changes
+    ]
+
+
 def read(node: Node, model: type[C]) -> C:
     """Read the configuration from the current parameters. Raises ConfigError where it is invalid."""
     return _check(node, model, _values(node, model))
+
+
+def file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
+    """List the folders from which a running node may read: those of its files at the start, and the named ones."""
+    named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
+    values = (_value(node, spec.name) for spec in specs(model).values() if spec.names_file)
+    started_with = [Path(value).expanduser().resolve().parent for value in values if value]
+    return (*(Path(folder).expanduser().resolve() for folder in named), *started_with)
 
 
 def review(
@@ -117,9 +149,14 @@ def review(
     model: type[C],
     changes: list[Parameter],
     state: NodeState,
+    *,
     check: Callable[[C], None] = lambda config: None,
+    folders: Collection[Path] = (),
 ) -> SetParametersResult:
-    """Check that changes are valid, by the model and by `check`, and allowed in the node's state."""
+    """Check that changes are valid, by the model and by `check`, and allowed in the node's state.
+
+    Whoever is on the network may set a parameter and read the result, so that it tells nothing of a file.
+    """
     changes = [change for change in changes if not change.name.startswith(OF_EVERY_NODE)]
     if not changes:
         return SetParametersResult(successful=True)  # as rclpy declares its own, whatever was stated for the node
@@ -132,9 +169,18 @@ def review(
                 f"{_FIRST[state]} the node first, and configure it again afterwards"
             )
             return SetParametersResult(successful=False, reason=reason)
+        if spec is not None and spec.names_file and isinstance(change.value, str) and change.value:
+            path = Path(change.value).expanduser().resolve()
+            if not any(path.is_relative_to(folder) for folder in folders):
+                return SetParametersResult(successful=False, reason=f"{change.name}: {OUTSIDE}")
         values[change.name] = change.value
     try:
         check(_check(node, model, values))
+    except UnusableFileError as error:
+        node.get_logger().warning(str(error))
+        names = " or ".join(name for name, spec in specs(model).items() if spec.names_file and values[name])
+        reason = f"{names}: the file is not usable; the log of {node.get_name()} says why"
+        return SetParametersResult(successful=False, reason=reason)
     except ConfigError as error:
         return SetParametersResult(successful=False, reason=str(error))
     return SetParametersResult(successful=True)

@@ -171,6 +171,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         nobody = not self.count_publishers(self._persons_topic)
         if nobody and self.count_publishers(f"{self.config.humans}/faces/tracked"):
             why = "only faces; start hri_person_manager, which makes persons of faces, bodies and voices"
+        elif mismatch := self.wrong_type(self._persons_topic, self.config.ids_type):
+            why = f"because {mismatch}; correct ids_type or humans of people"
         elif nobody:
             why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
         else:

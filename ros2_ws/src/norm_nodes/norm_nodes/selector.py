@@ -8,11 +8,9 @@ from threading import Thread
 from typing import Any
 
 from norm_interfaces.action import SelectAction
-from norm_interfaces.msg import Outcome as OutcomeMessage
 from pydantic import Field
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import GoalResponse
 from rclpy.duration import Duration
-from rclpy.task import Future
 from std_msgs.msg import Empty, String
 
 from action_selector.request import Request, RequestConfig
@@ -34,10 +32,10 @@ from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.node_watch import release_freed_memory
-from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SPEECH
+from norm_nodes.goal_server import asked_deadline
 from norm_nodes.norm_node import NormNode
 
 # The message moved from one package to the other.
@@ -76,7 +74,10 @@ def intent_of(decision: Decision, message_type: Any) -> Any:
 WAITING = 8
 WAIT_S = 0.2
 REPAIRS_WAITING = WAITING // 2  # the rest is for goals and queries
+FAILURE = "selector: the decision raised an error, which its log shows; report it"
 TOO_MANY = f"{WAITING} questions wait already: ask less often"
+INACTIVE = "selector: the node is not active; activate it"
+CANCELLED = "the goal was cancelled"
 
 
 class SelectorNodeConfig(RequestConfig, SelectorFiles):
@@ -85,17 +86,16 @@ class SelectorNodeConfig(RequestConfig, SelectorFiles):
     intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Job:
-    """A request, a callback for its progress and a callback for its decision."""
+    """A request, and the handle of its goal where it is one."""
 
     due: DueRequest
-    on_step: Callable[[str], None]
-    done: Callable[[Recommendation], None]
+    handle: Any = None
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
-    """Answer SelectAction goals and queries in a separate thread. Callbacks only queue and await."""
+    """Answer SelectAction goals and queries. A separate thread decides; the executor's thread begins and ends them."""
 
     config_model = SelectorNodeConfig
 
@@ -105,11 +105,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def check(self, config: SelectorNodeConfig) -> None:
         """Read the files that may change while the node runs."""
-        try:
-            config.catalogue()
-            config.rules()
-        except TactfulError as error:
-            raise ConfigError(f"selector: {error}") from error
+        config.catalogue()
+        config.rules()
 
     def model_name(self) -> str:
         """Return the name of the model that is asked."""
@@ -130,7 +127,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
-        self._goals: dict[bytes, DueRequest] = {}
+        self._open: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, "decisions", EVENTS, "every decision, whoever asked")
         self._answers = self.advertise(Answer, "answers", EVENTS, "what decisions say to queries")
@@ -147,10 +144,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.subscribe(SocialFlag, "flags", self._take(SocialFlag), EVENTS, "errors that may need a repair")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
-        self.serve_action(
+        self._goals = self.serve_action(
             SelectAction,
             "select_action",
-            self._execute,
+            self._begin_goal,
             "recommends one of the candidates; advice only",
             accept=self._accept,
             cancel=self._cancel,
@@ -163,15 +160,15 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._active = True
 
     def stop(self) -> None:
-        """Refuse goals, and drop the queries that still wait for records."""
+        """Refuse goals, abort the open ones, and drop the queries that still wait for records."""
         self._active = False
+        self._end_jobs([job for job in self._open if job.handle])
         self.count("queries_dropped", self._selector.drop_queries())
 
     def close(self) -> None:
-        """Cancel open goals and end the thread."""
+        """Answer what is open, and end the thread."""
         self._jobs.close()
-        for due in list(self._goals.values()):
-            due.deadline.cancel()
+        self._end_jobs(list(self._open))
         self._worker.join(timeout=self.config.longest_s)
 
     def _accept(self, goal: Any) -> GoalResponse:
@@ -180,42 +177,44 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.count("goals_refused_inactive")
         return GoalResponse.REJECT
 
-    def _cancel(self, handle: Any) -> CancelResponse:
-        if due := self._goals.get(bytes(handle.goal_id.uuid)):
-            due.deadline.cancel()
-        return CancelResponse.ACCEPT
-
-    async def _execute(self, handle: Any) -> Any:
-        goal, key = handle.request, bytes(handle.goal_id.uuid)
-        asked_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
-        deadline_ns = asked_ns if asked_ns not in {0, -NS_PER_S} else None
-        request, fault = Request(query_id=key.hex()), ""
+    def _begin_goal(self, handle: Any) -> None:
+        goal, goal_id = handle.request, bytes(handle.goal_id.uuid).hex()
+        request, fault = Request(query_id=goal_id), ""
         try:
-            request, cut = cut_texts(_request_of_goal(goal, key.hex()))
+            request, cut = cut_texts(_request_of_goal(goal, goal_id))
             self.health_log.note_cut_texts(cut)
         except MessageError as error:
             fault = str(error)
-        due = self._goals[key] = self._selector.ask(request, deadline_ns)
-        future: Future = Future(executor=self.executor)
+        job = _Job(self._selector.ask(request, asked_deadline(goal)), handle)
+        if fault:
+            self._open.add(job)
+            self._end(job, self._selector.without_decision(job.due, fault, Outcome.INVALID))
+        else:
+            self._hand_over(job)
 
-        def on_step(step: str) -> None:
-            left = Duration(seconds=due.deadline.remaining_s() or 0.0).to_msg()
-            feedback = SelectAction.Feedback(step=step, remaining=left)
-            self._later(lambda: handle.publish_feedback(feedback))
+    def _cancel(self, handle: Any) -> None:
+        for job in [job for job in self._open if job.handle is handle]:
+            self._end(job, self._selector.without_decision(job.due, CANCELLED, Outcome.CANCELLED))
 
-        try:
-            if fault:
-                recommended = self._selector.without_decision(due, fault, Outcome.INVALID)
-            # The executor sets the future. Set from the worker thread, it would not wake the executor.
-            elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: self.resolve(future, found)))):
-                recommended = await future
-            else:
-                recommended = self._selector.without_decision(due, TOO_MANY)
-        finally:
-            del self._goals[key]
+    def _end_jobs(self, jobs: list[_Job]) -> None:
+        for job in jobs:
+            self._end(job, self._selector.without_decision(job.due, INACTIVE))
+
+    def _end(self, job: _Job, recommended: Recommendation) -> None:
+        """Publish a decision and answer the goal, unless the request ended before."""
+        if job not in self._open:
+            return
+        self._open.remove(job)
+        self._jobs.withdraw(job)
+        job.due.deadline.cancel()  # the thread may still decide
         self._publish(recommended)
-        decision = recommended.decision
-        return end_goal(handle, decision)
+        if job.handle:
+            self._goals.end(job.handle, *goal_end(job.handle, recommended.decision))
+
+    def _publish_step(self, job: _Job, step: str) -> None:
+        if job in self._open:
+            left = Duration(seconds=job.due.deadline.remaining_s() or 0.0).to_msg()
+            job.handle.publish_feedback(SelectAction.Feedback(step=step, remaining=left))
 
     def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
         def take(message: Any) -> None:
@@ -224,10 +223,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
                 if not isinstance(record, SocialFlag):
-                    self._hand_over(due)
+                    self._hand_over(_Job(due))
                 elif len(self._repairs) < REPAIRS_WAITING:
                     self._repairs.add(record.event_id)
-                    self._hand_over(due)
+                    self._hand_over(_Job(due))
                 else:
                     self.count("repairs_refused")
 
@@ -235,13 +234,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _end_input(self, _: Any) -> None:
         for due in self._selector.end_input():
-            self._hand_over(due)
+            self._hand_over(_Job(due))
 
-    def _hand_over(self, due: DueRequest) -> None:
-        if not self._jobs.put(
-            _Job(due, lambda step: None, lambda recommendation: self._later(lambda: self._publish(recommendation)))
-        ):
-            self._publish(self._selector.without_decision(due, TOO_MANY))
+    def _hand_over(self, job: _Job) -> None:
+        self._open.add(job)  # first, as the thread passes over what is not open
+        if not self._jobs.put(job):
+            self._end(job, self._selector.without_decision(job.due, TOO_MANY))
 
     def _work(self) -> None:
         # The encoder loads with its first sentence, which takes seconds on a busy machine.
@@ -259,10 +257,21 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             job = self._jobs.get(timeout_s=WAIT_S)
             if self._applied is not self.config:  # between two requests, so that each is decided by one configuration
                 self._apply(self.config)
-            if job:
-                with self._engine.hold() if self._engine else nullcontext():
-                    recommended = self._selector.decide(job.due, job.on_step)
-                job.done(recommended)
+            if job and job in self._open:
+                self._decide(job)
+
+    def _decide(self, job: _Job) -> None:
+        def on_step(step: str) -> None:
+            if job.handle:
+                self._later(lambda: self._publish_step(job, step))
+
+        decide = self.guard("select_action", self._selector.decide, self._without_decision)
+        with self._engine.hold() if self._engine else nullcontext():
+            recommended = decide(job.due, on_step)
+        self._later(lambda: self._end(job, recommended))
+
+    def _without_decision(self, due: DueRequest, _: Any) -> Recommendation:
+        return self._selector.without_decision(due, FAILURE)
 
     def _apply(self, config: SelectorNodeConfig) -> None:
         self._applied = config
@@ -285,8 +294,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _later(self, step: Callable[[], None]) -> None:
         """Run `step` in the executor. Does nothing where the node is no longer spun."""
-        if self.executor is not None:
-            self.executor.create_task(step)
+        self.run_later("select_action", step)
 
     def _offer_intents(self) -> Any:
         try:
@@ -296,18 +304,13 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             return None
 
 
-def end_goal(handle: Any, decision: Decision) -> Any:
-    """Bring a goal to the end that its decision has, and return the result."""
+def goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:
+    """Return the method of a goal's handle by which its decision ends it, and the result."""
     result = SelectAction.Result(decision=to_ros(decision))
-    if handle.is_cancel_requested:
-        result.error_code, result.error_msg = OutcomeMessage.TIMED_OUT, "the goal was cancelled"
-        handle.canceled()
-    elif decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
-        handle.succeed()
-    else:
-        result.error_code, result.error_msg = result.decision.outcome, decision.explanation
-        handle.abort()
-    return result
+    if decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
+        return handle.succeed, result
+    result.error_code, result.error_msg = result.decision.outcome, decision.explanation
+    return handle.canceled if decision.outcome is Outcome.CANCELLED else handle.abort, result
 
 
 def _request_of_goal(goal: Any, goal_id: str) -> Request:

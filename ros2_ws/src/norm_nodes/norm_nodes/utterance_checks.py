@@ -11,14 +11,14 @@ from typing import Any
 
 from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
 from norm_interfaces.srv import CheckUtterance
-from rclpy.action import CancelResponse, GoalResponse
+from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
-from rclpy.task import Future
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_core.runtime.time import join_stamp, ns_to_s
+from norm_core.runtime.time import ns_to_s
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
+from norm_nodes.goal_server import asked_deadline
 from norm_nodes.norm_node import NormNode
 
 WAITING, WAIT_S, LONGEST_S = 8, 0.2, 10.0
@@ -36,6 +36,7 @@ class _Request:
     answer: Any
     send: Callable[[], object]
     handle: Any = None
+    timer: Any = None  # of its deadline
 
     def tell_waiting(self, waiting: int) -> None:
         """Feed back how many are read before it."""
@@ -57,10 +58,10 @@ class UtteranceChecks:
         node.serve_later(
             CheckUtterance, "check_utterance", lambda asked, *rest: self._begin(_Request(asked.text, *rest)), ABOUT
         )
-        node.serve_action(
+        self._goals = node.serve_action(
             CheckUtteranceAction,
             "check_utterance",
-            self._execute,
+            self._begin_goal,
             f"{ABOUT}; can be cancelled, and ends by a deadline",
             accept=lambda _: GoalResponse.ACCEPT,  # a goal that is rejected is not told why
             cancel=self._cancel,
@@ -107,35 +108,34 @@ class UtteranceChecks:
             for waiting, other in enumerate(self._open):
                 other.tell_waiting(waiting)
 
-    async def _execute(self, handle: Any) -> Any:
-        goal, result, now_ns = handle.request, CheckUtteranceAction.Result(), self._node.clock.now_ns()
-        ended: Future = Future(executor=self._node.executor)
-        deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
-        left_s = max(0.0, ns_to_s(deadline_ns - now_ns)) if deadline_ns else LONGEST_S
-        request = _Request(goal.text, result, lambda: self._node.resolve(ended), handle)
+    def _begin_goal(self, handle: Any) -> None:
+        deadline_ns, now_ns = asked_deadline(handle.request), self._node.clock.now_ns()
+        left_s = LONGEST_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
+        request = _Request(handle.request.text, CheckUtteranceAction.Result(), lambda: self._end_goal(request), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
+        request.timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
         self._begin(request)
-        if not left_s or handle.is_cancel_requested:  # before it began
-            self._end(request, CANCELLED if handle.is_cancel_requested else LATE)
-        await ended
-        self._node.destroy_timer(timer)
-        end = handle.canceled if handle.is_cancel_requested else handle.succeed if result.checked else handle.abort
-        end()
-        return result
+        if not left_s:
+            self._end(request, LATE)
 
-    def _cancel(self, handle: Any) -> CancelResponse:
-        for request in [one for one in self._open if one.handle is handle]:
+    def _end_goal(self, request: _Request) -> None:
+        self._node.destroy_timer(request.timer)
+        handle, result = request.handle, request.answer
+        is_cancelled = handle.is_cancel_requested
+        state = handle.canceled if is_cancelled else handle.succeed if result.checked else handle.abort
+        self._goals.end(handle, state, result)
+
+    def _cancel(self, handle: Any) -> None:
+        for request in [request for request in self._open if request.handle is handle]:
             self._end(request, CANCELLED)
-        return CancelResponse.ACCEPT
 
     def _work(self) -> None:
         is_asked = False
         while not self._queue.is_drained():
             if request := self._queue.get(timeout_s=WAIT_S):
                 is_asked = True
-                if request in self._open and (executor := self._node.executor):
-                    executor.create_task(self._end, request, self._read(request.text))
+                if request in self._open:
+                    self._node.run_later("check_utterance", self._end, request, self._read(request.text))
             elif is_asked:
                 self._follow()
 

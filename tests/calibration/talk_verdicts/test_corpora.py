@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.talk_verdicts.corpora import CORPORA, import_corpus
+from calibration.talk_verdicts.readings import CorpusReading, score_corpus
+from calibration.talk_verdicts.talk_file import JudgedTurn, TalkError, TalkTurn, Votes, judged_turns
 from norm_monitor.context.exchange import Exchange
-from sim_replays.talks.corpora import CORPORA, import_corpus
-from sim_replays.talks.readings import CorpusReading, score_corpus
-from sim_replays.talks.talk_file import JudgedTurn, TalkError, TalkTurn, Votes, judged_turns
 
 NO, YES = (0.0,), (1.0,)
 

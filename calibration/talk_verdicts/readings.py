@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
 from norm_core.engines.talk_reader import latest_reading
 from norm_core.evaluation.agreement_coefficients import icc_one_ways
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
@@ -32,7 +33,6 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.units.unit import UnitKind
-from sim_replays.talks.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
 
 Array = NDArray[np.float64]
 _SOURCE = "talk"
@@ -145,11 +145,11 @@ def _held(talk: Talk, matcher: TextMatcher) -> list[tuple[float, float]]:
     turns = [turn for turn in talk.turns if turn.text.strip()]
     lines = tuple(talk_lines(("" if turn.is_machine else turn.by, turn.text) for turn in turns))
     readings = matcher.read_talk(lines)
-    found = []
+    readings_of_turns = []
     for place, (turn, reading) in enumerate(zip(turns, readings, strict=False)):
         if turn.is_machine:
-            found.append((reading.turns[0].fault, latest_reading(readings, place).fault))
-    return found
+            readings_of_turns.append((reading.turns[0].fault, latest_reading(readings, place).fault))
+    return readings_of_turns
 
 
 def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
@@ -157,7 +157,7 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
         name=family,
         talks=sum(part.talks for part in parts),
         by=" or ".join(dict.fromkeys(part.by for part in parts)),
-        turns=tuple(one for part in parts for one in part.turns),
+        turns=tuple(turn for part in parts for turn in part.turns),
         with_reaction=np.concatenate([part.with_reaction for part in parts]),
         at_once=np.concatenate([part.at_once for part in parts]),
         controls={name: np.concatenate([part.controls[name] for part in parts]) for name in parts[0].controls},
@@ -189,32 +189,32 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     for place, (_, following) in enumerate(pairwise(starts)):
         ends[place] = max(starts[place], min(ends[place], following))
     utterances: list[Utterance] = []
-    given: list[tuple[int, Utterance | RobotSpeech]] = []
+    records: list[tuple[int, Utterance | RobotSpeech]] = []
     for place, (turn, start_ns, end_ns) in enumerate(zip(spoken, starts, ends, strict=True)):
         if turn.is_machine:
-            given += [
+            records += [
                 (at_ns, RobotSpeech(stamp_ns=at_ns, speech_id=f"r{place}", state=edge, text=turn.text))
                 for at_ns, edge in ((start_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP))
             ]
         else:
             utterances.append(_utterance(place, turn, start_ns, end_ns))
-            given.append((end_ns, utterances[-1]))
-    given += marks_of_script(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
+            records.append((end_ns, utterances[-1]))
+    records += marks_of_script(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
     closed: list[ClosedUnit] = []
     config, clock = MonitorConfig.for_replay((UTTERANCES,)), ReplayClock()
     monitor = Monitor(config, table, matcher, clock, note_closed=closed.append)
-    for at_ns, entry in sorted(given, key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech))):
+    for at_ns, entry in sorted(records, key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech))):
         clock.advance_to(max(at_ns, clock.now_ns()))
         monitor.take(entry)
     monitor.end_input()
     model = config.unit_model(matcher)
     likely: dict[int, float] = {}
-    for one in closed:
-        said_ns = one.unit.offset_ns if one.unit.kind is UnitKind.SILENCE else one.unit.onset_ns
-        if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE} and said_ns is not None:
-            likely[said_ns] = max(likely.get(said_ns, 0.0), one.assessment(model).likely[Polarity.ERROR])
+    for unit in closed:
+        said_ns = unit.unit.offset_ns if unit.unit.kind is UnitKind.SILENCE else unit.unit.onset_ns
+        if unit.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE} and said_ns is not None:
+            likely[said_ns] = max(likely.get(said_ns, 0.0), unit.assessment(model).likely[Polarity.ERROR])
     onsets = sorted(likely)
-    places = [bisect_right(onsets, s_to_ns(one.turn.start_s or 0.0)) for one in judged_turns(talk)]
+    places = [bisect_right(onsets, s_to_ns(judged_turn.turn.start_s or 0.0)) for judged_turn in judged_turns(talk)]
     return [likely[onsets[place - 1]] if place else None for place in places]
 
 
@@ -248,9 +248,9 @@ def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
     precision `fault_share`.
     """
     verdicts = _Verdicts(reading, seed)
-    votes = np.array([one.turn.votes.counts for one in reading.turns if one.turn.votes], float).reshape(-1, 3)
+    votes = np.array([turn.turn.votes.counts for turn in reading.turns if turn.turn.votes], float).reshape(-1, 3)
     has_votes = len(votes) == len(reading.turns) and votes.sum(axis=1).min() >= LEAST_VOTES
-    followed = any(one.exchange.after for one in reading.turns)
+    followed = any(turn.exchange.after for turn in reading.turns)
     controls = [name for name in reading.controls if followed or name != "next_words_alone"]
     return {
         "name": reading.name,
@@ -272,14 +272,14 @@ class _Verdicts:
     """The verdicts on a corpus's turns, and the bootstrap over its talks."""
 
     def __init__(self, reading: CorpusReading, seed: int) -> None:
-        self._faults = [one.turn.faults for one in reading.turns]
-        self._is_rating = np.array([one.turn.rating is not None for one in reading.turns])
+        self._faults = [turn.turn.faults for turn in reading.turns]
+        self._is_rating = np.array([turn.turn.rating is not None for turn in reading.turns])
         self._seed, self._reader = seed, reading.reader
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
-        self.is_fault = np.array([one.turn.is_fault for one in reading.turns])
-        groups, self._places = np.unique([one.group for one in reading.turns], return_inverse=True)
+        self.is_fault = np.array([turn.turn.is_fault for turn in reading.turns])
+        groups, self._places = np.unique([turn.group for turn in reading.turns], return_inverse=True)
         self._drawn = draw_clusters(len(groups), _DRAWS, seed)
 
     def ranking(self, scores: Array, ending: str = "") -> Figures:

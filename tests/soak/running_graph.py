@@ -16,8 +16,8 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.node_watch import read_usage
 from study_desk.log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.soak.model_server import ModelServer
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
+from tests.soak.model_server import ModelServer
 
 STUDY = "study"  # folder of the log
 START_S, END_S, POLL_S = 240.0, 40.0, 0.05
@@ -49,7 +49,7 @@ class RunningGraph:
         self._events: Queue[Event] = Queue()
         arguments = ["up", str(self._profile), "--log", str(folder / "up.log")]
         self._up = ChildProcess("up", "tactful_cli", arguments, self._events, stdin=False)
-        self._robot = ChildProcess("robot", "norm_nodes.faulty_robot", [], self._events, stdin=-1)
+        self._robot = ChildProcess("robot", "tests.soak.faulty_robot", [], self._events, stdin=-1)
         self._stream: GraphStream | None = None
         self._output: list[tuple[float, str]] = []
         self._messages: list[Heard] = []

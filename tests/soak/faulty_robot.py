@@ -10,6 +10,11 @@ from typing import Any
 import cv2
 import numpy as np
 import rclpy
+from norm_nodes.convert import record_class
+from norm_nodes.encounter_player import stamped_sound
+from norm_nodes.endpoint import EVENTS, SENSOR
+from norm_nodes.executors import observer
+from norm_nodes.graph_stream import FRAMES, TOPICS
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
@@ -17,11 +22,6 @@ from std_msgs.msg import Bool, String, UInt8MultiArray
 
 from norm_core.records.frame import Frame
 from norm_core.runtime.time import s_to_ns, split_stamp
-from norm_nodes.convert import record_class
-from norm_nodes.encounter_player import stamped_sound
-from norm_nodes.endpoint import EVENTS, SENSOR
-from norm_nodes.executors import observer
-from norm_nodes.graph_stream import FRAMES, TOPICS
 
 CAMERA, SOUND, HEARD, PERSON_SPEAKS = "/soak/camera", "/soak/sound", "/soak/heard", "/soak/person_speaks"
 WORDS, VOICE, CLOCK = "/soak/words", "/soak/voice", "/clock"

@@ -30,7 +30,7 @@ from sim_replays.scenarios.library import encounters
 from study_desk.log.live_log import LiveLog
 from study_desk.log.schema import KINDS, SessionInfo
 from study_desk.log.writer import StudyLog
-from tactful_cli.soak.running_graph import RunningGraph
+from tests.soak.running_graph import RunningGraph
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
 SHORTEST_H, SHORTEST_MIN = 0.25, 2.0  # for two samples

@@ -17,11 +17,10 @@ from typing import Any
 from pydantic import Field
 
 from norm_core.runtime.config import Config, load_yaml
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_process import claimed_domain
-from tactful_cli.soak.model_server import ModelServer
-from tactful_cli.soak.running_graph import POLL_S, STUDY, RunningGraph
+from tests.soak.model_server import ModelServer
+from tests.soak.running_graph import POLL_S, STUDY, RunningGraph
 
 STATUS_LIMIT_S, RECOVERY_LIMIT_S, MEMORY_LIMIT_MB = 2.0, 5.0, 200.0
 AWAIT_STATUS_S, AWAIT_RECOVERY_S, DRAIN_S = 15.0, 120.0, 10.0
@@ -122,7 +121,7 @@ STEPS: dict[str, Callable[[RunningGraph, Any], object]] = {
     "server": lambda graph, order: getattr(graph.server, order)(),
     "do": lambda graph, name: ACTIONS[name](graph),
 }
-_FILE = load_yaml(shipped_file("tactful_cli.soak", "faults.yaml"))
+_FILE = load_yaml(Path(__file__).with_name("faults.yaml"))
 FAULTS = {name: Fault(**fields) for name, fields in _FILE["faults"].items()}
 
 

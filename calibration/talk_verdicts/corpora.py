@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from calibration.talk_verdicts.talk_file import Talk, TalkError, TalkTurn, Votes
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
-from sim_replays.talks.talk_file import Talk, TalkError, TalkTurn, Votes
 
 _NONE, _BREAKDOWN = Votes(no_breakdown=1), Votes(breakdown=1)
 

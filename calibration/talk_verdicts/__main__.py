@@ -1,0 +1,155 @@
+"""Score how the monitor reads machine turns that people judged: python -m calibration.talk_verdicts FILE.jsonl..."""
+
+import json
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from calibration.command import run_command
+from calibration.talk_verdicts.corpora import CORPORA, import_corpus
+from calibration.talk_verdicts.readings import CONTROLS, Figures, lay_out, read_corpora, score_corpus
+from calibration.talk_verdicts.talk_file import Talk, TalkError, read_answers, read_talks, write_talks
+from norm_core.runtime.wording import count_of
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import Sensitivity
+
+_NUMBERS = (
+    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",
+    "length\nAUC", "turn alone\nAUC", "next words\nalone AUC",
+)  # fmt: skip
+_WIDTH = 200
+
+
+def talk_verdicts(  # noqa: PLR0917
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.jsonl", help="Files with a talk a line.")] = None,
+    corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
+    folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="A judge's answers in place of the monitor, one {talk, n, fault, good} a line.",
+        ),
+    ] = None,
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=60,
+            help="Give talks without times this gap between turns, so that the whole monitor runs.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Also write the talks, one a line.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Number of talks of each corpus, from the first; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure how the monitor reads machine turns, on people's verdicts about them."""
+    talks = _load_talks(files or [], corpus, folder, limit)
+    if pace is not None:
+        talks = [lay_out(talk, pace) for talk in talks]
+    if out:
+        write_talks(out, talks)
+        _remark(f"{out}: {count_of(len(talks), 'talk')}")
+    verdicts = read_answers(answers) if answers else None
+    table, matcher = ThresholdTable.shipped(), EncoderMatcher.shipped(remembered=50_000)
+    readings = read_corpora(
+        talks, matcher, table, verdicts, lambda part, name: track(part, name, console=Console(stderr=True))
+    )
+    if not readings:
+        if verdicts is not None and any(turn.faults for talk in talks for turn in talk.turns):
+            example = "".join(f", such as {name!r} (turn {number})" for name, number in list(verdicts)[:1])
+            count = count_of(len(verdicts), "turn")
+            raise TalkError(
+                f"no answer is about a judged turn of these talks; {count} answered{example}; check the answers"
+            )
+        raise TalkError("no machine turn has a verdict of people; add votes or rating to the talks' turns")
+    scores = [score_corpus(reading, seed) for reading in readings]
+    for score in scores:
+        if score["unanswered"]:
+            _remark(f"{score['name']}: {count_of(score['unanswered'], 'judged turn')} without an answer, left out")
+    if as_json:
+        print(json.dumps({"seed": seed, "corpora": scores}, indent=2, ensure_ascii=False))
+    else:
+        _show(scores)
+
+
+def _load_talks(files: Sequence[Path], corpus: str, folder: Path | None, limit: int) -> list[Talk]:
+    """Read the talks of files and of a public corpus's folder, and of each corpus the first few."""
+    if bool(corpus) != bool(folder):
+        raise TalkError("--corpus and --folder: belong together; give both, or files of talks")
+    if not files and not folder:
+        raise TalkError(f"no talks are named: give files, or --corpus (one of {', '.join(CORPORA)}) and --folder")
+    talks = read_talks(files) + (import_corpus(corpus, folder) if folder else [])
+    if not talks:
+        raise TalkError(f"{', '.join(map(str, files)) or folder}: holds no talks; name a file with one a line")
+    if not limit:
+        return talks
+    by_corpus = groupby(sorted(talks, key=lambda talk: talk.corpus), key=lambda talk: talk.corpus)
+    return [talk for _, corpus_talks in by_corpus for talk in list(corpus_talks)[:limit]]
+
+
+def _remark(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _show(scores: Sequence[Figures]) -> None:
+    table = Table(title="people's verdicts on machine turns", title_justify="left", box=SIMPLE)
+    for name in ("corpus", "read by"):
+        table.add_column(name, overflow="fold")
+    for name in _NUMBERS:
+        table.add_column(name, justify="right")
+    for score in scores:
+        table.add_row(
+            score["name"],
+            score["read_by"],
+            str(score["turns"]),
+            f"{100 * score['fault_share']:.0f}",
+            *(_figure(score, name) for name in ("auc", "auc_at_once", "average_precision", "spearman")),
+            _figure(score["annotators"], "auc_of_half"),
+            *(_figure(score["controls"].get(name), "auc") for name in CONTROLS),
+        )
+    Console(highlight=False, width=_WIDTH).print(table)
+    print(
+        "AUC: how often a faulty turn ranks above one that is not; 0.5 by chance, less is the wrong way. "
+        "Half of a turn's annotators are ranked against the others. "
+        "Intervals: 95 %, over talks."
+    )
+    for score in scores:
+        if ordinary := score["ordinary"]:
+            flags = ", ".join(
+                f"{_figure(ordinary[name], 'flags_per_100')} ({name}; of faults "
+                f"{_figure(ordinary[name], 'flags_per_100_of_faults')})"
+                for name in Sensitivity
+            )
+            print(f"{score['name']}, error flags per 100 of {ordinary['turns']} ordinary turns: {flags}")
+        if breakdown := score["breakdown"]:
+            print(
+                f"{score['name']}, by the measures of the breakdown challenges (in brackets with mean votes): "
+                f"F1 of breakdown {_figure(breakdown, 'f1')}; "
+                f"Jensen-Shannon divergence {_figure(breakdown, 'js_divergence')} "
+                f"({breakdown['mean_votes']['js_divergence']:.2f}); "
+                f"mean squared error {_figure(breakdown, 'mean_squared_error')} "
+                f"({breakdown['mean_votes']['mean_squared_error']:.2f})"
+            )
+
+
+def _figure(figures: Figures | None, name: str) -> str:
+    if figures is None or figures[name] is None:
+        return "-"
+    low, high = figures[f"{name}_interval"]
+    return f"{figures[name]:.2f} [{low:.2f}, {high:.2f}]"
+
+
+if __name__ == "__main__":
+    run_command(talk_verdicts)

@@ -1,0 +1,30 @@
+"""Open only plain files: a pipe or a device that a setting names would hold a node until somebody writes to it."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_plain_file(path: Path, max_bytes: int) -> BinaryIO:
+    """Open a regular file to read; raise OSError for anything else, or for a larger file. Never waits."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        fault = OSError(errno.EINVAL, "is no regular file", str(path))
+    elif status.st_size > max_bytes:
+        fault = OSError(errno.EFBIG, f"is larger than {max_bytes >> 20} MB", str(path))
+    else:
+        return file
+    file.close()
+    raise fault
+
+
+def read_plain_file(path: Path, max_bytes: int) -> bytes:
+    """Return the bytes of a regular file; raise OSError as `open_plain_file` does."""
+    with open_plain_file(path, max_bytes) as file:
+        content = file.read(max_bytes + 1) or b""
+    if len(content) > max_bytes:  # of a file whose size is not stated, or that grows
+        raise OSError(errno.EFBIG, f"is larger than {max_bytes >> 20} MB", str(path))
+    return content

@@ -1,0 +1,79 @@
+"""An action server whose owner ends each goal, at once and in the executor's thread."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.node import Node
+
+from norm_core.runtime.time import join_stamp
+from norm_nodes.endpoint import SPEECH
+
+# rclpy keeps ten requests; those of a burst beyond them would never be answered.
+_PROFILES = dict.fromkeys(
+    (
+        "goal_service_qos_profile",
+        "result_service_qos_profile",
+        "cancel_service_qos_profile",
+        "feedback_pub_qos_profile",
+    ),
+    SPEECH,
+)
+
+
+def asked_deadline(goal: Any) -> int | None:
+    """Return the deadline of a goal in nanoseconds; None where it is zero or negative, for the node's own."""
+    deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
+    return deadline_ns if deadline_ns > 0 else None
+
+
+class GoalServer(ActionServer):
+    """Serve an action as long as the node lives; while the node is unconfigured, reject goals.
+
+    It outlives a clean-up, because clients still ask for results then, and because the events executor crashed where
+    an action server was destroyed with requests in its queue.
+    """
+
+    def __init__(self, node: Node, type_: Any, name: str) -> None:
+        ActionServer.__init__(self, node, type_, name, self._reject, **_PROFILES)
+        self.close()
+
+    def open(
+        self, begin: Callable[[Any], None], accept: Callable[[Any], GoalResponse], cancel: Callable[[Any], None]
+    ) -> None:
+        """Begin the goals that are accepted. `begin` and `cancel` get a goal's handle and must be quick."""
+
+        def on_cancel(handle: Any) -> CancelResponse:
+            self._node.executor.create_task(cancel, handle)  # once rclpy has changed the goal's state
+            return CancelResponse.ACCEPT
+
+        self.register_execute_callback(begin)
+        self.register_goal_callback(accept)
+        self.register_cancel_callback(on_cancel)
+
+    def close(self) -> None:
+        """Reject further goals."""
+        self.register_execute_callback(self._reject)
+        self.register_goal_callback(self._reject)
+        self.register_cancel_callback(None)
+
+    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
+        """Begin a goal, in place of a task that ends it when the executor comes to it."""
+        try:
+            self._execute_callback(goal_handle)
+        except Exception:  # noqa: BLE001  one goal that a node fails at must not end the node
+            self._node.get_logger().error(traceback.format_exc())
+            self.end(goal_handle, goal_handle.abort, self.action_type.Result())
+
+    def end(self, handle: Any, change_state: Callable[[], None], result: Any) -> None:
+        """End a goal by a method of its handle, and answer who asked for the result, before this returns."""
+        change_state()
+        response = self.action_type.Impl.GetResultService.Response(status=handle.status, result=result)
+        future = self._result_futures[bytes(handle.goal_id.uuid)]
+        future._set_executor(None)  # noqa: SLF001  an executor would answer later, perhaps after the node ended
+        future.set_result(response)
+
+    @staticmethod
+    def _reject(_: Any) -> GoalResponse:
+        return GoalResponse.REJECT

@@ -1,0 +1,171 @@
+"""`python -m tests.soak`: a killed node, a quarter of an hour of talk, and what it makes of samples."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future
+from contextlib import nullcontext
+from pathlib import Path
+from subprocess import CompletedProcess
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from norm_core.runtime.errors import TactfulError
+from tests.patience import PATIENCE_S
+from tests.soak import __main__ as soak
+from tests.soak import faults
+from tests.soak.faults import ACTIONS, FAULTS, STEPS, FaultResult, run_fault
+from tests.soak.hours import NODES, SoakSample, growth_of, run_minutes
+from tests.soak.running_graph import STUDY
+
+REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
+
+
+def soak_process(*arguments: str) -> CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.soak", *arguments, "--json"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@pytest.mark.ros
+def test_a_fault_is_run_against_the_nodes_and_measured() -> None:
+    done = soak_process("--only", "kill_camera")
+    (result,) = json.loads(done.stdout)["faults"]
+    assert result["name"] == "kill_camera"
+    assert result["lost"] == 0, result
+    assert result["status_s"] is not None, result
+    assert result["recovery_s"] is not None, result
+    assert done.returncode == (not result["held"])  # how soon depends on how busy the machine is
+    assert "1 of 1: kill_camera" in done.stderr
+
+
+def test_talk_of_a_quarter_of_an_hour_is_measured() -> None:
+    done = soak_process("--hours", "0.25")
+    report = json.loads(done.stdout)
+    assert [sample["hours"] for sample in report["samples"]] == pytest.approx([0.1, 0.2], abs=0.01)
+    assert report["samples"][-1]["flags"] > 10
+    assert report["growth_percent_an_hour"].keys() == {"memory_mb", "handles", "threads", "latency_ms"}
+    assert done.returncode == bool(report["grows"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "one of the arguments --faults --only --hours --minutes is required"),
+        (["--faults", "quick", "--hours", "1"], "not allowed with argument --faults"),
+        (["--only", ","], "there is no fault of no name"),
+        (["--hours", "0.1"], "growth shows from 0.25 on"),
+        (["--minutes", "1"], "growth shows from 2 on"),
+        (["--only", "kill_all"], "there is no fault kill_all; the faults are kill_camera,"),
+    ],
+)
+def test_a_wrong_call_is_refused_with_its_remedy(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        soak.main(arguments)
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_killed_fault_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(soak, "run_fault", vanish)
+    assert soak.main(["--only", "kill_camera,kill_ears", "--json"]) == 1
+    assert capsys.readouterr().out.count("the process that ran it was killed") == 2
+
+
+def vanish(_: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_no_other_fault_begins_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    futures, is_cancelled = list[Future[FaultResult]](), Event()
+
+    def interrupt(submitted: list[Future[FaultResult]]) -> None:
+        futures.extend(submitted)
+        futures[-1].add_done_callback(lambda _: is_cancelled.set())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak, "AT_ONCE", 1)
+    monkeypatch.setattr(soak, "as_completed", interrupt)
+    monkeypatch.setattr(soak, "_run_apart", lambda _: is_cancelled.wait(0.5))
+    with pytest.raises(KeyboardInterrupt):
+        soak.main(["--faults", "quick"])
+    assert sum(not future.cancelled() for future in futures) <= 1
+
+
+def sample(hours: float, memory_mb: float) -> SoakSample:
+    return SoakSample(hours=hours, memory_mb=memory_mb, handles=9, threads=2, latency_ms=0.0, flags=0)
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", "")
+    line = SimpleNamespace(kind="presence", read=lambda: SimpleNamespace(stamp_ns=time.time_ns()))
+    graph = SimpleNamespace(
+        pids=lambda: dict.fromkeys(NODES, os.getpid()),
+        take_messages=lambda: [(time.monotonic(), line)] * sees,
+        reasons=lambda _: ["camera: is blind"],
+        until=lambda *_: time.sleep(0.01),
+    )
+    monkeypatch.setattr("tests.soak.hours.RunningGraph", lambda *_, **__: nullcontext(graph))
+    if not sees:
+        with pytest.raises(TactfulError, match=r"stopped after 0 min: no pictures .* in the last minute; .* blind"):
+            run_minutes(2)
+        return
+    first, last = run_minutes(2).samples
+    assert [first.memory_mb, last.memory_mb] == [*first.memory_by_process.values(), *last.memory_by_process.values()]
+    assert [*first.memory_by_process] == ["+".join(NODES)]
+    assert first.threads > 0
+
+
+def test_growth_is_the_slope_in_percent_of_the_first_sample() -> None:
+    samples = tuple(sample(hours, 200 + 4 * hours) for hours in range(5))
+    assert growth_of(samples, "memory_mb") == pytest.approx(2.0)
+    assert growth_of(samples, "handles") == 0.0
+    assert growth_of(samples[:1], "memory_mb") == 0.0
+
+
+def test_each_step_is_one_that_is_known_and_the_quick_faults_are_of_every_kind() -> None:
+    steps = [step for fault in FAULTS.values() for step in (fault.begin, fault.mend)]
+    assert {kind for step in steps for kind in step} == STEPS.keys()
+    assert {step["do"] for step in steps if "do" in step} == ACTIONS.keys()
+    quick = {name.partition("_")[0] for name, fault in FAULTS.items() if fault.quick}
+    assert {"kill", "stop", "camera", "microphone", "stamps", "clock", "disk", "second", "foreign"} <= quick
+
+
+def idle_graph(folder: Path, *_: object) -> Any:
+    (folder / STUDY).mkdir()
+    return nullcontext(SimpleNamespace(folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "graph", "done", "held", "why"),
+    [
+        ("kill_camera", lambda *_: dict[str, int]()["camera"], None, False, "KeyError: 'camera'"),
+        ("disk_read_only", idle_graph, REFUSAL, None, "not run: .*; run it as root, with TMPDIR on ext4"),
+        ("disk_read_only", idle_graph, FileNotFoundError("chattr"), None, "not run: chattr; install e2fsprogs"),
+    ],
+)
+def test_a_fault_that_cannot_be_made_fails_or_is_not_run_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, name: str, graph: Any, done: Any, *, held: bool | None, why: str
+) -> None:
+    for variable in ("ROS_DOMAIN_ID", "TACTFUL_MODELS"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(faults, "RunningGraph", graph)
+    monkeypatch.setattr(faults, "_measure", lambda name, fault, graph: faults._take(fault.begin, graph))  # noqa: SLF001
+    monkeypatch.setattr("subprocess.run", MagicMock(side_effect=[done]))
+    result = run_fault(name)
+    assert result.held is held
+    assert re.fullmatch(why, result.why)
+    monkeypatch.setattr(soak, "_run_apart", lambda _: result)
+    assert soak.main(["--only", name]) == (held is False)
