@@ -96,13 +96,13 @@ def of_request(
 ) -> tuple[Candidate, ...]:
     """Build candidates from the options and the catalogue. Without options, every skill is a candidate."""
     facts = tuple(facts)
-    known = {plain_action(skill.action): skill for skill in catalogue.skills} if catalogue else {}
+    skills_by_action = {plain_action(skill.action): skill for skill in catalogue.skills} if catalogue else {}
     if not options and catalogue:
         options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
     candidates = []
     firsts: dict[str, int] = {}
     for index, action in enumerate(options):
-        skill = known.get(plain_action(action))
+        skill = skills_by_action.get(plain_action(action))
         unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
         same_as = firsts.setdefault(plain_action(action) or action.strip(), index)
         norms = skill.norms if skill else ()

@@ -213,10 +213,10 @@ class Decider:
 
     def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
         """Observe the scene: from the request, otherwise with a model, otherwise from tracked people."""
-        given = observation_given(request.others, request.viewpoint)
+        observation = observation_given(request.others, request.viewpoint)
         if request.others is not None:
-            return given
-        tracked = replace(given, others=people, told_by="people") if people else given
+            return observation
+        tracked = replace(observation, others=people, told_by="people") if people else observation
         engine = self._engine
         if engine is None or not engine.model_info.generates or not prompts.pictures(request, self._most_images):
             return tracked
@@ -252,7 +252,7 @@ class Decider:
         )
         vetoed = vetoes.first_of(
             vetoes.of_orders(candidates),
-            {candidates[place].index: found for place, found in by_rule.items()},
+            {candidates[place].index: norm for place, norm in by_rule.items()},
             vetoes.of_preconditions(candidates),
             by_others,
         )

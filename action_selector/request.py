@@ -77,9 +77,9 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
         raise UnusableError("the deadline had already passed when the question came: ask with a later one")
     others = request.others or ()
     counted = {"candidates": request.candidates, "justifications": request.justifications, "others": others}
-    for name, given in counted.items():
-        if len(given) > MOST_CANDIDATES:
-            raise UnusableError(f"{len(given)} {name} were given: offer at most {MOST_CANDIDATES}")
+    for name, entries in counted.items():
+        if len(entries) > MOST_CANDIDATES:
+            raise UnusableError(f"{len(entries)} {name} were given: offer at most {MOST_CANDIDATES}")
     for name, options in (("candidates", request.candidates), ("justifications", request.justifications)):
         if sum(not option.strip() for option in options) > 1:
             raise UnusableError(f"{name}: two of them are empty, and one empty one means none of the above")

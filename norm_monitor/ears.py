@@ -102,10 +102,10 @@ class Ears:
             yield from self._fed(self._robot.feed(message, arrival_ns, topic))
         except NotRobotSpeechError:
             audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
-            found = list(audio.take(message, arrival_ns))
+            records = list(audio.take(message, arrival_ns))
             self._robot_audio[topic] = audio
             self._front_end.robot.allow_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
-            yield from self._of_robot_audio(found)
+            yield from self._of_robot_audio(records)
 
     def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
         """End the robot's speech whose times a topic gave, once nobody publishes the topic any more."""
@@ -189,23 +189,23 @@ class Ears:
         yield from self._marks.finish_words()
 
     def _fed(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
-        for told in edges:
-            edge, cut = cut_texts(replace(told, stamp_ns=told.stamp_ns + self._robot_offset_ns))
+        for reported in edges:
+            edge, cut = cut_texts(replace(reported, stamp_ns=reported.stamp_ns + self._robot_offset_ns))
             self._health_log.note_cut_texts(cut)
             self._front_end.take_robot_speech(edge)
             self._count(self._front_end.counts)
             yield edge
 
-    def _of_robot_audio(self, found: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
+    def _of_robot_audio(self, edges: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
         """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
-        for one in found:
-            if isinstance(one, RobotVoiceState):
-                yield from self._fed(self._robot.take(one))
+        for edge_or_speech in edges:
+            if isinstance(edge_or_speech, RobotVoiceState):
+                yield from self._fed(self._robot.take(edge_or_speech))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
-                    yield from self._write_robot(one)
+                    yield from self._write_robot(edge_or_speech)
                 else:
-                    self._enqueue(one, self._queue)
+                    self._enqueue(edge_or_speech, self._queue)
 
     def _transcribed(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
         """Transcribe segments here or queue them; then mark the silence after them."""
@@ -273,18 +273,18 @@ class Ears:
         """Return the start and stop of the robot's speech again, with its words."""
         if self._robot_transcriber is None:
             return []
-        said = self._robot_transcriber.transcribe(speech)
+        recognized = self._robot_transcriber.transcribe(speech)
         self._count(self._robot_transcriber.counts)
         return [
             RobotSpeech(
                 stamp_ns=stamp_ns + self._robot_offset_ns,
-                speech_id=f"voice-{one.start_ns}",
+                speech_id=f"voice-{word.start_ns}",
                 state=state,
-                text=one.text,
-                locale=one.locale,
+                text=word.text,
+                locale=word.locale,
             )
-            for one in said
-            for stamp_ns, state in ((one.start_ns, SpeechEdge.START), (one.end_ns, SpeechEdge.STOP))
+            for word in recognized
+            for stamp_ns, state in ((word.start_ns, SpeechEdge.START), (word.end_ns, SpeechEdge.STOP))
         ]
 
     def _count(self, counts: Counter[str]) -> None:

@@ -337,9 +337,9 @@ class Monitor:
 
     def closed_windows(self) -> list[ClosedWindow]:
         """Return the windows closed since the last call: on the grid, requested, or cited by a flag or the judge."""
-        found = list(self._closed)
+        windows = list(self._closed)
         self._closed.clear()
-        return found
+        return windows
 
     def units_to_judge(self, max_count: int = MAX_DUE) -> list[UnitView]:
         """Return units for the judge, without those that would show forgotten speech; the most useful come first.
@@ -455,8 +455,8 @@ class Monitor:
             sha256 = ""
             try:
                 if looked:
-                    found, again_ns, sha256 = self._process_window(window, input_ended=ended)
-                    flags += found
+                    window_flags, again_ns, sha256 = self._process_window(window, input_ended=ended)
+                    flags += window_flags
                     for at_ns in again_ns:
                         if at_ns > window.end_ns:  # a cue that asks for this window again would never end
                             self._request_cue_window(at_ns)
@@ -486,21 +486,21 @@ class Monitor:
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
-        found = list(find_cues(scene, self._table, self._matcher, self._cues))
+        cue_findings = list(find_cues(scene, self._table, self._matcher, self._cues))
         findings = [
-            one
-            for one in found
-            if isinstance(one, Finding)
-            and not robot_may_have_spoken(one, scene)
-            and not is_praise_of_talk_to_nobody(one, scene, self._table)
-            and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
+            finding
+            for finding in cue_findings
+            if isinstance(finding, Finding)
+            and not robot_may_have_spoken(finding, scene)
+            and not is_praise_of_talk_to_nobody(finding, scene, self._table)
+            and not (finding.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
-        again_ns = {again.at_ns for again in found if isinstance(again, RequestWindowAt)}
+        again_ns = {again.at_ns for again in cue_findings if isinstance(again, RequestWindowAt)}
         cited = _CitedWindow(window)
         make_provenance = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
         changed = [self._fusion.take(finding, make_provenance, now_ns) for finding in findings]
-        changed += [self._fusion.take_facts(one, make_provenance, now_ns) for one in self._measured(scene)]
+        changed += [self._fusion.take_facts(measured, make_provenance, now_ns) for measured in self._measured(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
@@ -535,11 +535,11 @@ class Monitor:
         A turn of the robot's is also measured as it ends, before a reaction to it is known.
         """
         robot_is_missing = self._is_robot_missing(scene.window.end_ns)
-        for one in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
-            is_turn = one.unit.kind is UnitKind.ROBOT_TURN
-            may_be = is_turn or not (robot_is_missing or robot_may_have_broken(one.unit, scene))
-            if (one.settled and may_be) or (is_turn and not one.turn.ongoing):
-                yield one
+        for measured_unit in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
+            is_turn = measured_unit.unit.kind is UnitKind.ROBOT_TURN
+            may_be = is_turn or not (robot_is_missing or robot_may_have_broken(measured_unit.unit, scene))
+            if (measured_unit.settled and may_be) or (is_turn and not measured_unit.turn.ongoing):
+                yield measured_unit
 
     def _cue_end_of(self, entry: Entry) -> int | None:
         """Return the end of the window that a record calls for, if any; ends are exclusive."""

@@ -54,17 +54,27 @@ class TalkSoFar:
     def speakers(self, start_ns: int, end_ns: int) -> set[str]:
         """Return whose words fall in a time; an empty id is a voice that nobody knows."""
         with self._lock:
-            said = [one for one in self._records if isinstance(one, Utterance) and one.speaker is not Speaker.ROBOT]
-        return {one.speaker_id for one in said if one.start_ns <= end_ns and start_ns <= one.end_ns}
+            utterances = [
+                record
+                for record in self._records
+                if isinstance(record, Utterance) and record.speaker is not Speaker.ROBOT
+            ]
+        return {
+            utterance.speaker_id
+            for utterance in utterances
+            if utterance.start_ns <= end_ns and start_ns <= utterance.end_ns
+        }
 
     def until(self, at_ns: int) -> tuple[tuple[Turn, ...], tuple[Presence, ...]]:
         """Return the turns with words that began before a time, and the sightings; none is long ago."""
         with self._lock:
-            lately = [one for one in self._records if at_ns - HISTORY_NS <= one.stamp_ns <= at_ns]
-        utterances = {one.utterance_id: one for one in lately if isinstance(one, Utterance)}
-        turns = turns_of(utterances.values(), (one for one in lately if isinstance(one, RobotSpeech)), at_ns)
+            lately = [record for record in self._records if at_ns - HISTORY_NS <= record.stamp_ns <= at_ns]
+        utterances = {record.utterance_id: record for record in lately if isinstance(record, Utterance)}
+        turns = turns_of(utterances.values(), (record for record in lately if isinstance(record, RobotSpeech)), at_ns)
         ended = (replace(turn, ongoing=False, end_ns=min(turn.end_ns, at_ns)) for turn in turns)
-        seen = sorted((one for one in lately if isinstance(one, Presence)), key=lambda one: one.stamp_ns)
+        seen = sorted(
+            (record for record in lately if isinstance(record, Presence)), key=lambda presence: presence.stamp_ns
+        )
         return tuple(turn for turn in ended if turn.text.strip() and turn.start_ns < at_ns), tuple(seen)
 
 
@@ -118,9 +128,9 @@ class UtteranceCheck:
             likely = {polarity: reading.odds.get(polarity, 0.0) / total for polarity in Polarity}
             bar = self._model.operating_points[self._sensitivity].bar(Polarity.ERROR, is_early=True)
         else:
-            likely = {one: _sigmoid(facts[f"text_{one}_log_odds_without_reaction"]) for one in Polarity}
+            likely = {polarity: _sigmoid(facts[f"text_{polarity}_log_odds_without_reaction"]) for polarity in Polarity}
             bar = _BARS[self._sensitivity]
-        likelier = max(Polarity, key=lambda one: likely[one])
+        likelier = max(Polarity, key=lambda polarity: likely[polarity])
         attributes = _attributes(facts, likelier, reading.attributes[likelier] if reading else ())
         note = note_of(measured, likelier, tuple(attributes))
         return CheckedUtterance(
@@ -143,7 +153,7 @@ class UtteranceCheck:
         window = Window(start_ns=at_ns, end_ns=end_ns + 1)
         scene = Scene(window, window.end_ns, (*turns, ahead), presences, PersonMemory(MemoryConfig()))
         units = measured_units(scene, self._matcher, at_ns)
-        measured = next(one for one in units if one.turn is ahead)
+        measured = next(unit for unit in units if unit.turn is ahead)
         if measured.exchange is None:
             raise UtteranceCheckError("the talk is in a language whose wording is not read; English and Chinese are")
         return measured
@@ -151,10 +161,14 @@ class UtteranceCheck:
 
 def _attributes(facts: Facts, polarity: Polarity, named: tuple[Attribute, ...]) -> dict[Attribute, float]:
     """Return attributes with how likely each is: those that the weights name, else the highest scores."""
-    likely = {one: _sigmoid(facts[f"reader_{one}"]) for one in Attribute if f"reader_{one}" in facts}
-    likely = likely or {one: min(max(facts.get(f"text_{polarity}_{one}", 0.0), 0.0), 1.0) for one in Attribute}
-    chosen = named or sorted(likely, key=lambda one: -likely[one])[:_MOST_ATTRIBUTES]
-    return {one: round(likely[one], 3) for one in chosen}
+    likely = {
+        attribute: _sigmoid(facts[f"reader_{attribute}"]) for attribute in Attribute if f"reader_{attribute}" in facts
+    }
+    likely = likely or {
+        attribute: min(max(facts.get(f"text_{polarity}_{attribute}", 0.0), 0.0), 1.0) for attribute in Attribute
+    }
+    chosen = named or sorted(likely, key=lambda attribute: -likely[attribute])[:_MOST_ATTRIBUTES]
+    return {attribute: round(likely[attribute], 3) for attribute in chosen}
 
 
 def _sigmoid(log_odds: float) -> float:

@@ -60,8 +60,8 @@ class ReadScene:
     def __init__(self, reader: TalkReader, evidence: ScoringEvidence, deadline: Deadline) -> None:
         others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
         scene = strip_instructions(f"{evidence.scene}{others}")
-        said = list(map(strip_instructions.__wrapped__, evidence.said))  # no cache for words of people
-        self._reader, self._lines = reader, scene_lines(scene, said)
+        spoken = list(map(strip_instructions.__wrapped__, evidence.said))  # no cache for words of people
+        self._reader, self._lines = reader, scene_lines(scene, spoken)
         self._log_odds: dict[str, float] = {}
         self._deadline, self.fault = deadline, ""
 

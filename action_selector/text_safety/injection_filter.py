@@ -346,11 +346,11 @@ def strip_instructions(text: str) -> str:
     for read in dict.fromkeys((with_joined_letters(visible), visible)):
         lines = neutralize_markup("\n".join(" ".join(line.split()) for line in read.splitlines()))
         clauses = _clauses(_FORGED.sub("\n", lines))
-        kept = [part for part in map(_without_order, clauses) if part]
+        clauses_left = [part for part in map(_without_order, clauses) if part]
         # A robot may do what only sounds like an instruction ("go with B"): options are scored, so it is harmless.
         plain = plain_letters(read)
-        if kept != _clauses(lines) and (kept or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
-            return " ".join(kept)
+        if clauses_left != _clauses(lines) and (clauses_left or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
+            return " ".join(clauses_left)
     return " ".join(lines.split())
 
 

@@ -110,8 +110,8 @@ def icc_one_ways(scores: Sequence[Sequence[float]], weights: Array) -> Array:
     between = (weights * counts * apart).sum(axis=1) / (targets - 1)
     within = weights @ within_rows / (total - targets)
     usual = (total - weights @ counts**2 / total) / (targets - 1)  # raters a target
-    found = _ratio(between - within, between + (usual - 1) * within)
-    return np.where((targets > 1) & (total > targets), found, np.nan)
+    coefficients = _ratio(between - within, between + (usual - 1) * within)
+    return np.where((targets > 1) & (total > targets), coefficients, np.nan)
 
 
 def number_or_none(values: Array) -> float | None:
@@ -179,19 +179,19 @@ def unitizing_alphas(categories: Iterable[tuple[Sequence[UnitizingCounts], Array
     """
     observed, expected = np.zeros(1), np.zeros(1)
     for continua, weights in categories:
-        positions = weights @ np.array([float(each.coders * each.length) for each in continua])
-        disagreement = weights @ np.array([each.observed for each in continua])
+        positions = weights @ np.array([float(continuum.coders * continuum.length) for continuum in continua])
+        disagreement = weights @ np.array([continuum.observed for continuum in continua])
         observed = observed + np.where(positions > 0, disagreement / positions, 0)
         expected = expected + np.where(positions > 0, _expected(continua, weights, positions), 0)
     return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
 def _expected(continua: Sequence[UnitizingCounts], weights: Array, positions: Array) -> Array:
-    units = np.array([length for each in continua for length in each.units], dtype=float)
-    owners = np.repeat(np.arange(len(continua)), [len(each.units) for each in continua])
+    units = np.array([length for continuum in continua for length in continuum.units], dtype=float)
+    owners = np.repeat(np.arange(len(continua)), [len(continuum.units) for continuum in continua])
     in_gaps = np.zeros((len(continua), len(continua)))  # by the continuum of the unit, and that of the gap
-    for column, each in enumerate(continua):
-        gaps = np.sort(np.array(each.gaps, dtype=float))
+    for column, continuum in enumerate(continua):
+        gaps = np.sort(np.array(continuum.gaps, dtype=float))
         room = np.concatenate([np.cumsum((gaps + 1)[::-1])[::-1], [0.0]])  # in all gaps from each on
         first = np.searchsorted(gaps, units)
         fits = room[first] - (len(gaps) - first) * units

@@ -37,7 +37,7 @@ class IsotonicCurve(Config):
     @model_validator(mode="after")
     def _is_rising(self) -> Self:
         if len(self.stated) != len(self.observed) or any(
-            sorted(one) != list(one) for one in (self.stated, self.observed)
+            sorted(ends) != list(ends) for ends in (self.stated, self.observed)
         ):
             raise ValueError("a curve needs as many observed as stated probabilities, both rising")
         return self
@@ -57,15 +57,15 @@ class ProbabilityScaling(Config):
 
     def apply(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return calibrated probabilities in the same order; their sum is 1 unless all are 0."""
-        given = np.asarray(probabilities, np.float64)
-        standing = given > 0
+        stated = np.asarray(probabilities, np.float64)
+        standing = stated > 0
         if not standing.any():
             return tuple(probabilities)
         if self.curves:
-            shares = np.where(standing, self.curves[0](given), 0.0)
+            shares = np.where(standing, self.curves[0](stated), 0.0)
         else:
             count = int(standing.sum())
-            logs = np.log(given, out=np.full(len(given), -np.inf), where=standing)
+            logs = np.log(stated, out=np.full(len(stated), -np.inf), where=standing)
             scores = logs / self.temperature_by_count.get(count, self.temperature)
             shares = np.exp(scores - scores.max())
         return tuple(float(share) for share in shares / shares.sum())

@@ -25,10 +25,10 @@ def ranking_measures(scores: Array, is_wanted: NDArray[np.bool_], weights: Array
 
 
 @_quiet
-def rank_correlations(one: Array, other: Array, weights: Array) -> Array:
+def rank_correlations(ranked: Array, other: Array, weights: Array) -> Array:
     """Return Spearman's correlation for each row of weights, by the ranks of all items; NaN if nothing varies."""
     total = weights.sum(axis=1)
-    ranks = [_mid_ranks(values) for values in (one, other)]
+    ranks = [_mid_ranks(values) for values in (ranked, other)]
     apart = [values - (weights @ values / total)[:, None] for values in ranks]
     a, b, both = ((weights * product).sum(axis=1) for product in (apart[0] ** 2, apart[1] ** 2, apart[0] * apart[1]))
     return np.asarray(both / np.sqrt(a * b))

@@ -27,10 +27,10 @@ def is_kept(norm: str, locale: str = "en") -> Question:
     return Question(parts=(Text(text=texts["kept"].format(norm)),), options=tuple(texts["outcomes"]))
 
 
-def evidence(prefix: Prompt, norm: str, kept: bool, locale: str = "en") -> Prompt:
+def evidence(prefix: Prompt, norm: str, is_kept: bool, locale: str = "en") -> Prompt:
     """Ask which speech and which actions show that a norm is kept or broken."""
     texts = _TEXTS[locale]
-    asked = texts["evidence"].format(norm, texts["outcomes"][0 if kept else 1])
+    asked = texts["evidence"].format(norm, texts["outcomes"][0 if is_kept else 1])
     return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=asked)))
 
 

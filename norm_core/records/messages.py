@@ -106,7 +106,7 @@ _ABSENT = object()  # a field of a message that an older version recorded
 def _with_default(cls: Any) -> frozenset[str]:
     """Return the fields that a record can do without."""
     return frozenset(
-        one.name for one in fields(cls) if one.default is not MISSING or one.default_factory is not MISSING
+        field.name for field in fields(cls) if field.default is not MISSING or field.default_factory is not MISSING
     )
 
 

@@ -205,13 +205,13 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
         models = _models_at(model, fault["loc"][:-1])
         close = _closest(str(fault["loc"][-1]), models)
         hint = f"did you mean {close}? " if close else ""
-        known = sorted({key for known_model in models for key in known_model.model_fields})
-        return f"{key}: unknown key; {hint}known are {', '.join(known)}"
+        known_keys = sorted({key for known_model in models for key in known_model.model_fields})
+        return f"{key}: unknown key; {hint}known are {', '.join(known_keys)}"
     is_whole = fault["type"] == "value_error" and not isinstance(fault["input"], str | int | float)
-    given = "" if fault["type"] == "missing" or is_whole else f", not {without_password(repr(fault['input'])):.80}"
+    actual = "" if fault["type"] == "missing" or is_whole else f", not {without_password(repr(fault['input'])):.80}"
     if fault["type"] == "value_error":  # our own words, which may begin with a name
-        return f"{key}: {fault['msg'].removeprefix('Value error, ')}{given}"
-    return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{given}"
+        return f"{key}: {fault['msg'].removeprefix('Value error, ')}{actual}"
+    return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{actual}"
 
 
 def _describe_without_content(model: type[BaseModel], fault: ErrorDetails) -> str:
@@ -245,7 +245,7 @@ def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[
     for part in location:
         # A number is an index of a list, and an unknown name is a key of a mapping: the annotation already gives
         # their model.
-        fields = [known.model_fields[part] for known in models if isinstance(part, str) and part in known.model_fields]
+        fields = [model.model_fields[part] for model in models if isinstance(part, str) and part in model.model_fields]
         models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
     return models
 

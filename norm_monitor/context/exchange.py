@@ -86,7 +86,7 @@ class ExchangeFeatures:
 
     def __init__(self, encoder: SentenceEncoder, axes: Vector, rarities: Sequence[Mapping[str, float]]) -> None:
         self._encoder, self._axes, self._rarities = encoder, axes, rarities
-        self._places = [{term: at for at, term in enumerate(known)} for known in rarities]
+        self._places = [{term: at for at, term in enumerate(rarity)} for rarity in rarities]
 
     @classmethod
     def fit(cls, encoder: SentenceEncoder, exchanges: Iterable[Exchange]) -> "ExchangeFeatures":
@@ -112,13 +112,13 @@ class ExchangeFeatures:
         nothing = np.zeros(len(self._axes), np.float32)
         vectors = [next(encoded) if text else nothing for text in texts]
         short = [vector @ self._axes for vector in vectors]
-        known: list[NDArray[np.floating] | list[float]] = [[1.0, exchange.opening]]
+        columns: list[NDArray[np.floating] | list[float]] = [[1.0, exchange.opening]]
         for kind, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
             meet = (pair for pair in _PAIRS if max(pair) == kind)
-            products = (_PRODUCT_SHARE * np.outer(short[one], short[other]).ravel() for one, other in meet)
+            products = (_PRODUCT_SHARE * np.outer(short[kind], short[other]).ravel() for kind, other in meet)
             facts = [float(vectors[_SAID] @ vector), float(bool(text)), min(len(text), LONGEST_LEARNT) / 100]
-            known += [vector, *products, self._words(kind, text), facts]
-        return np.concatenate(known).astype(np.float32)
+            columns += [vector, *products, self._words(kind, text), facts]
+        return np.concatenate(columns).astype(np.float32)
 
     def _words(self, kind: int, text: str) -> Vector:
         """Return the known terms of a text of this kind, weighted by rarity."""
@@ -220,9 +220,9 @@ def evidence(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.stack([squares, odds, np.ones_like(odds)], axis=-1).astype(np.float64)
 
 
-def probability(found: NDArray[np.float64], logistic: NDArray[np.float64]) -> NDArray[np.float64]:
+def probability(evidence_rows: NDArray[np.float64], logistic: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability of each turn and polarity, from one logistic curve per polarity."""
-    return np.asarray(1 / (1 + np.exp(-(found * logistic).sum(axis=-1))))
+    return np.asarray(1 / (1 + np.exp(-(evidence_rows * logistic).sum(axis=-1))))
 
 
 def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:

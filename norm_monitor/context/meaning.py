@@ -99,7 +99,7 @@ class TextMatcher(Protocol):
     def match(self, text: str, concept: str) -> Match:
         """Match the text's nearest sentence with the concept; the match is true if near enough."""
 
-    def similarity(self, one: str, other: str) -> float:
+    def similarity(self, text: str, other: str) -> float:
         """Return the cosine of two texts, from -1 to 1."""
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
@@ -129,7 +129,7 @@ class UnreadLanguageMatcher:
         """Match nothing."""
         return Match(sentence="", nearness=-1.0, threshold=1.0)
 
-    def similarity(self, one: str, other: str) -> float:
+    def similarity(self, text: str, other: str) -> float:
         """Return no likeness."""
         return 0.0
 
@@ -208,17 +208,17 @@ class EncoderMatcher:
         return self._matches[text, concept]
 
     def _nearest(self, text: str, concept: str) -> Match:
-        known = self._concepts[concept]
+        examples = self._concepts[concept]
         self._encode_ahead(text)
         parts = sentences(text)
-        if known.clauses:
+        if examples.clauses:
             parts += tuple(clause for part in parts for clause in clauses(part))
         nearest = max(parts, key=lambda part: self._nearness(part)[concept], default="")
-        return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
+        return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=examples.nearness)
 
-    def similarity(self, one: str, other: str) -> float:
+    def similarity(self, text: str, other: str) -> float:
         """Return the cosine of two texts' vectors."""
-        vectors = self._encoder.encode([_plain(one), _plain(other)])
+        vectors = self._encoder.encode([_plain(text), _plain(other)])
         return round(float(vectors[0] @ vectors[1]), COSINE_DIGITS)
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
@@ -303,16 +303,16 @@ def _fit_probes(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Fit the probes of all concepts; return a column for each."""
     based = np.append(vectors, np.ones((len(vectors), 1)), axis=1).astype(np.float32)
     products = based.T @ based
-    return np.column_stack([_probe(based, one, products) for one in kinds])
+    return np.column_stack([_probe(based, kind, products) for kind in kinds])
 
 
 def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Fit weights and offset by least squares; `products` is computed once from `vectors` for all probes."""
-    each = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
+    weights = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
     # Most examples belong to other concepts: subtract the rest from the whole.
-    shares = np.select([kinds == kind for kind in each], list(each.values()), 0.0).astype(vectors.dtype)
+    shares = np.select([kinds == kind for kind in weights], list(weights.values()), 0.0).astype(vectors.dtype)
     few, apart = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
-    system = each[_IS_ANOTHER] * products + (few * (apart - each[_IS_ANOTHER])[:, None]).T @ few
+    system = weights[_IS_ANOTHER] * products + (few * (apart - weights[_IS_ANOTHER])[:, None]).T @ few
     aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
     solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
     return solved

@@ -74,8 +74,8 @@ class PersonMemory:
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
         """Return the facts of one person, or of everyone, from before a time, in time order."""
         people = self._facts.values() if person_id is None else [self._facts.get(person_id, {})]
-        found = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
-        return tuple(sorted(found, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
+        listed = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
+        return tuple(sorted(listed, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
 
     def take(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
         """Take the turns and presences of the last minutes, in order; before `since_ns` no turn is new or longer."""
@@ -84,7 +84,7 @@ class PersonMemory:
             (turn.end_ns, 1, turn) for turn in turns if not turn.is_robot and turn.end_ns >= since_ns
         ]
         steps += [(seen.stamp_ns, 0, seen) for seen in presences if seen.stamp_ns > self._seen_ns]
-        for at_ns, _, step in sorted(steps, key=lambda one: one[:2]):
+        for at_ns, _, step in sorted(steps, key=lambda dated: dated[:2]):
             self._expire(at_ns)  # as if this were the end of the known input
             if isinstance(step, Presence):
                 self._add_presence(step)

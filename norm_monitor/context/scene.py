@@ -73,7 +73,7 @@ def language_of(text: str) -> str:
     if is_chinese(text):
         return "zh"
     words = tokens(text)
-    english, other = (sum(word in known for word in words) for known in (_ENGLISH, _OTHER))
+    english, other = (sum(word in lexicon for word in words) for lexicon in (_ENGLISH, _OTHER))
     if other >= 2 and other > 2 * english:
         return OTHER
     return "en" if english else ""
@@ -188,8 +188,8 @@ class History:
         """Add a start or stop of the robot's speech, however late: a stop that is lost leaves the robot speaking."""
         if edge.stamp_ns > self.forgotten_ns:
             key = edge.speech_id, edge.state, edge.stamp_ns
-            known = self._robot_speech.get(key, edge)
-            self._robot_speech[key] = max(known, edge, key=lambda one: (len(one.text), one.text))
+            earlier = self._robot_speech.get(key, edge)
+            self._robot_speech[key] = max(earlier, edge, key=lambda statement: (len(statement.text), statement.text))
 
     def scene(self, window: Window, *, input_ended: bool = False, echoes: Collection[str] = ()) -> Scene:
         """Add a window, and return the scene at its end, without the utterances that are echoes of the robot."""
@@ -262,10 +262,10 @@ def _known_until_ns(window: Window) -> int:
     return max(min(max(ends, default=window.start_ns) + 1, window.end_ns), window.start_ns + 1)
 
 
-def _drop_old(kept: dict[K, V], before_ns: int) -> None:
-    aged: list[K] = [key for key, entry in kept.items() if entry.stamp_ns < before_ns]
-    for key in [*aged, *list(kept)[: max(0, len(kept) - MOST_ENTRIES)]]:
-        kept.pop(key, None)
+def _drop_old(entries: dict[K, V], before_ns: int) -> None:
+    aged: list[K] = [key for key, entry in entries.items() if entry.stamp_ns < before_ns]
+    for key in [*aged, *list(entries)[: max(0, len(entries) - MOST_ENTRIES)]]:
+        entries.pop(key, None)
 
 
 @record

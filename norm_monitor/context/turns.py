@@ -56,10 +56,12 @@ class Turn:
 
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
     """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
-    told = _turns_of_robot_speech(robot_speech, until_ns)
+    reported = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turns_of_utterances(utterance) for utterance in utterances]
-    kept = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, told))]
-    return tuple(_address(_join_turns(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))))
+    heard_alone = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
+    return tuple(
+        _address(_join_turns(sorted([*reported, *heard_alone], key=lambda turn: (turn.start_ns, turn.turn_id))))
+    )
 
 
 def _turns_of_utterances(utterance: Utterance) -> Turn:
@@ -79,23 +81,23 @@ def _turns_of_utterances(utterance: Utterance) -> Turn:
 
 def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
     started: dict[str, RobotSpeech] = {}
-    told: list[Turn] = []
+    turns: list[Turn] = []
     edges = sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP))
     for edge in edges:
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
         elif begun := started.pop(edge.speech_id, None):
-            told.append(_spoken_spans(begun, edge.stamp_ns, begun.text or edge.text))
+            turns.append(_spoken_spans(begun, edge.stamp_ns, begun.text or edge.text))
     starts = [edge for edge in edges if edge.state is SpeechEdge.START]
     for begun in started.values():
         limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
-        following = next((one for one in starts if one.stamp_ns > begun.stamp_ns), None)
+        following = next((start for start in starts if start.stamp_ns > begun.stamp_ns), None)
         if following:  # a robot has one voice, so the stop is lost
             words_end_ns = begun.stamp_ns + estimate_duration_ns(begun.text)
             limit_ns = min(following.stamp_ns, words_end_ns if begun.text else limit_ns)
         ongoing = until_ns <= limit_ns and not following
-        told.append(_spoken_spans(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
-    return told
+        turns.append(_spoken_spans(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
+    return turns
 
 
 def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
@@ -113,22 +115,22 @@ def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool =
     )
 
 
-def _is_reported(turn: Turn, told: Sequence[Turn]) -> bool:
+def _is_reported(turn: Turn, reported: Sequence[Turn]) -> bool:
     """Whether an utterance is the robot's reported speech, as heard by the microphone.
 
     Reported times may be estimated, so matching words right before or after them count as reported.
     """
-    heard_ns = sum(max(0, min(turn.end_ns, _voice_end_ns(t)) - max(turn.start_ns, t.start_ns)) for t in told)
+    heard_ns = sum(max(0, min(turn.end_ns, _voice_end_ns(t)) - max(turn.start_ns, t.start_ns)) for t in reported)
     if 2 * heard_ns > turn.end_ns - turn.start_ns:
         return True
-    near = [t.text for t in told if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
+    near = [t.text for t in reported if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
     alike = likeness(normalize(turn.text), normalize(" ".join(near)))
     return sum(alike) > _TOLD_SHARE * len(alike)
 
 
-def _voice_end_ns(told: Turn) -> int:
+def _voice_end_ns(turn: Turn) -> int:
     """Return until when the robot's voice may be heard: unfinished speech goes on after the window."""
-    return told.start_ns + LONGEST_SPEECH_NS if told.ongoing else told.end_ns
+    return turn.start_ns + LONGEST_SPEECH_NS if turn.ongoing else turn.end_ns
 
 
 def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:

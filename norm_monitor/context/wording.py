@@ -32,16 +32,16 @@ _QUESTION_ZH = re.compile(r"[吗呢]|什么|怎么|哪|谁|几点|多少|为什�
 def tokens(text: str) -> tuple[str, ...]:
     """Return lower-case words; each Chinese character is one."""
     return tuple(
-        found.group().lower().replace("’", "'") for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+        match.group().lower().replace("’", "'") for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text))
     )
 
 
 @lru_cache(maxsize=8192)
 def word_count(text: str) -> int:
     """Count the words; two Chinese characters count as one."""
-    found = tokens(text)
-    characters = sum(1 for token in found if is_chinese(token))
-    return len(found) - characters + (characters + 1) // 2
+    text_tokens = tokens(text)
+    characters = sum(1 for token in text_tokens if is_chinese(token))
+    return len(text_tokens) - characters + (characters + 1) // 2
 
 
 def forget_words() -> None:
@@ -53,7 +53,7 @@ def forget_words() -> None:
 @lru_cache(maxsize=8192)
 def sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of a text that contain a word."""
-    return tuple(part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip()))
+    return tuple(part for match in _SENTENCE.finditer(text) if tokens(part := match.group().strip()))
 
 
 @lru_cache(maxsize=8192)
@@ -81,10 +81,10 @@ def is_backchannel(text: str) -> bool:
 
 def is_filler(text: str) -> bool:
     """Whether the text is a filler such as "let me see" or "um", which announces an answer."""
-    found = tokens(text)
-    phrase = ("" if is_chinese(text) else " ").join(found)
-    return bool(found) and (
-        all(token in _FILLERS for token in found)
+    text_tokens = tokens(text)
+    phrase = ("" if is_chinese(text) else " ").join(text_tokens)
+    return bool(text_tokens) and (
+        all(token in _FILLERS for token in text_tokens)
         or (word_count(text) <= 7 and _FILLER_PHRASES.search(phrase) is not None)
     )
 

@@ -47,9 +47,9 @@ def names(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
             continue
-        given = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
-        known = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
-        if not given and not any(_is_same_name(called, name) for name in known):
+        own_names = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
+        all_names = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
+        if not own_names and not any(_is_same_name(called, name) for name in all_names):
             answer = scene.next_user_turn(robot)
             if answer is None or not matcher.match(answer.text, "misunderstood"):
                 yield table.finding(
@@ -58,28 +58,28 @@ def names(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator
                     evidence=[evidence_of(robot, "names used", 1, 1)],
                     rationale=f"The robot called the person by name, {called}: {quote(robot)}.",
                 )
-        elif any(_is_same_name(called, name) for name in known):
+        elif any(_is_same_name(called, name) for name in all_names):
             yield table.finding(
                 "recalls_name",
                 Unit.of_turn(robot),
                 evidence=[evidence_of(robot, "names given and used", 1, 1)],
                 rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
             )
-        elif (objects := _objects(scene, matcher, robot, given)) or not any(
-            sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in given
+        elif (objects := _objects(scene, matcher, robot, own_names)) or not any(
+            sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in own_names
         ):
             yield table.finding(
                 "wrong_name",
                 Unit.of_turn(robot),
                 severity=Severity.MAJOR if objects else Severity.MINOR,
                 evidence=[evidence_of(robot, "names used that were given", 0, 1)],
-                rationale=f"The person is {' or '.join(sorted(given))}, and the robot called them {called}.",
+                rationale=f"The person is {' or '.join(sorted(own_names))}, and the robot called them {called}.",
             )
 
 
-def sounds_alike(one: str, other: str, least: float) -> bool:
+def sounds_alike(name: str, other: str, least: float) -> bool:
     """Whether a recognizer may take one name for the other, by their consonants or their whole sound."""
-    mine, theirs = _sound(one), _sound(other)
+    mine, theirs = _sound(name), _sound(other)
     if re.sub("[AEO]", "", mine) == re.sub("[AEO]", "", theirs):
         return True
     return SequenceMatcher(None, mine, theirs).ratio() >= least
@@ -93,19 +93,19 @@ def _sound(name: str) -> str:
     return re.sub(r"(.)\1+", r"\1", plain)
 
 
-def _objects(scene: Scene, matcher: TextMatcher, robot: Turn, given: set[str]) -> bool:
+def _objects(scene: Scene, matcher: TextMatcher, robot: Turn, own_names: set[str]) -> bool:
     """Whether the person corrects the name in their next turn."""
     answer = scene.next_user_turn(robot)
     if answer is None:
         return False
-    says_own = bool(given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in given)
+    says_own = bool(given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in own_names)
     return says_own or bool(matcher.match(answer.text, "misunderstood"))
 
 
 def given_names(text: str) -> list[str]:
     """Return the names by which a speaker introduces themselves in a text."""
-    found = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
-    return [name for name in found if name.lower() not in _NO_NAMES]
+    stated = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
+    return [name for name in stated if name.lower() not in _NO_NAMES]
 
 
 def _called(text: str) -> str:
@@ -116,6 +116,6 @@ def _called(text: str) -> str:
     return ""
 
 
-def _is_same_name(one: str, other: str) -> bool:
+def _is_same_name(name: str, other: str) -> bool:
     """Whether two names are the same, because a recognizer spells a name in several ways."""
-    return SequenceMatcher(None, one.lower(), other.lower()).ratio() >= LIKE_SPELT
+    return SequenceMatcher(None, name.lower(), other.lower()).ratio() >= LIKE_SPELT

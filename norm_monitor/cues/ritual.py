@@ -181,10 +181,12 @@ def follow_up(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iter
         evidence: Evidence | None = None
         if match := matcher.match(robot.text, "asking_follow_up"):
             evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
-        elif told := _statement_before(scene, robot):
-            similarity = matcher.similarity(told.text, robot.text)
+        elif statement := _statement_before(scene, robot):
+            similarity = matcher.similarity(statement.text, robot.text)
             if similarity >= cue.value("similarity"):
-                evidence = evidence_of(told, "similarity of the question to it", similarity, cue.value("similarity"))
+                evidence = evidence_of(
+                    statement, "similarity of the question to it", similarity, cue.value("similarity")
+                )
         if evidence:
             yield table.finding(
                 "follow_up_question",

@@ -38,16 +38,16 @@ def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
 
 def known_until_ns(scene: Scene, last: Presence) -> int:
     """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
-    newest = next(one for one in reversed(scene.presences) if one.source_topic == last.source_topic)
+    newest = next(presence for presence in reversed(scene.presences) if presence.source_topic == last.source_topic)
     return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
 
 
 def nobody_is_seen(scene: Scene, start_ns: int, end_ns: int) -> bool:
     """Whether sources saw nobody between two times, and were there to see; one that fell silent before saw nothing."""
-    before = {one.source_topic: one for one in scene.presences if one.stamp_ns <= start_ns}
-    between = [one for one in scene.presences if start_ns < one.stamp_ns <= end_ns]
-    sights = [*(one for one in before.values() if one.stamp_ns > start_ns - BELIEVED_NS), *between]
-    return bool(before and between) and all(one.state is not PresenceState.PRESENT for one in sights)
+    before = {presence.source_topic: presence for presence in scene.presences if presence.stamp_ns <= start_ns}
+    between = [presence for presence in scene.presences if start_ns < presence.stamp_ns <= end_ns]
+    sights = [*(change for change in before.values() if change.stamp_ns > start_ns - BELIEVED_NS), *between]
+    return bool(before and between) and all(sight.state is not PresenceState.PRESENT for sight in sights)
 
 
 def sighting_or_turn(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
@@ -275,13 +275,13 @@ def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:
             if distance_m >= nearest_m:
                 continue
             first_ns = open_since.setdefault(key, at_ns)
-            known = spells.get((*key, first_ns))
+            spell = spells.get((*key, first_ns))
             spells[*key, first_ns] = _Spell(
                 person_id=person_id,
                 first_ns=first_ns,
                 last_ns=at_ns,
-                least_m=min(distance_m, known.least_m if known else distance_m),
-                speed_m_s=known.speed_m_s if known else _speed_m_s(track[key], approach_ns),
+                least_m=min(distance_m, spell.least_m if spell else distance_m),
+                speed_m_s=spell.speed_m_s if spell else _speed_m_s(track[key], approach_ns),
                 source_topic=source,
             )
     return list(spells.values())

@@ -88,7 +88,9 @@ def _answer(
 def _left_before(scene: Scene, turn: Turn, reply: Turn) -> bool:
     """Whether somebody was seen to leave, or was seen no more, between a turn and the robot's next: it answers none."""
     gone = (PresenceState.LEFT, PresenceState.ABSENT)
-    return any(turn.end_ns < one.stamp_ns <= reply.start_ns and one.state in gone for one in scene.presences)
+    return any(
+        turn.end_ns < presence.stamp_ns <= reply.start_ns and presence.state in gone for presence in scene.presences
+    )
 
 
 def _silence_end_ns(turn: Turn, reply: Turn | None, scene: Scene) -> int:

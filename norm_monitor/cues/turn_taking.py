@@ -142,7 +142,14 @@ def stopping(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Itera
     for user in scene.recent:
         if user.is_robot or user.word_count > _MOST_WORDS or not (match := matcher.match(user.text, "stop")):
             continue
-        robot = next((one for one in scene.robot_turns if one.start_ns < user.start_ns <= one.end_ns), None)
+        robot = next(
+            (
+                robot_turn
+                for robot_turn in scene.robot_turns
+                if robot_turn.start_ns < user.start_ns <= robot_turn.end_ns
+            ),
+            None,
+        )
         if robot is None:
             continue  # the robot was silent: "turn the heating off" is another request
         on_ns = robot.active_ns(user.end_ns, robot.end_ns)

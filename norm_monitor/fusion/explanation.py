@@ -48,8 +48,8 @@ def addition(flag: SocialFlag) -> str:
     base = flag.base_log_odds
     if base is None or flag.least_probability is None:
         return ""
-    weights = sum(one.weight or 0.0 for one in flag.evidence)
-    if not any(one.weight is not None for one in flag.evidence):
+    weights = sum(entry.weight or 0.0 for entry in flag.evidence)
+    if not any(entry.weight is not None for entry in flag.evidence):
         return ""  # nothing was weighed
     return (
         f"{base:+.2f} at the start and {weights:+.2f} by weights are log odds of {base + weights:+.2f}, that is "
@@ -150,7 +150,7 @@ def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence,
     ]
     others = [weight for name, weight in added.items() if weight and name not in cited]
     if others:
-        rest = score.of(measured.facts) - score.intercept - sum(one.weight or 0.0 for one in evidence)
+        rest = score.of(measured.facts) - score.intercept - sum(entry.weight or 0.0 for entry in evidence)
         evidence.append(_evidence(measured, SMALLER_FACTS, "facts", value=len(others), weight=rest))
     return tuple(evidence)
 
@@ -179,8 +179,8 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     if kind is UnitKind.SILENCE:
         end_ns = measured.unit.offset_ns
         silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
-        said = "the robot was silent" if amiss else "the robot left the person time"
-        return f"After {quote_end(turn)} {said} for {silent_s:.1f} s."
+        silence = "the robot was silent" if amiss else "the robot left the person time"
+        return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s."
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
     reads_as = (_AMISS if amiss else _WELL)[about]
@@ -188,8 +188,8 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
         reads_as = _IN_COMPANY[amiss]
     at_once = "" if measured.settled else " at once, before any answer,"
-    given = f", given {quote(measured.turns_on)}" if amiss and measured.turns_on else ""
-    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{given}."
+    context = f", given {quote(measured.turns_on)}" if amiss and measured.turns_on else ""
+    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
 
 
 def correction_of(kind: UnitKind, about: Attribute) -> str:
@@ -222,7 +222,9 @@ def explain_withdrawal(
     """Compare the evidence that last sufficed with that of now; without a difference, the settings changed."""
     if now.judgement and now.judgement is not before.judgement:
         return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
-    against = [one for one in now.findings if one not in before.findings and one.polarity is not polarity]
+    against = [
+        finding for finding in now.findings if finding not in before.findings and finding.polarity is not polarity
+    ]
     if against:
         return FlagWithdrawal(reason=f"the cue {against[-1].cue_id} speaks against it", evidence=against[-1].evidence)
     if before.measured and now.measured and before.measured.facts != now.measured.facts:
@@ -235,11 +237,11 @@ def _of_facts(
 ) -> FlagWithdrawal:
     """Name the fact whose change speaks most against the polarity, or for the other."""
     lost: defaultdict[str, float] = defaultdict(float)
-    for one, score in scores.items():
+    for fact, score in scores.items():
         old, new = score.parts(before.facts), score.parts(now.facts)
         for name in new.keys() & now.facts.keys():
-            lost[name] += (old[name] - new[name]) * (1 if one is polarity else -1)
-    name = min(now.facts, key=lambda one: (-lost[one], one))
+            lost[name] += (old[name] - new[name]) * (1 if fact is polarity else -1)
+    name = min(now.facts, key=lambda fact: (-lost[fact], fact))
     measure, unit = MEASURES[name]
     start = f"from {_value(before.facts[name], unit)} " if name in before.facts else ""
     shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""

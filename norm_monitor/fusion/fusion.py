@@ -314,7 +314,7 @@ class Fusion:
     @property
     def oldest_open_ns(self) -> int | None:
         """The onset of the oldest unit whose end is unknown."""
-        return min((one.unit.onset_ns for one in self._open.values() if one.unit.offset_ns is None), default=None)
+        return min((state.unit.onset_ns for state in self._open.values() if state.unit.offset_ns is None), default=None)
 
     def change_by_judge(self, unit: Unit) -> float:
         """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
@@ -380,7 +380,7 @@ class Fusion:
         state.judgement, state.judged_by = judgement, make_provenance
         self._changes += 1
         incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
-        return [flag for flag in (self._changed(one, decision_ns) for one in incident) if flag]
+        return [flag for flag in (self._changed(flag_state, decision_ns) for flag_state in incident) if flag]
 
     def _counted_judgement(self, state: _OpenUnit) -> UnitJudgement | None:
         judged = ((other.unit, other.judgement) for other in self._open.values())
@@ -429,7 +429,7 @@ class Fusion:
         """
         if until_ns is not None:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
-        ended = [one for one in self._open.values() if until_ns is None or one.end_ns < self._closed_until_ns]
+        ended = [state for state in self._open.values() if until_ns is None or state.end_ns < self._closed_until_ns]
         self._changes += bool(ended)
         flags = []
         for state in sorted(ended, key=_by_onset):
@@ -450,7 +450,7 @@ class Fusion:
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
-        ends_ns = [one.offset_ns for one in (state.unit, unit) if one.offset_ns is not None]
+        ends_ns = [ended_unit.offset_ns for ended_unit in (state.unit, unit) if ended_unit.offset_ns is not None]
         state.unit = replace(unit, offset_ns=max(ends_ns, default=None))
         return state
 
@@ -526,10 +526,10 @@ class Fusion:
     def _weighed(self, state: _OpenUnit) -> Assessment:
         muted = self._config.muted
         findings = self._model.counted(state.unit.kind, state.findings.values())
-        findings = [one for one in findings if not (one.probability and one.cue_id in muted)]
+        findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
         reading = state.reading
         if reading:
-            odds = {one: odds for one, odds in reading.odds.items() if self._score_of(state, one)}
+            odds = {candidate: odds for candidate, odds in reading.odds.items() if self._score_of(state, candidate)}
             reading = replace(reading, odds=odds)
         return weigh(findings, self._counted_judgement(state), self._config.judge_weight, reading)
 
@@ -610,7 +610,10 @@ class Fusion:
         attributes = set(assessment.attributes)
         return min(
             (finding for finding in assessment.support if finding.probability or set(finding.attributes) & attributes),
-            key=lambda one: (one.cue_id in REGRETS, -(one.probability or precision.get(one.cue_id, 0.0))),
+            key=lambda finding: (
+                finding.cue_id in REGRETS,
+                -(finding.probability or precision.get(finding.cue_id, 0.0)),
+            ),
             default=None,
         )
 

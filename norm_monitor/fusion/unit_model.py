@@ -159,7 +159,8 @@ class UnitModel(Artefact):
         if kind in self.kinds:
             return list(findings)
         return [
-            replace(one, probability=one.probability or self.cue_precision.get(one.cue_id, 0.0)) for one in findings
+            replace(finding, probability=finding.probability or self.cue_precision.get(finding.cue_id, 0.0))
+            for finding in findings
         ]
 
 
@@ -179,11 +180,14 @@ def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> 
     What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
     attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
     """
-    weights = {named: count * exp(min(50.0, sum(scores[one] for one in named))) for named, count in coded}
+    weights = {named: count * exp(min(50.0, sum(scores[attribute] for attribute in named))) for named, count in coded}
     total, ranked = sum(weights.values()) or 1.0, []
     for _ in range(_MAX_ATTRIBUTES):
-        adds = {one: sum(weight for named, weight in weights.items() if one in named) / total for one in Attribute}
-        best = max(Attribute, key=lambda one: adds[one])
+        adds = {
+            attribute: sum(weight for named, weight in weights.items() if attribute in named) / total
+            for attribute in Attribute
+        }
+        best = max(Attribute, key=lambda attribute: adds[attribute])
         ranked.append((best, adds[best]))
         weights = {named: weight for named, weight in weights.items() if best not in named}
     return ranked
@@ -191,8 +195,10 @@ def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> 
 
 def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
     """Return the attribute that a coder most likely names, and others that add enough."""
-    scores = {one: score.of(facts) - score.intercept for one, score in model.attributes[polarity].items()}
+    scores = {attribute: score.of(facts) - score.intercept for attribute, score in model.attributes[polarity].items()}
     ranked = rank_attributes(model.coded[polarity], scores)
     return tuple(
-        one for rank, (one, adds) in enumerate(ranked) if adds and (rank == 0 or adds >= model.named_from[polarity])
+        attribute
+        for rank, (attribute, adds) in enumerate(ranked)
+        if adds and (rank == 0 or adds >= model.named_from[polarity])
     )

@@ -58,17 +58,17 @@ def steps_to(
         steps.append(
             Step(measure="limit of what facts alone can tell", value=clipped(1 - doubt), weight=at - log(facts_odds))
         )
-    for one in support:
-        if one.probability:
-            doubt *= 1 - one.probability
+    for finding in support:
+        if finding.probability:
+            doubt *= 1 - finding.probability
             before, at = at, log_odds(clipped(1 - doubt))
-            stated = f"probability that {one.cue_id} states"
-            steps.append(Step(measure=stated, value=one.probability, weight=at - before))
+            stated = f"probability that {finding.cue_id} states"
+            steps.append(Step(measure=stated, value=finding.probability, weight=at - before))
     if judgement:
         likely = judgement.probability[polarity]
         ratio = clipped(likely) / clipped(1 - sum(judgement.probability.values()))
         steps.append(Step(measure=judge_measure(polarity), value=likely, weight=judge_weight * log(ratio)))
-    other = next(one for one in Polarity if one is not polarity)
+    other = next(candidate for candidate in Polarity if candidate is not polarity)
     chance = f"chance that it is a{'n' if other is Polarity.ERROR else ''} {other} instead"
     steps.append(Step(measure=chance, value=odds[other] / (1 + sum(odds.values())), weight=-log(1 + odds[other])))
     return tuple(step for step in steps if round(step.weight, 2))
@@ -107,11 +107,11 @@ def weigh(
     """
     judgement = judgement if judge_weight else None
     odds = {polarity: _odds(findings, judgement, polarity, judge_weight, reading) for polarity in Polarity}
-    polarity = max(Polarity, key=lambda one: odds[one])  # in a tie the error, which comes first
+    polarity = max(Polarity, key=lambda polarity: odds[polarity])  # in a tie the error, which comes first
     support = tuple(
         sorted(
-            (one for one in findings if one.polarity is polarity),
-            key=lambda one: (-one.probability, one.cue_id, one.anchor),
+            (finding for finding in findings if finding.polarity is polarity),
+            key=lambda finding: (-finding.probability, finding.cue_id, finding.anchor),
         )
     )
     least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
@@ -119,9 +119,9 @@ def weigh(
     has_cues = bool(support or (reading and reading.odds.get(polarity, 0) >= 1))
     return Assessment(
         polarity=polarity,
-        likely={one: odds[one] / (1 + sum(odds.values())) for one in Polarity},
+        likely={polarity: odds[polarity] / (1 + sum(odds.values())) for polarity in Polarity},
         attributes=_attributes(support, supports, reading, polarity),
-        severity=max((one.severity for one in support), key=list(Severity).index, default=least),
+        severity=max((finding.severity for finding in support), key=list(Severity).index, default=least),
         tier=(Tier.FUSED if has_cues else Tier.JUDGE) if supports else Tier.CUE,
         support=support,
         judgement=supports,
@@ -155,7 +155,9 @@ def _odds(
 def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: UnitReading | None) -> float | None:
     """Return the odds of a polarity by facts and findings, without a judge; None where nothing is weighed."""
     # Sorted, because rounding depends on the order.
-    doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity and one.probability)
+    doubts = sorted(
+        1 - finding.probability for finding in findings if finding.polarity is polarity and finding.probability
+    )
     if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
     likely = clipped(1 - prod(doubts))
@@ -166,7 +168,7 @@ def _attributes(
     support: Iterable[Finding], judgement: UnitJudgement | None, reading: UnitReading | None, polarity: Polarity
 ) -> tuple[Attribute, ...]:
     """Return those that the judge and the findings with a probability name, else those that fit the facts."""
-    named = {attribute for one in support if one.probability for attribute in one.attributes}
+    named = {attribute for finding in support if finding.probability for attribute in finding.attributes}
     named |= set(judgement.attributes) if judgement else set()
     if named or reading is None:
         return tuple(attribute for attribute in Attribute if attribute in named)

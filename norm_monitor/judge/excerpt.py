@@ -106,13 +106,13 @@ class PresenceChange:
 def sightings_of(presences: Iterable[Presence]) -> list[PresenceChange]:
     """Return the changes between successive presences of each source, in the order of time."""
     newest: dict[str, Presence] = {}
-    found: list[PresenceChange] = []
-    for presence in sorted(presences, key=lambda one: (one.stamp_ns, one.source_topic)):
+    changes: list[PresenceChange] = []
+    for presence in sorted(presences, key=lambda presence: (presence.stamp_ns, presence.source_topic)):
         before = newest.get(presence.source_topic)
         newest[presence.source_topic] = presence
         if before is not None:
-            found += _changes(before, presence)
-    return sorted(found, key=lambda change: (change.at_ns, _ORDER.index(change.kind), change.person_id))
+            changes += _changes(before, presence)
+    return sorted(changes, key=lambda change: (change.at_ns, _ORDER.index(change.kind), change.person_id))
 
 
 def _changes(before: Presence, now: Presence) -> Iterator[PresenceChange]:
@@ -266,7 +266,7 @@ class Excerpt:
             start_ns=unit.onset_ns,
             end_ns=max(end_ns, unit.onset_ns),
             unit=unit,
-            evidence=tuple(fact for one in view.findings for fact in one.evidence),
+            evidence=tuple(fact for finding in view.findings for fact in finding.evidence),
             earlier=view.earlier,
         )
 
@@ -291,21 +291,21 @@ class Excerpt:
     @property
     def origin_ns(self) -> int:
         """The time from which the prompt counts: the first thing shown."""
-        shown = [turn.start_ns for turn in self.turns if turn.timed] + [one.at_ns for one in self.sightings]
+        shown = [turn.start_ns for turn in self.turns if turn.timed] + [sighting.at_ns for sighting in self.sightings]
         return min([*shown, *(frame.stamp_ns for frame in self.frames)], default=self.start_ns)
 
     @property
     def facts(self) -> tuple[str, ...]:
         """What the cues measured and when, in words, without their verdict and in an order of its own."""
         evidence = sorted(
-            (one for one in self.evidence if not one.measure.startswith("probability")),
-            key=lambda one: (one.start_ns, one.measure, one.value),
+            (entry for entry in self.evidence if not entry.measure.startswith("probability")),
+            key=lambda entry: (entry.start_ns, entry.measure, entry.value),
         )
         is_timed = all(turn.timed for turn in self.turns)
         words = []
-        for one in evidence:
-            measured = fact(one.measure, one.value, one.unit, self.locale)
-            line = Line(start_ns=one.start_ns, end_ns=one.end_ns, words=measured, timed=is_timed)
+        for entry in evidence:
+            measured = fact(entry.measure, entry.value, entry.unit, self.locale)
+            line = Line(start_ns=entry.start_ns, end_ns=entry.end_ns, words=measured, timed=is_timed)
             words.append(self._written(line))
         return tuple(dict.fromkeys(words))[: MOST_FACTS if self.unit else MOST_TALK_FACTS]
 
@@ -379,14 +379,14 @@ class Excerpt:
         return Line(start_ns=start_ns, end_ns=start_ns + lasts_ns, words=words, marked=marked)
 
     def _sighting_lines(self, locale: str) -> Iterator[Line]:
-        for one in self.sightings:
+        for sighting in self.sightings:
             if self.unit is None:
-                marked = self.start_ns <= one.at_ns <= self.end_ns
+                marked = self.start_ns <= sighting.at_ns <= self.end_ns
             else:
-                about = f"{UnitKind.SIGHTING}:{one.kind}:"
-                is_near = abs(one.at_ns - self.unit.onset_ns) <= _SAME_SIGHT_NS
+                about = f"{UnitKind.SIGHTING}:{sighting.kind}:"
+                is_near = abs(sighting.at_ns - self.unit.onset_ns) <= _SAME_SIGHT_NS
                 marked = is_near and self.unit.unit_id.startswith(about)
-            yield Line(start_ns=one.at_ns, end_ns=None, words=line_words(one, locale), marked=marked)
+            yield Line(start_ns=sighting.at_ns, end_ns=None, words=line_words(sighting, locale), marked=marked)
 
     def _written(self, line: Line, mark: str = "") -> str:
         """Return a line with its mark and its time; untimed words have an order and no times."""

@@ -114,7 +114,7 @@ class JudgeCalibration(Artefact):
     def temper(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return probabilities of all options that are as certain as coders bear out."""
         most = max(probabilities, default=0.0)
-        shares = [(one / most) ** (1 / self.temperature) for one in probabilities]
+        shares = [(probability / most) ** (1 / self.temperature) for probability in probabilities]
         return tuple(share / sum(shares) for share in shares)
 
 
@@ -156,9 +156,9 @@ def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
 def quote_of(note: Note, view: UnitView) -> str:
     """Return the note's quote if it was said, else the words of the unit's own turn, if it has any."""
     wanted = tokens(note.quote)
-    said = any(_contains(tokens(turn.text), wanted) for turn in view.turns) if wanted else False
+    is_said = any(_contains(tokens(turn.text), wanted) for turn in view.turns) if wanted else False
     own = _own_turn(view)
-    return " ".join(note.quote.split()) if said else own.text if own else ""
+    return " ".join(note.quote.split()) if is_said else own.text if own else ""
 
 
 def _named(view: UnitView) -> str:
@@ -284,11 +284,11 @@ class Judge:
         )
         if first.best is None or first.best >= len(POLARITIES):
             return judged
-        found = self._attributes(planned, deadline)
-        failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)
+        judgements = self._attributes(planned, deadline)
+        failed = next((answer for answer in judgements if answer.outcome is not Outcome.ANSWERED), None)
         if failed:  # without attributes there is nothing to flag
             return replace(judged, outcome=failed.outcome, reason=failed.reason, probability={})
-        attributes = self._named([answer.probabilities[0] for answer in found])
+        attributes = self._named([answer.probabilities[0] for answer in judgements])
         decided = with_note(judged, view, POLARITIES[first.best], attributes, Note())
         return replace(decided, awaits_note=bool(self._config.note_tokens and model_info.generates))
 
@@ -309,8 +309,8 @@ class Judge:
         """Return the answers about the attributes in their order."""
         answers: dict[int, Scores] = {}
         for batch in planned.attributes:
-            found = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
-            answers |= dict(zip(batch.places, found, strict=True))
+            answers_of_batch = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
+            answers |= dict(zip(batch.places, answers_of_batch, strict=True))
         return [answers[place] for place in sorted(answers)]
 
     def _named(self, yes: list[float]) -> tuple[Attribute, ...]:

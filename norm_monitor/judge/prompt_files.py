@@ -48,7 +48,10 @@ class PromptFiles:
             "locale": planned.locale,
             "prompts": [
                 self._batch(first),
-                *({"conditional": True, "asked_if": _ASKED_IF, **self._batch(one)} for one in planned.attributes),
+                *(
+                    {"conditional": True, "asked_if": _ASKED_IF, **self._batch(attribute)}
+                    for attribute in planned.attributes
+                ),
             ],
             "notes": [
                 self._note(planned, polarity)

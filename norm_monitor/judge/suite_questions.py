@@ -97,9 +97,9 @@ class SuiteAnswerer:
         answer = self._scored(query, window, deadline, locale)
         if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
             return answer
-        kept = answer.chosen == (0,)
+        is_kept = answer.chosen == (0,)
         written = self._written(
-            query, window, deadline, clip_norms.evidence(prefix, query.question, kept, locale), NormEvidence
+            query, window, deadline, clip_norms.evidence(prefix, query.question, is_kept, locale), NormEvidence
         )
         if written.outcome is not Outcome.ANSWERED:
             return written
@@ -108,10 +108,10 @@ class SuiteAnswerer:
     def _scored(self, query: Query, window: Window, deadline: Deadline, locale: str) -> Answer:
         scores = self._scores(query, window, deadline, locale)
         made_by = self._made_by(window, scores)
-        if failed := next((one for one in scores if one.outcome is not Outcome.ANSWERED), None):
+        if failed := next((score for score in scores if score.outcome is not Outcome.ANSWERED), None):
             return self._told(query, window, deadline, failed.outcome, reason=failed.reason, made_by=made_by)
         if query.task == "attributes":
-            probabilities = tuple(one.probabilities[0] for one in scores)
+            probabilities = tuple(score.probabilities[0] for score in scores)
             chosen = tuple(place for place, p in enumerate(probabilities) if p >= _LEAST_ATTRIBUTE)
             # As in the live judge, choose the likeliest attribute if none is likely.
             chosen = chosen or (probabilities.index(max(probabilities)),)
@@ -130,10 +130,10 @@ class SuiteAnswerer:
         if not scores:  # nobody spoke: the segment itself is all there is
             return self._scored(replace(query, task="error3"), window, deadline, "en")
         made_by = self._made_by(window, scores)
-        if failed := next((one for one in scores if one.outcome is not Outcome.ANSWERED), None):
+        if failed := next((score for score in scores if score.outcome is not Outcome.ANSWERED), None):
             return self._told(query, window, deadline, failed.outcome, reason=failed.reason, made_by=made_by)
-        error, competence = (max(one.probabilities[place] for one in scores) for place in range(2))
-        weights = (error, competence, min(one.probabilities[2] for one in scores))
+        error, competence = (max(score.probabilities[place] for score in scores) for place in range(2))
+        weights = (error, competence, min(score.probabilities[2] for score in scores))
         probabilities = tuple(weight / sum(weights) for weight in weights)
         chosen = (probabilities.index(max(probabilities)),)
         return self._told(query, window, deadline, chosen=chosen, probabilities=probabilities, made_by=made_by)
@@ -142,13 +142,13 @@ class SuiteAnswerer:
         """Return the scores of a query's questions, in order."""
         questions = _questions(query, locale)
         apart = _about_emotions(query) if self._leaves_faces_aside(window) else ()
-        found: dict[int, Scores] = {}
+        scores: dict[int, Scores] = {}
         for places in (tuple(place for place in range(len(questions)) if place not in apart), apart):
             if places:
                 prefix = self._prefix(query, window, locale, sighted=places != apart)
                 asked = self._model.ask_many(prefix, [questions[place] for place in places], deadline.from_now())
-                found |= dict(zip(places, asked, strict=True))
-        return [found[place] for place in range(len(questions))]
+                scores |= dict(zip(places, asked, strict=True))
+        return [scores[place] for place in range(len(questions))]
 
     @property
     def _images(self) -> int:
@@ -204,7 +204,7 @@ class SuiteAnswerer:
 
     def _made_by(self, window: Window, scores: list[Scores]) -> Provenance:
         made_by = provenance(self._model.model_info, scores[0], window_digest=window_digest(window))
-        digests = [one.prompt_digest for one in scores]
+        digests = [score.prompt_digest for score in scores]
         return replace(
             made_by,
             prompt_digest=digests[0] if len(digests) == 1 else sha256_of(digests),

@@ -144,7 +144,11 @@ class JudgeTriggers:
 
     def _leave_out(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""
-        ended = [one.unit for one in self._waiting.values() if (one.unit.offset_ns or scene.end_ns) < scene.start_ns]
+        ended = [
+            waiting.unit
+            for waiting in self._waiting.values()
+            if (waiting.unit.offset_ns or scene.end_ns) < scene.start_ns
+        ]
         for unit in ended:
             self._decide(unit)
             self._beyond_budget += 1
@@ -196,9 +200,9 @@ def _is_ripe(unit: Unit, scene: Scene) -> bool:
     return unit.offset_ns is not None and scene.end_ns >= unit.offset_ns + REACTION_NS
 
 
-def _keep_newest(known: OrderedDict[str, Any]) -> None:
-    while len(known) > _REMEMBERED:
-        known.popitem(last=False)
+def _keep_newest(entries: OrderedDict[str, Any]) -> None:
+    while len(entries) > _REMEMBERED:
+        entries.popitem(last=False)
 
 
 # By how many answers the share is counted, and from which share on it is told.

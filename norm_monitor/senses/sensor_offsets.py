@@ -42,9 +42,9 @@ class SensorOffsets(Artefact):
         """Return what a replay adds to a camera's and the robot speech's stamps, as far as the file holds it."""
         if not name:
             return 0, None
-        known = cls.load(name)
-        camera_ns = 0 if known.camera_ms is None or not camera else cls.camera_ns(name, camera)
-        has_robot = known.robot_speech_ms is not None and robot_speech
+        offsets = cls.load(name)
+        camera_ns = 0 if offsets.camera_ms is None or not camera else cls.camera_ns(name, camera)
+        has_robot = offsets.robot_speech_ms is not None and robot_speech
         robot_ns = cls.robot_speech_ns(name, robot_speech) if has_robot else None
         return camera_ns, robot_ns
 

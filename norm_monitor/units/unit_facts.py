@@ -151,20 +151,20 @@ class MeasuredUnit:
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
     """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
     turns = [turn for turn in scene.turns if turn.text.strip()]
-    sight = Sight(one for one in scene.presences if one.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    sight = Sight(presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS)
     reader_facts = _reader_facts(turns, scene, matcher)
-    known: dict[int, MeasuredUnit] = {}
+    units: dict[int, MeasuredUnit] = {}
     # A robot may use an id again.
     places = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
     for unit in units_of(scene, since_ns):
         place = places.get((unit.of_id, unit.onset_ns))
         if place is None:
             continue
-        if place not in known:
+        if place not in units:
             near = _Neighbours(turns, place)
             read, turns_on = reader_facts.get(place, ({}, None))
-            known[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
-        yield replace(known[place], unit=unit)
+            units[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
+        yield replace(units[place], unit=unit)
 
 
 def _measured(  # noqa: PLR0917
@@ -188,12 +188,12 @@ class Sight:
 
     def __init__(self, presences: Iterable[Presence]) -> None:
         presences = tuple(presences)
-        self._seen = [one for one in presences if not one.persons]
-        self._stamps_ns = [one.stamp_ns for one in self._seen]
+        self._seen = [presence for presence in presences if not presence.persons]
+        self._stamps_ns = [presence.stamp_ns for presence in self._seen]
         near = [
-            (one.stamp_ns, [person.distance_m for person in one.persons if person.distance_m is not None])
-            for one in presences
-            if one.persons
+            (presence.stamp_ns, [person.distance_m for person in presence.persons if person.distance_m is not None])
+            for presence in presences
+            if presence.persons
         ]
         self._near_m = [min(distances) for _, distances in near if distances]
         self._near_ns = [at_ns for at_ns, distances in near if distances]
@@ -210,12 +210,12 @@ class Sight:
         earlier = self._between(turn.start_ns - _EARLIER_NS, turn.start_ns - _NEAR_NS)
         lately = self._between(turn.start_ns - _NEAR_NS, turn.start_ns)
         until_ns = turn.end_ns + _AFTER_NS
-        counts = [len(one.faces) for one in self._between(turn.start_ns, until_ns)] or [len(before.faces)]
-        later = [len(one.faces) for one in self._between(turn.end_ns, turn.end_ns + _NEAR_NS)] or counts[-1:]
+        counts = [len(presence.faces) for presence in self._between(turn.start_ns, until_ns)] or [len(before.faces)]
+        later = [len(presence.faces) for presence in self._between(turn.end_ns, turn.end_ns + _NEAR_NS)] or counts[-1:]
         count = len(before.faces)
         return {
-            "seen_share": _share(one.state is PresenceState.PRESENT for one in during),
-            "away_share": _share(one.away_since_ns is not None for one in during),
+            "seen_share": _share(presence.state is PresenceState.PRESENT for presence in during),
+            "away_share": _share(presence.away_since_ns is not None for presence in during),
             "absent_at_start_s": _absent_s(before, turn.start_ns),
             "absent_at_end_s": _absent_s(at_end, turn.end_ns),
             "away_at_start_s": _away_s(before, turn.start_ns),
@@ -224,8 +224,8 @@ class Sight:
             "seen_for_s": min(ns_to_s(turn.start_ns - before.since_ns), 60.0) if before.since_ns else 0.0,
             "somebody_away": float(any(face.looking_away for face in before.faces)),
             "faces": float(count),
-            "faces_came": float(max(0, count - max((len(one.faces) for one in earlier), default=count))),
-            "faces_gone": float(max(0, max((len(one.faces) for one in lately), default=count) - count)),
+            "faces_came": float(max(0, count - max((len(presence.faces) for presence in earlier), default=count))),
+            "faces_gone": float(max(0, max((len(presence.faces) for presence in lately), default=count) - count)),
             "faces_came_during": float(max(counts) - count),
             "faces_gone_during": float(count - min(counts)),
             "faces_came_after": float(max(later) - counts[-1]),
@@ -259,10 +259,10 @@ class _Neighbours:
         self.turn = turns[place]
         self.before = turns[max(0, place - _NEAREST) : place][::-1]
         self.after = turns[place + 1 : place + 1 + _NEAREST]
-        self.person_before = next((one for one in self.before if not one.is_robot), None)
-        self.person_after = next((one for one in self.after if not one.is_robot), None)
-        self.robot_before = next((one for one in self.before if one.is_robot), None)
-        self.robot_after = next((one for one in self.after if one.is_robot), None)
+        self.person_before = next((near for near in self.before if not near.is_robot), None)
+        self.person_after = next((near for near in self.after if not near.is_robot), None)
+        self.robot_before = next((near for near in self.before if near.is_robot), None)
+        self.robot_after = next((near for near in self.after if near.is_robot), None)
 
 
 def _is_settled(near: _Neighbours, scene: Scene) -> bool:
@@ -276,13 +276,13 @@ def _is_settled(near: _Neighbours, scene: Scene) -> bool:
 def _timing(near: _Neighbours, scene: Scene) -> Facts:
     turn, known_ns, owed = near.turn, max(scene.end_ns, near.turn.end_ns), _is_owed(near)
     around = (*near.before, *near.after)
-    voices = {one.speaker_id for one in (turn, *around) if not one.is_robot}
-    found = {
+    voices = {near.speaker_id for near in (turn, *around) if not near.is_robot}
+    facts = {
         "words": float(turn.word_count),
         "duration_s": ns_to_s(turn.end_ns - turn.start_ns),
         "gap_after_s": _gap_s((near.after[0].start_ns if near.after else known_ns) - turn.end_ns),
         "robot_silent_after_s": _gap_s((near.robot_after.start_ns if near.robot_after else known_ns) - turn.end_ns),
-        "overlap_s": ns_to_s(sum(turn.overlap_ns(one) for one in around if one.is_robot is not turn.is_robot)),
+        "overlap_s": ns_to_s(sum(turn.overlap_ns(other) for other in around if other.is_robot is not turn.is_robot)),
         "after_robot": float(bool(near.before) and near.before[0].is_robot),
         "before_robot": float(owed or (bool(near.after) and near.after[0].is_robot)),
         "answered": float(bool(near.after)),
@@ -292,17 +292,17 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
     }
     if owed:
-        found["owed_silence_s"] = found["gap_after_s"]
+        facts["owed_silence_s"] = facts["gap_after_s"]
     elif turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
         silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
-        found["people_silent_after_s"] = _gap_s(silent_ns)
+        facts["people_silent_after_s"] = _gap_s(silent_ns)
     if near.before:
-        found["gap_before_s"] = _gap_s(turn.start_ns - max(one.end_ns for one in near.before))
+        facts["gap_before_s"] = _gap_s(turn.start_ns - max(earlier.end_ns for earlier in near.before))
     if near.person_before:
-        found["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
+        facts["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
         if near.person_after:
-            found["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
-    return found
+            facts["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
+    return facts
 
 
 def _is_owed(near: _Neighbours) -> bool:
@@ -318,8 +318,8 @@ def _asks_again(turn: Turn, following: Turn) -> bool:
     """Whether a person who got no answer asks once more, calls ("Hello? I asked you something."), or repeats it."""
     if following.speaker_id != turn.speaker_id:
         return False
-    said, again = set(tokens(turn.text)), set(tokens(following.text))
-    return is_question(following.text) or (bool(again) and len(said & again) >= _SAME_SHARE * len(again))
+    words, again = set(tokens(turn.text)), set(tokens(following.text))
+    return is_question(following.text) or (bool(again) and len(words & again) >= _SAME_SHARE * len(again))
 
 
 def _form(near: _Neighbours) -> Facts:
@@ -401,8 +401,8 @@ def _gap_s(gap_ns: int) -> float:
     return max(-LONGEST_S, min(ns_to_s(gap_ns), LONGEST_S))
 
 
-def _share(found: Iterator[bool]) -> float:
-    every = list(found)
+def _share(flags: Iterator[bool]) -> float:
+    every = list(flags)
     return sum(every) / len(every)
 
 

@@ -127,8 +127,8 @@ class ClockSkew:
         if not self._is_live():
             return
         delays_ns = {
-            source: min(received_ns - stamp_ns for received_ns, stamp_ns in known)
-            for source, known in sorted(self._received.items())
+            source: min(received_ns - stamp_ns for received_ns, stamp_ns in times)
+            for source, times in sorted(self._received.items())
         }
         if self._is_stamped_on_arrival:
             delays_ns[UTTERANCES] = 0
@@ -136,7 +136,7 @@ class ClockSkew:
         for source, delay_ns in delays_ns.items():
             ahead_ns = delays_ns[reference] - delay_ns
             if abs(ahead_ns) > _DELAY_NS:
-                agrees = min((source, reference), key=lambda one: abs(delays_ns[one]))
+                agrees = min((source, reference), key=lambda name: abs(delays_ns[name]))
                 yield f"{_apart(source, ahead_ns, reference)} (this machine's clock agrees with {agrees})"
 
     def _by_words(self, until_ns: int | None) -> Iterator[str]:
@@ -162,22 +162,22 @@ class ClockSkew:
         elif isinstance(entry, Utterance) and entry.final and entry.text:
             self._is_stamped_on_arrival = entry.timing is not Timing.SOURCE
             self._heard.append(entry)
-            for told in self._told:
-                self._pair(told, entry)
+            for speech in self._told:
+                self._pair(speech, entry)
 
-    def _pair(self, told: RobotSpeech, heard: Utterance) -> None:
-        words, said = normalize(heard.text), normalize(told.text)
-        if heard.timing is Timing.ABSENT or len(words) < _FEWEST_WORDS or len(set(words) & set(said)) < 2:
+    def _pair(self, robot_speech: RobotSpeech, heard: Utterance) -> None:
+        words, spoken = normalize(heard.text), normalize(robot_speech.text)
+        if heard.timing is Timing.ABSENT or len(words) < _FEWEST_WORDS or len(set(words) & set(spoken)) < 2:
             return
-        if sum(likeness(words, said)) < _LEAST_LIKENESS * len(words):
+        if sum(likeness(words, spoken)) < _LEAST_LIKENESS * len(words):
             return
-        begins = sum(likeness(words, said[: len(words) + 1])) >= _LEAST_LIKENESS * len(words)
+        begins = sum(likeness(words, spoken[: len(words) + 1])) >= _LEAST_LIKENESS * len(words)
         self._pairs.append(
             _Pair(
-                told_ns=told.stamp_ns,
+                told_ns=robot_speech.stamp_ns,
                 heard_ns=heard.start_ns,
                 utterance_id=heard.utterance_id,
-                lasts_ns=estimate_duration_ns(told.text),
+                lasts_ns=estimate_duration_ns(robot_speech.text),
                 begins=begins,
             )
         )

@@ -48,8 +48,8 @@ def _problem(source: str, is_received: bool, is_absent: bool, is_known: bool) ->
     node = " or ".join(nodes)
     without = "and windows close without them"
     if is_absent:
-        absent, one = ("neither camera nor people is", "one") if source == PRESENCE else (f"{node} is not", "it")
-        return f"{absent} active, {without}; start {one}, or whatever publishes {source}"
+        absent, article = ("neither camera nor people is", "one") if source == PRESENCE else (f"{node} is not", "it")
+        return f"{absent} active, {without}; start {article}, or whatever publishes {source}"
     if not is_received:
         remedy = f"{node} is active: read its status" if is_known else f"start {node}, or read its status"
         return f"none has arrived, {without}; {remedy}"

@@ -73,7 +73,7 @@ def spoken_utterances(
 ) -> tuple[Utterance, ...]:
     """Put the robot's own account in place of its echo. Where it told no words, what was heard remains."""
     edges = tuple(robot_speech)
-    voice = RobotVoice(RobotVoiceConfig(), kept=len(edges))
+    voice = RobotVoice(RobotVoiceConfig(), max_edges=len(edges))
     for edge in edges:
         voice.feed(edge, None)
     turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]

@@ -47,8 +47,8 @@ def onnx_file(name: str, folder: Path | None = None) -> Path:
 def _tflite_file(name: str) -> Path:
     """Find a model's pulled or packaged file without importing the package, which needs tensorflow."""
     model = _MODELS.get(name, name)
-    found = Store().found(Catalogue().manifest(model))
-    source = found[0] / f"{name}.tflite" if found else None
+    files = Store().found(Catalogue().manifest(model))
+    source = files[0] / f"{name}.tflite" if files else None
     if source is None or not source.is_file():
         raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models add {model}")
     return source
@@ -63,8 +63,8 @@ def _convert(source: Path, target: Path) -> None:
     logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(target, concurrent=True) as made:
-            converter.convert(str(source), str(made))
+        with atomic_path(target, concurrent=True) as path:
+            converter.convert(str(source), str(path))
     except OSError as error:
         raise FaceWeightsMissingError(f"{target.parent}: cannot hold the face models: {error.strerror}") from error
 
@@ -123,12 +123,12 @@ class FaceDetector:
         raw[:, 1] /= scale
         raw[:, [0, *range(2, 8)]] = (raw[:, [0, *range(2, 8)]] - (left, top)) / scale
         boxes = np.concatenate([raw[:, 0] - raw[:, 1] / 2, raw[:, 1]], axis=1)
-        found: list[DetectedFace] = []
+        faces: list[DetectedFace] = []
         for index in np.argsort(-scores[likely], kind="stable"):
             box = boxes[index]
-            if (box[2:] > 0).all() and all(_shared(box, other.box) <= OVERLAP for other in found):
-                found.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
-        return found
+            if (box[2:] > 0).all() and all(_shared(box, other.box) <= OVERLAP for other in faces):
+                faces.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
+        return faces
 
 
 def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
@@ -138,11 +138,11 @@ def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
     return np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0)
 
 
-def _shared(one: Numbers, other: Numbers) -> float:
+def _shared(box: Numbers, other: Numbers) -> float:
     """Return the intersection over union of two boxes."""
-    sides = np.minimum(one[:2] + one[2:], other[:2] + other[2:]) - np.maximum(one[:2], other[:2])
+    sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     common = float(np.prod(np.maximum(sides, 0)))
-    return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)
+    return common / float(np.prod(box[2:]) + np.prod(other[2:]) - common)
 
 
 # Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
@@ -207,10 +207,10 @@ class FaceFinder:
         if bgr is None:
             return ()
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
-        found = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
+        faces = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
         return tuple(
             self._face(rgb, face.score, face.box, face.eyes, measured=index < MOST_POSES)
-            for index, face in enumerate(found)
+            for index, face in enumerate(faces)
         )
 
     def _face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, measured: bool) -> Face:

@@ -132,8 +132,8 @@ def _from_raw(data: Any, sample_format: str) -> Samples:
 def _from_portaudio(body: Any) -> Samples:
     field = _PORTAUDIO.get(int(body.info.format))
     if field is None:
-        known = ", ".join(map(str, _PORTAUDIO))
-        raise SoundError("audio_format_unknown", f"PortAudio format {body.info.format} is unknown; known are {known}")
+        formats = ", ".join(map(str, _PORTAUDIO))
+        raise SoundError("audio_format_unknown", f"PortAudio format {body.info.format} is unknown; known are {formats}")
     return scaled(np.asarray(getattr(body.audio_data, field), _PORTAUDIO_DTYPES[field]))
 
 

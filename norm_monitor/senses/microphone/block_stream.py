@@ -216,8 +216,8 @@ class Microphone:
         self._received += samples
         self._end_ns = self._origin_ns + self._received * NS_PER_S // self._rate_hz
 
-    def _blocks_of(self, made: list[Samples]) -> Iterator[Block]:
-        for samples in made:
+    def _blocks_of(self, blocks: list[Samples]) -> Iterator[Block]:
+        for samples in blocks:
             stamp_ns = self._origin_ns + self._blocks * BLOCK_NS
             yield Block(stamp_ns=stamp_ns, samples=samples, timing=self._timing, starts_anew=self._blocks == 0)
             self._blocks += 1
@@ -257,7 +257,7 @@ def other_rate_hz(samples: int, elapsed_s: float, stated_hz: int, slack_s: float
     """Return the rate at which samples came, where it cannot be the stated one within `slack_s` of delay."""
     surplus_s = samples / stated_hz - elapsed_s
     rate_hz = samples / elapsed_s
-    common_hz = min(COMMON_RATES_HZ, key=lambda each: abs(each - rate_hz))
+    common_hz = min(COMMON_RATES_HZ, key=lambda common_rate_hz: abs(common_rate_hz - rate_hz))
     is_common = abs(common_hz - rate_hz) <= _COMMON * common_hz
     if surplus_s > _MORE * elapsed_s + slack_s:
         return common_hz if is_common else round(rate_hz / 100) * 100

@@ -33,11 +33,11 @@ def above_floor(levels: Series) -> Series:
 def rises_db(levels: Series, before: int, after: int) -> Series:
     """Return by how much the mean of `after` levels from each place on exceeds that of the `before` levels ahead."""
     sums = np.concatenate(([0.0], np.cumsum(levels)))
-    found = np.zeros(len(levels))
+    rises = np.zeros(len(levels))
     places = np.arange(before, len(levels) - after + 1)
     later, earlier = sums[places + after] - sums[places], sums[places] - sums[places - before]
-    found[places] = later / after - earlier / before
-    return found
+    rises[places] = later / after - earlier / before
+    return rises
 
 
 def onset_before(levels: Series, place: int) -> int:
@@ -49,7 +49,7 @@ def onset_before(levels: Series, place: int) -> int:
     rest = np.flatnonzero(audible[first:])
     if not len(rest):
         return place
-    found = first + int(rest[0])
-    while (ahead := np.flatnonzero(audible[max(0, found - _GAP) : found])).size:
-        found = max(0, found - _GAP) + int(ahead[0])
-    return place - first + found
+    onset = first + int(rest[0])
+    while (ahead := np.flatnonzero(audible[max(0, onset - _GAP) : onset])).size:
+        onset = max(0, onset - _GAP) + int(ahead[0])
+    return place - first + onset

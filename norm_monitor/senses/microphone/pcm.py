@@ -79,8 +79,8 @@ def from_bytes(data: bytes, sample_format: str) -> Samples:
         wide[:, 1:] = whole
         return scaled(wide.view("<i4").ravel())
     if name not in _TYPES:
-        known = ", ".join([*_TYPES, "s24le"])
-        raise SoundError("audio_format_unknown", f"the sample format {sample_format!r} is unknown; known are {known}")
+        formats = ", ".join([*_TYPES, "s24le"])
+        raise SoundError("audio_format_unknown", f"the sample format {sample_format!r} is unknown; known are {formats}")
     kind, offset, scale = _TYPES[name]
     samples = np.frombuffer(data, kind, len(data) // np.dtype(kind).itemsize).astype(np.float32)
     if offset:

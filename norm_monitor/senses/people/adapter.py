@@ -101,13 +101,13 @@ class PeopleAdapter:
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Take the list of tracked people."""
         _need(message, "ids")
-        given = tuple(dict.fromkeys(self._id(one) for one in message.ids if one))
-        beyond = len(given) - self._config.most_persons
+        ids_in_message = tuple(dict.fromkeys(self._id(raw_id) for raw_id in message.ids if raw_id))
+        beyond = len(ids_in_message) - self._config.most_persons
         if beyond > 0:
             self.counts["persons_over_limit"] += beyond
-            given = given[: self._config.most_persons]
+            ids_in_message = ids_in_message[: self._config.most_persons]
         stamp_ns = self._advance_by(message, arrival_ns)
-        self._ids.put(stamp_ns, given)
+        self._ids.put(stamp_ns, ids_in_message)
         return self._settled_presences()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
@@ -224,9 +224,9 @@ class PeopleAdapter:
         return replace(step, frame_id=self._config.base_frame, persons=tuple(persons))
 
     def _seen(self, person_id: str, at_ns: int) -> Person:
-        known = self._known.get(person_id)
-        engagement = known.engagement.at(at_ns) if known else None
-        gaze = known.gaze.at(at_ns) if known else None
+        person = self._known.get(person_id)
+        engagement = person.engagement.at(at_ns) if person else None
+        gaze = person.gaze.at(at_ns) if person else None
         distance_m = self._tree.ground_distance_m(
             self._anchor(person_id), self._config.base_frame, at_ns, self._believed_ns
         )
@@ -238,28 +238,28 @@ class PeopleAdapter:
         )
 
     def _last_update_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
-        known = self._known.get(person_id)
-        told = [known.engagement.at(at_ns), known.gaze.at(at_ns)] if known else []
+        person = self._known.get(person_id)
+        statements = [person.engagement.at(at_ns), person.gaze.at(at_ns)] if person else []
         placed_ns = self._tree.newest_ns(self._anchor(person_id), at_ns)
-        return max([listed_ns, placed_ns or 0, *(one[0] for one in told if one)])
+        return max([listed_ns, placed_ns or 0, *(statement[0] for statement in statements if statement)])
 
     def _anchor(self, person_id: str) -> str:
         # The default frame of a person in REP-155.
         return self._anchors.get(person_id) or f"person_{person_id}"
 
-    def _id(self, given: Any) -> str:
-        text = str(given)
+    def _id(self, raw_id: Any) -> str:
+        text = str(raw_id)
         if len(text) > MAX_ID_CHARACTERS:
             self.counts["texts_cut"] += 1
         return text[:MAX_ID_CHARACTERS]
 
     def _person(self, person_id: str) -> _Known:
-        known = self._known.pop(person_id, None) or _Known()
-        self._known[person_id] = known  # move to the end: the least recently updated is dropped first
+        person = self._known.pop(person_id, None) or _Known()
+        self._known[person_id] = person  # move to the end: the least recently updated is dropped first
         while len(self._known) > MOST_KNOWN:
             self._known.pop(next(iter(self._known)))
             self.counts["persons_evicted"] += 1
-        return known
+        return person
 
 
 def _is_away(person: Person) -> bool:

@@ -124,8 +124,8 @@ class TransformTree:
 
     def newest_ns(self, frame: str, at_ns: int) -> int | None:
         """Return the newest stamp of the frame's own transform up to a time."""
-        found = self._links[frame].at(at_ns) if frame in self._links else None
-        return found[0] if found else None
+        newest = self._links[frame].at(at_ns) if frame in self._links else None
+        return newest[0] if newest else None
 
     def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
         """Whether the first non-static transform on the way up is recent."""
@@ -145,8 +145,8 @@ class TransformTree:
 
     def _link_at(self, frame: str, at_ns: int) -> Link | None:
         if frame in self._links:
-            found = self._links[frame].at(at_ns) or self._links[frame].oldest()
-            return found[1] if found else None
+            link = self._links[frame].at(at_ns) or self._links[frame].oldest()
+            return link[1] if link else None
         return self._fixed.get(frame)
 
 

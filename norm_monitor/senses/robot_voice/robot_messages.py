@@ -157,11 +157,11 @@ _LIKELY_TYPES = ("std_msgs/msg/String", "/ClosedCaption", "/SoundRequest", "/TTS
 
 def expand_topics(named: Iterable[str], present: Collection[str]) -> list[str]:
     """Replace the name of an action by its topics among those that are present; keep all other names."""
-    found: list[str] = []
+    topics: list[str] = []
     for name in named:
         of_action = [topic for ending in _ACTION_TOPICS if (topic := f"{name}/{ending}") in present]
-        found += [name] if name in present or not of_action else of_action
-    return found
+        topics += [name] if name in present or not of_action else of_action
+    return topics
 
 
 def is_likely_type(type_name: str) -> bool:

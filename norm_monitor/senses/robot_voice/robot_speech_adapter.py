@@ -221,10 +221,10 @@ class RobotSpeechAdapter:
 
     def _is_repeated(self, text: TextToSay) -> bool:
         """Whether the same text waits or is being said: two topics often carry the same words."""
-        said, speech = [one.text for one in self._waiting], self._speech
+        waiting_texts, speech = [waiting.text for waiting in self._waiting], self._speech
         if speech and (speech.estimated_end_ns is None or text.stamp_ns < speech.estimated_end_ns):
-            said.append(speech.start.text)
-        return text.text.casefold() in (one.casefold() for one in said)
+            waiting_texts.append(speech.start.text)
+        return text.text.casefold() in (waiting_text.casefold() for waiting_text in waiting_texts)
 
     def _take_word(self, word: SpokenWord) -> list[RobotSpeech]:
         speech, edges = self._speech, []
@@ -256,13 +256,13 @@ class RobotSpeechAdapter:
         self._speech = self._begin(voice)
         return [*edges, self._speech.start]
 
-    def _begin(self, told: SpokenWord | RobotVoiceState) -> _Speech:
+    def _begin(self, voice: SpokenWord | RobotVoiceState) -> _Speech:
         """Return the speech that a voice begins, with the texts that waited for it."""
-        start = RobotSpeech(stamp_ns=told.stamp_ns, speech_id=f"voice-{told.stamp_ns}", state=SpeechEdge.START)
+        start = RobotSpeech(stamp_ns=voice.stamp_ns, speech_id=f"voice-{voice.stamp_ns}", state=SpeechEdge.START)
         if self._waiting:
             start = _with_words(start, *self._waiting)
             self._waiting.clear()
-        return _Speech(start=start, arrived_ns=self._newest_ns, voice_id=told.voice_id)
+        return _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
 
     def _begins_anew(self, stated: _Statement) -> bool:
         """Whether a voice that is stated again, for new words and long after, fell without a word of it."""

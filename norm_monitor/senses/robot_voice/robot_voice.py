@@ -60,8 +60,8 @@ class RobotContext:
 class RobotVoice:
     """Store starts and stops in any order; drop the oldest."""
 
-    def __init__(self, config: RobotVoiceConfig, kept: int = 400) -> None:
-        self._config, self._kept = config, kept
+    def __init__(self, config: RobotVoiceConfig, max_edges: int = 400) -> None:
+        self._config, self._kept = config, max_edges
         self._longest_ns = s_to_ns(config.longest_s)
         self._lateness_ns = config.lateness_ms * NS_PER_MS
         self._edges: dict[RobotSpeech, bool] = {}  # whether each came too late
@@ -91,15 +91,15 @@ class RobotVoice:
             del self._edges[min(self._edges, key=_in_order)]
 
     def _is_start_again(self, edge: RobotSpeech) -> bool:
-        known = (edge.speech_id, edge.stamp_ns, edge.state)
-        return any((one.speech_id, one.stamp_ns, one.state) == known for one in self._edges)
+        identity = (edge.speech_id, edge.stamp_ns, edge.state)
+        return any((edge.speech_id, edge.stamp_ns, edge.state) == identity for edge in self._edges)
 
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""
         horizon_ns = end_ns + LEAD_NS
-        known = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_in_order)
-        in_time = self._turns((edge for edge in known if not self._edges[edge]), start_ns, horizon_ns)
-        of_all = self._turns(known, start_ns, horizon_ns)
+        edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_in_order)
+        in_time = self._turns((edge for edge in edges if not self._edges[edge]), start_ns, horizon_ns)
+        of_all = self._turns(edges, start_ns, horizon_ns)
         is_known = self._first_ns is not None and self._first_ns <= horizon_ns
         return RobotContext(turns=in_time, is_known=is_known, late=in_time != of_all)
 

@@ -48,11 +48,11 @@ class EchoDelay:
     @property
     def delay_ms(self) -> float | None:
         """The median delay of the latest starts; None where they are too few or do not agree."""
-        found = np.array([one for one in self._delays_ms if one is not None])
-        if len(found) < _FEWEST:
+        delays = np.array([delays_m for delays_m in self._delays_ms if delays_m is not None])
+        if len(delays) < _FEWEST:
             return None
-        middle = float(np.median(found))
-        spread = float(np.median(np.abs(found - middle)))
+        middle = float(np.median(delays))
+        spread = float(np.median(np.abs(delays - middle)))
         return middle if spread <= _WIDEST_MS else None
 
     def take_start(self, stamp_ns: int) -> None:
@@ -71,7 +71,7 @@ class EchoDelay:
         first_ns = self._blocks[0].stamp_ns
         if first_ns > stamp_ns - _REACH_NS - _AHEAD_NS:
             return
-        levels = levels_db(np.concatenate([one.samples for one in self._blocks]))
+        levels = levels_db(np.concatenate([block.samples for block in self._blocks]))
         rises = rises_db(above_floor(levels), _BEFORE, _AFTER)
         first = (stamp_ns - _REACH_NS - first_ns) // _HOP_NS
         window = rises[first : first + 2 * _REACH_NS // _HOP_NS]
@@ -195,9 +195,9 @@ def _weights(
     louder_db: float,
 ) -> list[float]:
     """Return each word's weight for the robot; below zero for the user."""
-    said = normalize(" ".join(turn.text for turn in heard.robot.turns))
+    robot_words = normalize(" ".join(turn.text for turn in heard.robot.turns))
     tokens = [normalize(word.text) for word in words]
-    like = iter(likeness([token for of_word in tokens for token in of_word], said))
+    like = iter(likeness([token for of_word in tokens for token in of_word], robot_words))
     weights = []
     for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
         alike = [next(like) for _ in of_word]
@@ -205,7 +205,7 @@ def _weights(
         bulk = min(1.0, sum(max(len(skeleton(token)), 1) for token in of_word) / 3)
         weight = 0.0
         # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
-        if said and alike and not all(token.isdigit() for token in of_word):
+        if robot_words and alike and not all(token.isdigit() for token in of_word):
             weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
         if echo_db is not None and heard.recognized.words:
             above_db = level_db(heard.segment, word.start_ns, word.end_ns) - echo_db
@@ -246,8 +246,8 @@ def _learn(
     """Learn the level of a segment that is certainly the robot's alone."""
     if not all(robots):
         return
-    said = normalize(" ".join(turn.text for turn in robot.turns))
-    alike = likeness([token for word in words for token in normalize(word.text)], said)
+    robot_words = normalize(" ".join(turn.text for turn in robot.turns))
+    alike = likeness([token for word in words for token in normalize(word.text)], robot_words)
     if alike and sum(alike) / len(alike) >= _SURELY_ROBOT:
         echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
 
@@ -302,7 +302,7 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
     segment, recognized = heard.segment, heard.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
-    known = [word.probability for word in words if word.probability is not None]
+    probabilities = [word.probability for word in words if word.probability is not None]
     part = replace(
         heard,
         segment=replace(segment, start_ns=start_ns, end_ns=end_ns),
@@ -310,7 +310,9 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
             recognized,
             text=join_words(word.text for word in words),
             words=tuple(words),
-            confidence=round(sum(known) / len(known), ESTIMATE_DIGITS) if known else recognized.confidence,
+            confidence=round(sum(probabilities) / len(probabilities), ESTIMATE_DIGITS)
+            if probabilities
+            else recognized.confidence,
         ),
     )
     return _utterance(part if speaker is Speaker.ROBOT else _within_words(part), speaker, index)

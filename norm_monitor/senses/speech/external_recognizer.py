@@ -96,5 +96,5 @@ def _texts(message: Any) -> tuple[str, str]:
 
 def _locale(message: Any) -> str:
     """Return the locale: version 2.0 has language, 2.1 locale and language, others only locale."""
-    given = getattr(message, "locale", "") or getattr(message, "language", "")
-    return str(given).replace("_", "-")
+    locale = getattr(message, "locale", "") or getattr(message, "language", "")
+    return str(locale).replace("_", "-")

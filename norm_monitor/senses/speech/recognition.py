@@ -47,21 +47,23 @@ def skeleton(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", word.translate(_ALIKE))
 
 
-def likeness(words: list[str], said: list[str]) -> list[float]:
+def likeness(words: list[str], spoken: list[str]) -> list[float]:
     """Return each word's similarity, from 0 to 1, to a word of `said` in the same order."""
-    found = [0.0] * len(words)
-    matcher = SequenceMatcher(a=words, b=said, autojunk=False)
+    likenesses = [0.0] * len(words)
+    matcher = SequenceMatcher(a=words, b=spoken, autojunk=False)
     for block in matcher.get_matching_blocks():
-        found[block.a : block.a + block.size] = [1.0] * block.size
+        likenesses[block.a : block.a + block.size] = [1.0] * block.size
     sounds = [skeleton(word) for word in words]
     owner = [index for index, sound in enumerate(sounds) for _ in sound]
-    heard = SequenceMatcher(a="".join(sounds), b="".join(map(skeleton, said)), autojunk=False)
+    heard = SequenceMatcher(a="".join(sounds), b="".join(map(skeleton, spoken)), autojunk=False)
     covered = [0] * len(words)
     for block in heard.get_matching_blocks():
         if block.size >= _SHORTEST_RUN:
             for index in owner[block.a : block.a + block.size]:
                 covered[index] += 1
-    return [max(whole, part / max(len(sound), 1)) for whole, part, sound in zip(found, covered, sounds, strict=True)]
+    return [
+        max(whole, part / max(len(sound), 1)) for whole, part, sound in zip(likenesses, covered, sounds, strict=True)
+    ]
 
 
 ESTIMATE_DIGITS = 2  # of a probability that a model estimates

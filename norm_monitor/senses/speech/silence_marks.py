@@ -75,7 +75,7 @@ def marks_of_script(
     utterances: Iterable[Utterance], start_ns: int, end_ns: int, every_ns: int, source_topic: str
 ) -> Iterator[tuple[int, Utterance]]:
     """Yield marks at a steady rate, each with its time, as ears with perfect transcripts would."""
-    spans = [(said.start_ns, said.end_ns) for said in utterances]
+    spans = [(utterance.start_ns, utterance.end_ns) for utterance in utterances]
     for now_ns in range(start_ns, end_ns, every_ns):
         under_way = [begin_ns for begin_ns, stop_ns in spans if begin_ns <= now_ns < stop_ns]
         yield now_ns, silence_mark(min([now_ns, *under_way]), source_topic)

@@ -70,7 +70,7 @@ class Voices:
 
     def quiet_until_ns(self, now_ns: int) -> int:
         """No later text of any voice starts before this stamp, if texts keep to the lateness."""
-        adapters = [one for one in self._adapters.values() if one.has_edges or not self._has_edges]
+        adapters = [adapter for adapter in self._adapters.values() if adapter.has_edges or not self._has_edges]
         quiet_ns = [adapter.quiet_until_ns(now_ns) for adapter in adapters]
         return min(quiet_ns, default=now_ns if self._has_edges else now_ns - self._lateness_ns)
 

@@ -111,14 +111,14 @@ class Whisper:
         self._folder = folder
         has_gpu = config.device == "cuda" or (config.device == "auto" and ctranslate2.get_cuda_device_count() > 0)
         self._load(*(("cuda",) if has_gpu else ()), "cpu")
-        known = self._model.supported_languages
-        if known == ["en"] and config.language != "en":
+        languages = self._model.supported_languages
+        if languages == ["en"] and config.language != "en":
             raise ConfigError(
                 f"{folder}: this model knows English alone, and the language asked for is {config.language}; "
                 "use the model whisper-base"
             )
-        self._languages = known if config.language == ANY_LANGUAGE else config.language.split(",")
-        if unknown := [code for code in self._languages if code not in known]:
+        self._languages = languages if config.language == ANY_LANGUAGE else config.language.split(",")
+        if unknown := [code for code in self._languages if code not in languages]:
             raise ConfigError(f"{folder}: the model knows no language {', '.join(unknown)}; use codes as en or zh")
 
     def warm_up(self) -> None:
