@@ -123,9 +123,9 @@ class DemoLog:
     def counts(self) -> str:
         """Summarize the counts so far in one line."""
         frames = self._counter("camera", "frames_kept")
-        said = self._counter("ears", "utterances_final")
+        utterance_count = self._counter("ears", "utterances_final")
         return (
-            f"{count_of(frames, 'frame')} · {count_of(said, 'utterance')} · "
+            f"{count_of(frames, 'frame')} · {count_of(utterance_count, 'utterance')} · "
             f"{count_of(len(self.windows), 'window')} · {count_of(len(self.flags), 'flag')} · "
             f"{len(self.decisions)} decisions · {self.dropped()} dropped"
         )
@@ -166,10 +166,10 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
     """Print the summary for a person."""
     console.print()
     console.print(_table(session, log), soft_wrap=False)
-    found, flagged = figures["found"], figures["flagged"]
+    event_count, flagged = figures["found"], figures["flagged"]
     console.print(
-        f"{found} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
-        f"{TOLERANCE_S:.0f} s); {flagged - found} flags met none of them. "
+        f"{event_count} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
+        f"{TOLERANCE_S:.0f} s); {flagged - event_count} flags met none of them. "
         "Two encounters measure nothing: docs/results/monitor.md has the figures of many."
     )
     console.print(
@@ -180,7 +180,7 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
     console.print(f"{log.counts()}{late}{'; the machine was too slow for its rate' if lost else ''}", style="dim")
 
 
-def write_files(folder: Path, session: DemoSession, said: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
+def write_files(folder: Path, session: DemoSession, records: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
     """Write the nodes' output as a bag. Returns each file by its content."""
     files = {
         "session": session.bag,
@@ -188,7 +188,7 @@ def write_files(folder: Path, session: DemoSession, said: Sequence[tuple[int, st
         "said by the nodes": folder / "said",
     }
     with BagWriter(files["said by the nodes"]) as bag:
-        for at_ns, topic, record in sorted(said, key=lambda entry: entry[0]):
+        for at_ns, topic, record in sorted(records, key=lambda entry: entry[0]):
             bag.write(topic, record, at_ns)
     return files
 
@@ -203,8 +203,8 @@ def _table(session: DemoSession, log: DemoLog) -> Table:
     rows: list[tuple[int, Text, Text]] = []
     for place, event in enumerate(session.truth.events):
         flag = shown[pairs[place]].flag if place in pairs else None
-        found = _about(flag.polarity, flag.attributes) if flag else Text("–", "dim")
-        rows.append((event.onset_ns, _about(event.polarity, event.attributes, event.rationale), found))
+        flag_text = _about(flag.polarity, flag.attributes) if flag else Text("–", "dim")
+        rows.append((event.onset_ns, _about(event.polarity, event.attributes, event.rationale), flag_text))
     for place, one in enumerate(shown):
         if place not in pairs.values():
             rows.append((one.flag.onset_ns, Text("–", "dim"), _about(one.flag.polarity, one.flag.attributes)))
@@ -247,16 +247,16 @@ def demo(
     pace = "as fast as the models allow" if fast else f"{length_s / rate:.0f} s"
     console = Console(quiet=True) if as_json else out
     err.print(f"Starting camera, ears, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
-    said: list[tuple[int, str, Any]] = []
+    records: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
     for output in over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
         if output.topic == END:
             end = output.message
         elif (record := log.take(output)) is not None:
-            said.append((output.at_ns, output.topic, record))
+            records.append((output.at_ns, output.topic, record))
     figures = report(session, log, end, time.monotonic() - began_s)
-    files = write_files(folder, session, said)
+    files = write_files(folder, session, records)
     if as_json:
         print_json({**figures, "files": {name: str(path) for name, path in files.items()}})
     else:

@@ -61,8 +61,8 @@ class CheckRow:
 class CheckError(Exception):
     """A check found something broken, or absent; its text says what."""
 
-    def __init__(self, found: str, mend: str, verdict: CheckResult = CheckResult.BROKEN) -> None:
-        super().__init__(found)
+    def __init__(self, state: str, mend: str, verdict: CheckResult = CheckResult.BROKEN) -> None:
+        super().__init__(state)
         self.mend, self.verdict = mend, verdict
 
 
@@ -102,26 +102,26 @@ def examine(name: str) -> CheckRow:
 
 
 def _python() -> str:
-    found = f"{platform.python_version()} on {platform.machine()}, {sys.prefix}"
+    state = f"{platform.python_version()} on {platform.machine()}, {sys.prefix}"
     if not (3, 11) <= sys.version_info < (3, 14):
-        raise CheckError(found, "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv")
-    return found
+        raise CheckError(state, "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv")
+    return state
 
 
 def _processor() -> str:
     """Name the instruction sets on which speed and int8 models depend."""
     lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPU_INFO.is_file() else []
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
-    known = [name for flag, name in _INSTRUCTIONS.items() if any(flag in each for each in flags)]
-    found = f"{platform.machine()}, {', '.join(known) or 'no instruction set that models depend on'}"
-    if flags and "AVX2" not in known:
-        found += "; speech recognition and models are several times slower without AVX2"
-    elif flags and "VNNI" not in known:
-        found += (
+    instructions = [name for flag, name in _INSTRUCTIONS.items() if any(flag in line for line in flags)]
+    state = f"{platform.machine()}, {', '.join(instructions) or 'no instruction set that models depend on'}"
+    if flags and "AVX2" not in instructions:
+        state += "; speech recognition and models are several times slower without AVX2"
+    elif flags and "VNNI" not in instructions:
+        state += (
             "; int8 models are slower without VNNI, and those quantized elsewhere at full range are less accurate; "
             f"those of {PROGRAM} models quantize are exact"
         )
-    return found
+    return state
 
 
 def _checkout() -> str:
@@ -188,10 +188,10 @@ def _log_folder() -> str:
 
 def _disk() -> str:
     free_gb = shutil.disk_usage(os.environ.get("TACTFUL_STATE", ROOT)).free / 1e9
-    found = f"{free_gb:.1f} GB free"
+    state = f"{free_gb:.1f} GB free"
     if free_gb < LOW_DISK_GB:
-        raise CheckError(found, "free some room: recording and studies write here")
-    return found
+        raise CheckError(state, "free some room: recording and studies write here")
+    return state
 
 
 def _gpu() -> str:
@@ -204,23 +204,23 @@ def _gpu() -> str:
     except subprocess.TimeoutExpired as error:
         why = f"nvidia-smi gave no answer in {DRIVER_TIMEOUT_S:g} s: the driver hangs"
         raise CheckError(why, "reload the driver, or restart the computer", CheckResult.ABSENT) from error
-    found = "; ".join(asked.stdout.split("\n")).strip("; ")
-    if asked.returncode or not found:
+    state = "; ".join(asked.stdout.split("\n")).strip("; ")
+    if asked.returncode or not state:
         why = _last_line(asked.stderr or asked.stdout)
         raise CheckError(why, "reload or reinstall the driver", CheckResult.ABSENT)
-    return found
+    return state
 
 
 def _onnx_runtime() -> str:
     code = "import onnxruntime as o; print(o.__version__, *o.get_available_providers())"
     version, *providers = _run_python(code, mend=f"remove .venv and run {PROGRAM} doctor").split()
-    found = f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
+    state = f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if any(distributions(name=name))]
     if len(both) > 1:  # they overwrite each other's files, and removing one removes those of both
         raise CheckError(f"{' and '.join(both)} are both installed", _GPU_MEND)
     if shutil.which("nvidia-smi") and "CUDAExecutionProvider" not in providers:
-        raise CheckError(f"{found}; the GPU is not used", _GPU_MEND, CheckResult.ABSENT)
-    return found
+        raise CheckError(f"{state}; the GPU is not used", _GPU_MEND, CheckResult.ABSENT)
+    return state
 
 
 def _voice_activity_model() -> str:
@@ -237,7 +237,7 @@ def _topics_that(fit: Callable[[str, str], bool]) -> str:
     if seen.returncode:
         raise CheckError(_last_line(seen.stderr), "see the rows on ROS and the log folder")
     topics: dict[str, list[str]] = json.loads(seen.stdout)["topics"]
-    names = [name for name, types in topics.items() if any(fit(name, each) for each in types)]
+    names = [name for name, types in topics.items() if any(fit(name, type_name) for type_name in types)]
     if not names:
         mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
         raise CheckError("none on this domain", mend, CheckResult.ABSENT)

@@ -28,7 +28,7 @@ def _project() -> dict[str, Any]:
 
 def _packages() -> dict[str, list[str]]:
     extras: dict[str, list[str]] = _project()["project"]["optional-dependencies"]
-    return {name: [re.split(r"[^\w.-]", each)[0] for each in listed] for name, listed in extras.items()}
+    return {name: [re.split(r"[^\w.-]", requirement)[0] for requirement in listed] for name, listed in extras.items()}
 
 
 def _missing(extra: str, packages: list[str]) -> list[str]:

@@ -91,9 +91,9 @@ def _explain_missing_robot(bag: BagReader, senses: BagSenses) -> str:
     """Say that nothing is heard of the robot, and which topics of the bag may tell its speech."""
     others = senses.topics
     likely = [
-        one.topic
-        for one in bag.topics
-        if one.message_count and one.topic not in others and is_likely_type(one.type_name)
+        topic.topic
+        for topic in bag.topics
+        if topic.message_count and topic.topic not in others and is_likely_type(topic.type_name)
     ]
     such = f" (as {' or '.join(likely)})" if likely else ""
     return f"robot speech: {ROBOT_MISSING} with --robot-topic{such}"
@@ -201,9 +201,9 @@ class BagWatch:
                 self._recorded |= bag.recorded_topics
                 if self.is_alone and (idle := self._options.names.idle(self._recorded)):
                     raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
-                known = self._stored.get(name)
-                if known and not known.problem and known.bag_digest == bag_digest(bag):
-                    return known
+                stored = self._stored.get(name)
+                if stored and not stored.problem and stored.bag_digest == bag_digest(bag):
+                    return stored
                 result = self._watch(name, bag)
         except (TactfulError, MessageError) as error:
             if self.is_alone:
@@ -226,22 +226,22 @@ class BagWatch:
         per_hour = NO_CEILING if self.attend_of else 0.0
         monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
         attend = self.attend_of(name) if self.attend_of else attend_nothing
-        found: dict[str, SocialFlag] = {}
+        flags_by_id: dict[str, SocialFlag] = {}
         with err.status(f"{place}listening") as progress:
             for now_ns, taken in feed_monitor(senses.records(), monitor, clock, attend):
                 if isinstance(taken, SocialFlag):
-                    found[taken.event_id] = taken
+                    flags_by_id[taken.event_id] = taken
                     if taken.state is FlagState.WITHDRAWN:
-                        del found[taken.event_id]
+                        del flags_by_id[taken.event_id]
                 elif isinstance(taken, Utterance) and taken.final:
                     start_ns = min(start_ns, taken.start_ns)  # a recorder stores an utterance only after it ends
-                progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
+                progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(flags_by_id), 'event')}")
         self.counts = describe((*senses.health_log.counters, *monitor.counters))
         return BagFlags(
             bag=name,
             bag_digest=bag_digest(bag),
             start_ns=start_ns,
             length_s=length_s,
-            flags=tuple(sorted(found.values(), key=lambda flag: flag.onset_ns)),
+            flags=tuple(sorted(flags_by_id.values(), key=lambda flag: flag.onset_ns)),
             remarks=remarks_of(bag, senses, monitor),
         )

@@ -148,13 +148,13 @@ def show_flag(flag: SocialFlag, start_ns: int, *, explained: bool) -> None:
 def show_summary(results: Sequence[BagFlags]) -> None:
     """Print one row a bag and one for all."""
     table = Table("bag", "minutes", "errors", "competences", "errors an hour", "remarks")
-    for one in results:
-        if one.problem:
-            table.add_row(escape(one.bag), *[""] * (len(table.columns) - 2), f"[red]{escape(one.problem)}[/]")
+    for result in results:
+        if result.problem:
+            table.add_row(escape(result.bag), *[""] * (len(table.columns) - 2), f"[red]{escape(result.problem)}[/]")
         else:
-            remarks = count_of(len(one.remarks), "remark") if one.remarks else ""
-            table.add_row(escape(one.bag), *_figures([one]), remarks)
-    failed = sum(bool(one.problem) for one in results)
+            remarks = count_of(len(result.remarks), "remark") if result.remarks else ""
+            table.add_row(escape(result.bag), *_figures([result]), remarks)
+    failed = sum(bool(result.problem) for result in results)
     total = f"{count_of(failed, 'bag')} not run" if failed else ""
     table.add_section()
     table.add_row(f"all {len(results)}", *_figures(results), total)
@@ -165,8 +165,8 @@ def show_summary(results: Sequence[BagFlags]) -> None:
 
 def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
     rate = errors_per_hour(results)
-    errors, competences = sum(len(one.errors) for one in results), sum(one.competences for one in results)
-    minutes = sum(one.length_s for one in results) / 60
+    errors, competences = sum(len(result.errors) for result in results), sum(result.competences for result in results)
+    minutes = sum(result.length_s for result in results) / 60
     return f"{minutes:.1f}", str(errors), str(competences), "" if rate is None else f"{rate:.0f}"
 
 
@@ -245,14 +245,14 @@ def flags(  # noqa: PLR0917
         sensor_offsets=sensor_offsets,
         answers_sha256=judge.answers.sha256 if answers and judge else "",
     )
-    found = find_bags(bags)
-    is_alone = len(bags) == 1 and list(found.values()) == bags
-    watch = BagWatch(options, found, folder, is_alone=is_alone)
+    bags_by_name = find_bags(bags)
+    is_alone = len(bags) == 1 and list(bags_by_name.values()) == bags
+    watch = BagWatch(options, bags_by_name, folder, is_alone=is_alone)
     watch.attend_of = judge.attend if judge else None
     for result in watch:
         if as_json or summary:
             if not is_alone:
-                err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
+                err.print(f"{len(watch.results)} of {count_of(len(bags_by_name), 'bag')}: {result.bag}", markup=False)
             continue
         if not is_alone:
             out.print(f"[bold]{escape(result.bag)}[/]")

@@ -82,9 +82,9 @@ def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json:
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
     try:
-        for found in heard:
-            if isinstance(found, Utterance) and found.final:  # the rest mark silence
-                rows.append(_row(found, start_ns))
+        for heard_record in heard:
+            if isinstance(heard_record, Utterance) and heard_record.final:  # the rest mark silence
+                rows.append(_row(heard_record, start_ns))
     except BagError as error:
         damage = error
     if as_json:
@@ -169,7 +169,7 @@ def check_audio_topic(bag: BagReader, topic: str, stated: PcmFormat) -> None:
 
 def _first(bag: BagReader, topic: str) -> Any:
     try:
-        return next((bag.decode(one) for one in bag.messages([topic])), None)
+        return next((bag.decode(message) for message in bag.messages([topic])), None)
     except (BagError, MessageError):  # a type without a definition cannot be decoded as audio
         return None
 
@@ -217,7 +217,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     table = Table("speaker", "language", "text", "start_s", "end_s", "confidence", "words")
     for row in rows:
         times = (f"{row['start_s']:.2f}", f"{row['end_s']:.2f}")
-        said = (row["speaker"], row["language"], row["text"])
+        columns = (row["speaker"], row["language"], row["text"])
         confidence = "–" if row["confidence"] is None else f"{row['confidence']:.2f}"
-        table.add_row(*said, *times, confidence, str(len(row["words"])))
+        table.add_row(*columns, *times, confidence, str(len(row["words"])))
     print_table(table)

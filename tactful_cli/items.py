@@ -103,9 +103,9 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
         keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
         pictures_may_leave: PicturesMayLeave = False,
     ) -> None:
-        found = find_sources(sources, licence, consent, suite)
+        sources_with_consent = find_sources(sources, licence, consent, suite)
         faces = "kept" if keep_faces else "blurred"
-        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": found}
+        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": sources_with_consent}
         run = ItemRun(out, check_config(RunFile, plain, "options"))
         if suite == "hsri":
             counts = draw_tasks(run, Study(sources[0]))

@@ -26,7 +26,7 @@ def index(
 ) -> None:
     """Index scenes by meaning. A JSONL line holds source, scene, action and optionally justification."""
     published = scenes.suffix == ".json"
-    found = egonormia.precedents(*egonormia.read(scenes)) if published else read_precedents(scenes)
+    scenes_read = egonormia.precedents(*egonormia.read(scenes)) if published else read_precedents(scenes)
     encoder = SentenceEncoder()
-    PrecedentIndex.of(found, encoder, encoder.weights_sha256).save(folder)
-    out.print(f"{len(found)} precedents of {len({one.source for one in found})} sources in {folder}")
+    PrecedentIndex.of(scenes_read, encoder, encoder.weights_sha256).save(folder)
+    out.print(f"{len(scenes_read)} precedents of {len({scene.source for scene in scenes_read})} sources in {folder}")

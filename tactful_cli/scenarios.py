@@ -48,8 +48,10 @@ def scenarios(  # noqa: PLR0917
     for encounter in track(chosen, "making bags", console=err):
         bag = folder / encounter.id
         remove(bag)
-        made = generate(encounter, bag, config)
-        print(f"{bag}: {count_of(made.message_count, 'message')}, {count_of(len(made.truth.events), 'event')}")
+        generated = generate(encounter, bag, config)
+        print(
+            f"{bag}: {count_of(generated.message_count, 'message')}, {count_of(len(generated.truth.events), 'event')}"
+        )
 
 
 def _list_all(*, as_json: bool) -> None:

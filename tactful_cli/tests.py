@@ -62,8 +62,8 @@ def run_tests(
     table = Table("stage", "result", "seconds")
     failed = False
     # mypy keeps one core busy, beside stages that often wait.
-    with tempfile.TemporaryFile() as said:
-        mypy = subprocess.Popen([sys.executable, "-m", "mypy"], cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+    with tempfile.TemporaryFile() as output:
+        mypy = subprocess.Popen([sys.executable, "-m", "mypy"], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         try:
             for name, command in stages:
                 if command is None:
@@ -76,8 +76,8 @@ def run_tests(
             code = mypy.wait()
         finally:
             mypy.kill()
-        said.seek(0)
-        print(said.read().decode(), end="")
+        output.seek(0)
+        print(output.read().decode(), end="")
     failed |= code != 0
     table.add_row("mypy", _result(code), "beside the others")
     err.print(table)

@@ -81,10 +81,10 @@ class LineReading:
     turns_on: int = 0  # how many lines before this one is the line without which it reads least as an error; 0: none
 
 
-def scene_lines(scene: str, said: Sequence[str]) -> list[str]:
+def scene_lines(scene: str, heard: Sequence[str]) -> list[str]:
     """Return what is known of a scene as lines: what is there, and what was said there, with who said it."""
-    known = [f"Scene: {scene}", *(text if ": " in text else f"{PERSON}: {text}" for text in said)]
-    return [f"{' '.join(line.split())}\n" for line in known]
+    context_lines = [f"Scene: {scene}", *(text if ": " in text else f"{PERSON}: {text}" for text in heard)]
+    return [f"{' '.join(line.split())}\n" for line in context_lines]
 
 
 def option_line(option: str) -> str:
@@ -213,7 +213,9 @@ def open_reader(name: str) -> TalkReader | None:
         folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
         return _opened(folder, _made_of(read_manifest(folder)), verify=True)
     written = [(folder, manifest) for size in ReaderSize if (manifest := read_manifest(folder := reader_folder(size)))]
-    in_time = [made for made in written if (made[1].line_s or 0.0) <= MAX_LINE_S]
+    in_time = [
+        folder_and_manifest for folder_and_manifest in written if (folder_and_manifest[1].line_s or 0.0) <= MAX_LINE_S
+    ]
     if not written:
         return None
     folder, manifest = in_time[-1] if in_time else written[0]
@@ -263,11 +265,11 @@ class ReadTalk:
 
         Lines may lack the beginning of the talk that was read before.
         """
-        known = [line.text for line in self._lines]
-        starts = (at for at, text in enumerate(known) if lines and text == lines[0])
-        begin = next((at for at in starts if at and known[at:] == list(lines[: len(known) - at])), 0)
-        pairs = enumerate(zip(known[begin:], lines, strict=False))
-        same = next((at for at, (text, line) in pairs if text != line), min(len(known) - begin, len(lines)))
+        line_texts = [line.text for line in self._lines]
+        starts = (at for at, text in enumerate(line_texts) if lines and text == lines[0])
+        begin = next((at for at in starts if at and line_texts[at:] == list(lines[: len(line_texts) - at])), 0)
+        pairs = enumerate(zip(line_texts[begin:], lines, strict=False))
+        same = next((at for at, (text, line) in pairs if text != line), min(len(line_texts) - begin, len(lines)))
         self.rewind(begin + same)
         for line in lines[same:]:
             self.append(line)
@@ -288,18 +290,18 @@ class ReadTalk:
         return self._lines[-1].reading
 
     def _turns_on(self, error: float) -> int:
-        kept = self._lines, self._first, self._filled, self._cache
+        state = self._lines, self._first, self._filled, self._cache
         without = {0: (1 - _FALL) * error}
         try:
-            for back in range(1, min(_LEFT_OUT, len(kept[0]) - 1) + 1):
-                _, self._first, self._filled, self._cache = kept
-                self._lines = list(kept[0])
+            for back in range(1, min(_LEFT_OUT, len(state[0]) - 1) + 1):
+                _, self._first, self._filled, self._cache = state
+                self._lines = list(state[0])
                 self.rewind(len(self._lines) - 1 - back)
-                for line in kept[0][-back:]:
+                for line in state[0][-back:]:
                     self._append(line.text)
                 without[back] = self._lines[-1].reading.turns[0].polarity[Polarity.ERROR]
         finally:
-            self._lines, self._first, self._filled, self._cache = kept
+            self._lines, self._first, self._filled, self._cache = state
         return min(without, key=lambda back: without[back])
 
     def _append(self, line: str) -> NDArray[np.float32]:

@@ -231,8 +231,8 @@ class AskedModel:
         limit = self._limit(deadline)
         digests = [question.digest(prefix) for question in questions]
         keys = [sha256_of([self._identity, digest]) for digest in digests]
-        known = {place: reply for place, key in enumerate(keys) if (reply := self._cache.get(key))}
-        open_places = [place for place in range(len(questions)) if place not in known]
+        cached = {place: reply for place, key in enumerate(keys) if (reply := self._cache.get(key))}
+        open_places = [place for place in range(len(questions)) if place not in cached]
         began_s = self._now_s()
         asked = self._model.ask_many(prefix, [questions[place] for place in open_places], limit) if open_places else []
         took_s = (self._now_s() - began_s) / max(len(asked), 1)
@@ -240,12 +240,12 @@ class AskedModel:
         for place, scores in answers.items():
             if scores.prompt_digest == digests[place]:  # not with fewer pictures, for want of memory
                 self._cache.put(keys[place], scores)
-        for place, reply in known.items():
+        for place, reply in cached.items():
             fields = _fields_of(reply, limit, prefix.version, digests[place])
             answers[place] = Scores(probabilities=reply.probabilities, **fields)
         for place, question in enumerate(questions):
             step = question.step or _step(prefix)
-            self._note(answers[place], question.after(prefix), step, question.options, place in known, took_s)
+            self._note(answers[place], question.after(prefix), step, question.options, place in cached, took_s)
             unread = answers[place].text if answers[place].outcome is Outcome.UNPARSED else ""
             chosen = self.extract(unread, question.options, limit)
             if chosen is not None:

@@ -241,23 +241,23 @@ def begin(  # noqa: PLR0917
     options: ModelOptions | None = None, shards: str = "1",
 ) -> tuple[Key, list[str], list[str]]:  # fmt: skip
     """Begin the folder and build its bag, if needed. Returns the bag's key, the questions to ask, and cautions."""
-    made = items_of_suite(asking)
-    described_so = describe_run(asking, files, how, made)
+    run_items = items_of_suite(asking)
+    described_so = describe_run(asking, files, how, run_items)
     bag = out / run_folder.BAG
-    built = is_built(bag, asking, made)
+    built = is_built(bag, asking, run_items)
     if options and (deciding := options.identity()):
         described_so = {**described_so, "name": f"{described_so['name']} {_named(deciding)}", "options": deciding}
     run_folder.begin(out, {**described_so, "shards": shards})
     if not built:
-        build(bag, asking, made)
-    key, known = read_key(bag), run_folder.read_raw(out)
-    wanted = [name for name in key.orders if name not in known or known[name].answer.outcome in retry]
-    return key, wanted, _repeated_options(made)
+        build(bag, asking, run_items)
+    key, raw_answers = read_key(bag), run_folder.read_raw(out)
+    wanted = [name for name in key.orders if name not in raw_answers or raw_answers[name].answer.outcome in retry]
+    return key, wanted, _repeated_options(run_items)
 
 
-def _repeated_options(made: RunItems) -> list[str]:
+def _repeated_options(run_items: RunItems) -> list[str]:
     """Name the published items that offer an option twice, as a caution."""
-    queries = [query for item in made.asked for query in item.queries]
+    queries = [query for item in run_items.asked for query in item.queries]
     names = [query.query_id for query in queries if any(map(repeated_places, (query.options, query.justifications)))]
     return [f"{count_of(len(names), 'question')} with an option that stands twice: {names[0]}"] if names else []
 
@@ -298,16 +298,16 @@ def _named(deciding: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" if value is not True else name for name, value in deciding.items())
 
 
-def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
+def describe_run(asking: RunConfig, files: AnswererConfig, how: str, run_items: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
     catalogue, suite = Catalogue(), suite_called(asking.suite)
     kind = ["bare"] if asking.bare else []
     has_manifest = files.model not in {"", RANDOM}
     manifest = catalogue.manifest(files.model).model_dump(mode="json", exclude={"prices"}) if has_manifest else None
-    given = ("sampling", "frames", "precedents")
+    settings = ("sampling", "frames", "precedents")
     choices = [] if isinstance(files, JudgeAnswererConfig) else [asking.style]
     choices += [
-        getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default
+        getattr(asking, name) for name in settings if getattr(asking, name) != RunConfig.model_fields[name].default
     ]
     if _has_no_paper(asking):
         choices = [choice for choice in choices if choice not in {"default", "paper"}]
@@ -322,7 +322,7 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
         "model": model,
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
-        "data_sha256": sha256_of_files(list(made.files)),
+        "data_sha256": sha256_of_files(list(run_items.files)),
         "seed": asking.seed,
         "versions": {
             "tactful": __version__,
@@ -349,8 +349,8 @@ def cautions(asking: RunConfig, files: AnswererConfig, *, is_later: bool = False
     kind = "the model alone" if asking.bare else "the robot's steps"
     prompt = "" if _has_no_paper(asking) else f", style {asking.style}, sampling {asking.sampling}"
     notes = [f"{kind}: setting {asking.setting}{prompt}, seed {asking.seed}{form}"]
-    if given := suite_called(asking.suite).given.get(asking.setting):
-        notes.append(f"text from an oracle: {given} of the dataset")
+    if oracle := suite_called(asking.suite).given.get(asking.setting):
+        notes.append(f"text from an oracle: {oracle} of the dataset")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
     if files.model == RANDOM:
@@ -388,11 +388,11 @@ def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
         raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone: give an index of your own for others")
     if files.precedents_index:
         raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
-    given = files.model_dump()
+    plain = files.model_dump()
     if asking.precedents == "none":
-        return SelectorFiles(**{**given, "precedents": 0})
+        return SelectorFiles(**{**plain, "precedents": 0})
     index = _index(asking, at_random=asking.precedents == "random-5")
-    return SelectorFiles(**{**given, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
+    return SelectorFiles(**{**plain, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
 
 
 def _index(asking: RunConfig, *, at_random: bool) -> Path:
@@ -403,15 +403,15 @@ def _index(asking: RunConfig, *, at_random: bool) -> Path:
     folder = make_cache_folder("precedents") / sha256_of(made_of)[:16]
     if folder.is_dir():
         return folder
-    known, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
-    index = index_of(egonormia.precedents(*known), encoder, at_random_by=asking.seed if at_random else None)
+    fitted_half, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
+    index = index_of(egonormia.precedents(*fitted_half), encoder, at_random_by=asking.seed if at_random else None)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    built = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        index.save(made)
-        os.replace(made, folder)  # noqa: PTH105
+        index.save(built)
+        os.replace(built, folder)  # noqa: PTH105
     except OSError:  # another run wrote it first
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(built, ignore_errors=True)
         if not folder.is_dir():
             raise
     return folder

@@ -108,12 +108,12 @@ def blocks(bag: Path, wanted: Collection[str], size: int | None = None, *, share
                     begins.append(len(edges_ns) - 1)
                 episodes.setdefault(query.episode_id, []).append(query.query_id)
     size = size or max(1, min(EPISODES_A_BLOCK, -(-len(episodes) // (4 * shares))))
-    names, found = list(episodes.values()), []
+    names, blocks = list(episodes.values()), []
     for first in range(0, len(names), size):
         begin, end = begins[first], begins[first : first + size][-1] + 1
         span_ns = (edges_ns[begin], edges_ns[end] + 1) if begin >= 0 and end < len(edges_ns) else None
-        found.append(Block(query_ids=tuple(chain(*names[first : first + size])), span_ns=span_ns))
-    return found
+        blocks.append(Block(query_ids=tuple(chain(*names[first : first + size])), span_ns=span_ns))
+    return blocks
 
 
 def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[Block]]:
@@ -226,8 +226,8 @@ class RayShards:
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
             tasks = blocks(bag, wanted, EPISODES_A_BLOCK)
-            made, settings = ray.remote(_Actor), settings_of(self.config, self.how, self.options)
-            pool: Any = ActorPool([made.remote(settings) for _ in range(min(self.count, len(tasks)))])
+            actor_class, settings = ray.remote(_Actor), settings_of(self.config, self.how, self.options)
+            pool: Any = ActorPool([actor_class.remote(settings) for _ in range(min(self.count, len(tasks)))])
 
             def submit(actor: Any, block: Block) -> Any:
                 return actor.play.remote(str(bag.resolve()), to_json(block))

@@ -346,8 +346,8 @@ class Direct:
                     answerer.skip(entry)
                 continue
             began_s = time.perf_counter()
-            for given in answerer.take(entry):
-                answer, decision = (given, None) if isinstance(given, Answer) else (given.answer, given.decision)
+            for reply in answerer.take(entry):
+                answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
                 if not answer:
                     continue
                 requests = model.end_question(answer.query_id) if model else ()

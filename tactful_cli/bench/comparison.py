@@ -26,30 +26,32 @@ PUBLISHED = "published"
 TITLES = {**KINDS, PUBLISHED: "published: models alone, on the paper's data"}
 
 
-def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
+def show_report(suite: Suite, scores: Report, as_json: bool = False) -> None:
     """Print the figures with intervals, then outcomes and notes. With JSON, notes also go to standard error."""
     if as_json:
-        for note in found.notes:
+        for note in scores.notes:
             complain(note)
-        print_json(report_plain(found))
+        print_json(report_plain(scores))
         return
-    if found.headline:
-        print(_headline(found.headline))
-    kind = f"{KINDS[found.kind]}: " if found.kind else ""
-    title = f"{suite.name}, {kind}{count_of(found.items, 'item')}"
-    table = Table("figure", "value", suite.ranges, "n", *found.controls, title=title)
+    if scores.headline:
+        print(_headline(scores.headline))
+    kind = f"{KINDS[scores.kind]}: " if scores.kind else ""
+    title = f"{suite.name}, {kind}{count_of(scores.items, 'item')}"
+    table = Table("figure", "value", suite.ranges, "n", *scores.controls, title=title)
     for name in suite.columns:
-        figure = found.figures[name]
+        figure = scores.figures[name]
         unit = "" if figure.unit == "%" else f" {figure.unit}"
         shown = (f"{figure.value:.1f}{unit}", f"{figure.low:.1f} to {figure.high:.1f}") if figure.count else ("-", "-")
-        beside = [one[name] for one in found.controls.values()]
-        table.add_row(name, *shown, str(figure.count), *(f"{one.value:.1f}" if one.count else "-" for one in beside))
+        beside = [control[name] for control in scores.controls.values()]
+        table.add_row(
+            name, *shown, str(figure.count), *(f"{column.value:.1f}" if column.count else "-" for column in beside)
+        )
     print_table(table)
-    print(f"{count_of(found.questions, 'question')}: {_counts(found.outcomes)}")
-    for task, outcomes in found.outcomes_by_task.items():
-        if len(found.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
+    print(f"{count_of(scores.questions, 'question')}: {_counts(scores.outcomes)}")
+    for task, outcomes in scores.outcomes_by_task.items():
+        if len(scores.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
             print(f"  {task}: {_counts(outcomes)}")
-    for note in found.notes:
+    for note in scores.notes:
         print(f"note: {note}")
 
 
@@ -106,8 +108,8 @@ def _rows_of(run: Run, report: Report, by: str) -> list[dict[str, str]]:
     if report.headline:
         own["over random model"] = str(report.headline.difference)
     if by and by not in report.breakdown:
-        known = ", ".join(report.breakdown) or "nothing"
-        raise RunError(f"{report.suite} is not broken down by {by!r}; it is by {known}")
+        breakdowns = ", ".join(report.breakdown) or "nothing"
+        raise RunError(f"{report.suite} is not broken down by {by!r}; it is by {breakdowns}")
     rows = [{**beside, **own, **_cells(report.figures)}]
     for value, figures in report.breakdown[by].items() if by else ():
         count = str(next(iter(figures.values())).count)

@@ -314,9 +314,9 @@ def monitor(  # noqa: PLR0917
     source_of_talk = {
         "--split": split, "--encounters": folder, "--bag": bag or labels, "--reference-judge": reference_judge,
     }  # fmt: skip
-    given = [name for name, value in source_of_talk.items() if value]
-    if len(given) > 1:
-        raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
+    sources_in_use = [name for name, value in source_of_talk.items() if value]
+    if len(sources_in_use) > 1:
+        raise TactfulError(f"{' and '.join(sources_in_use)}: exclude each other; give one")
     if reference_judge:
         if "many_hands" not in SPLITS:
             raise TactfulError("--reference-judge: its encounters are not installed; run it in a checkout")
@@ -348,25 +348,25 @@ def monitor(  # noqa: PLR0917
             raise typer.Exit(1)
 
 
-def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:
+def _asking(suite: str, data: Path, setting: str, *, bare: bool, **settings: Any) -> RunConfig:
     """Make the config of a run. A bare run has the paper's setting, sampling and form of frames by default."""
     named = suite_called(suite)
     check_known_answer(named)
     suite = suite if suite == named.name else str(Path(suite).resolve())
     if not setting and not (bare and named.bare_settings):
         raise SuiteError(f"--setting: is missing; name one of {', '.join(named.settings)}")
-    given["sampling"] = given["sampling"] or ("paper" if bare else "robot")
-    given["frames"] = given["frames"] or (named.paper_form if bare else "discrete")
+    settings["sampling"] = settings["sampling"] or ("paper" if bare else "robot")
+    settings["frames"] = settings["frames"] or (named.paper_form if bare else "discrete")
     setting = setting or named.bare_settings[0]
-    plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in given.items()}
+    plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in settings.items()}
     plain = {name: value for name, value in plain.items() if value is not None}
     return check_config(
         RunConfig, {"bare": bare, "suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options"
     )
 
 
-def _options(**given: Any) -> ModelOptions:
-    return check_config(ModelOptions, given, "options")
+def _options(**options: Any) -> ModelOptions:
+    return check_config(ModelOptions, options, "options")
 
 
 def _drawn(precedents: str) -> str:

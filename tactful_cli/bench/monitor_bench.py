@@ -68,10 +68,10 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
     rows = {**monitor, **{f"  {name}": part for name, part in parts.items()}, **baselines}
     show_rows({name: row.errors for name, row in rows.items()}, "errors")
     show_rows({name: row.competences for name, row in rows.items()}, "competences")
-    found = next(iter(monitor.values()))
-    _show_groups("recall % by basis", _by_basis(found.errors), _by_basis(found.competences))
-    _show_groups("F1 % by attribute", _by_attribute(found.errors), _by_attribute(found.competences))
-    for title, of in (("errors", found.errors), ("competences", found.competences)):
+    scores = next(iter(monitor.values()))
+    _show_groups("recall % by basis", _by_basis(scores.errors), _by_basis(scores.competences))
+    _show_groups("F1 % by attribute", _by_attribute(scores.errors), _by_attribute(scores.competences))
+    for title, of in (("errors", scores.errors), ("competences", scores.competences)):
         _show_confusion(title, of.attribute_confusion)
     _show_harmless({**monitor, **baselines})
 
@@ -200,7 +200,9 @@ class BenchInput:
 
 def write_questions(talks: BenchInput, later: LaterJudge, prices: Prices | None) -> None:
     """Write the questions of a judge about the encounters."""
-    _run_monitor(talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda one: later.attend(talk_name(one)))
+    _run_monitor(
+        talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+    )
     later.conclude(prices)
 
 
@@ -218,29 +220,34 @@ def evaluate(
     engine = open_engine_by_name(model, clock) if model else None  # a missing model fails at once
     chosen, meaning = talks.read(), load_meaning()
     by_sensitivity = {
-        one: _run_monitor(talks, chosen, meaning, one)
-        for one in (Sensitivity.BALANCED, Sensitivity.QUIET, Sensitivity.KEEN)  # the default comes first
+        sensitivity: _run_monitor(talks, chosen, meaning, sensitivity)
+        for sensitivity in (Sensitivity.BALANCED, Sensitivity.QUIET, Sensitivity.KEEN)  # the default comes first
     }
     sessions = by_sensitivity[Sensitivity.BALANCED]
-    rows = {f"monitor, {one}": score_encounters(found) for one, found in by_sensitivity.items()}
+    rows = {
+        f"monitor, {sensitivity}": score_encounters(encounter_scores)
+        for sensitivity, encounter_scores in by_sensitivity.items()
+    }
     asked: dict[str, Any] = {}
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
-            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in)
+            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: stand_in)
         finally:
             engine.close()
         asked = _judge_figures(stand_in, model)
         rows[f"monitor and {model}"] = score_encounters(judged)
     if later:
-        judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: later.attend(talk_name(one)))
+        judged = _run_monitor(
+            talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+        )
         asked = _judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
-    parts = {name: score_encounters(found) for name, found in parts_by_cue(sessions).items()}
-    weaker = {name: score_encounters(found) for name, found in baselines(sessions).items()}
+    parts = {name: score_encounters(part_sessions) for name, part_sessions in parts_by_cue(sessions).items()}
+    weaker = {name: score_encounters(baseline) for name, baseline in baselines(sessions).items()}
     if as_json:
         scores: dict[str, Any] = to_plain(rows[BALANCED])
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             "split": None if talks.folder else talks.name,
             "folder": str(talks.folder) if talks.folder else None,
             "encounters": len(chosen),
@@ -249,7 +256,9 @@ def evaluate(
             "reader": meaning.reader_size is not None,
             "tolerance_s": AT_S,
             **scores,
-            "sensitivities": {one.value: to_plain(rows[f"monitor, {one}"]) for one in by_sensitivity},
+            "sensitivities": {
+                sensitivity.value: to_plain(rows[f"monitor, {sensitivity}"]) for sensitivity in by_sensitivity
+            },
             "parts": {
                 name: {"errors": to_plain(part.errors), "competences": to_plain(part.competences)}
                 for name, part in parts.items()
@@ -257,8 +266,8 @@ def evaluate(
             "baselines": {name: to_plain(row) for name, row in weaker.items()},
         }
         if asked:
-            found["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
-        print_json(found)
+            report["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
+        print_json(report)
         return
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
@@ -298,20 +307,25 @@ def _run_monitor(
     table, fusion = ThresholdTable.shipped(), FusionConfig(sensitivity=sensitivity)
     about = " and a judge" if attend_of else f", {sensitivity}"
     per_hour = NO_CEILING if attend_of else 0.0
-    attend_of = attend_of or (lambda one: attend_nothing)
+    attend_of = attend_of or (lambda encounter: attend_nothing)
     followed = track(chosen, f"running the monitor{about}", console=err)
     if talks.source is BenchSource.SCRIPT:
         return [
-            monitor_script(one, meaning, table, talks.seed, attend_of(one), per_hour, fusion=fusion) for one in followed
+            monitor_script(encounter, meaning, table, talks.seed, attend_of(encounter), per_hour, fusion=fusion)
+            for encounter in followed
         ]
     talks.cache_folder.mkdir(parents=True, exist_ok=True)
     whisper = Whisper(WhisperConfig())
     return [
         monitor_from_sound(
-            sense_encounter(one, talks.cache_folder, whisper, talks.seed), meaning, table, attend_of(one), per_hour,
+            sense_encounter(encounter, talks.cache_folder, whisper, talks.seed),
+            meaning,
+            table,
+            attend_of(encounter),
+            per_hour,
             fusion=fusion,
         )
-        for one in followed
+        for encounter in followed
     ]  # fmt: skip
 
 
@@ -326,15 +340,15 @@ def evaluate_bags(bags: list[Path], labels: list[Path], options: FlagOptions, as
         )
     recordings = [_recorded(bag, file, options) for bag, file in zip(bags, labels, strict=True)]
     _check(recordings)
-    found = interval_agreement(recordings)
-    sessions = [session_of(one) for one in recordings]
-    rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
+    agreement = interval_agreement(recordings)
+    sessions = [session_of(recording) for recording in recordings]
+    rows = {"monitor": agreement.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
     if as_json:
         print_json(
             {
-                "bags": [one.name for one in recordings],
-                "labels": sum(len(one.labels) for one in recordings),
-                "monitor": to_plain(found),
+                "bags": [recording.name for recording in recordings],
+                "labels": sum(len(recording.labels) for recording in recordings),
+                "monitor": to_plain(agreement),
                 "baselines": {name: to_plain(row) for name, row in rows.items() if name != "monitor"},
             }
         )
@@ -342,7 +356,7 @@ def evaluate_bags(bags: list[Path], labels: list[Path], options: FlagOptions, as
     show_rows(rows, "labels")
     if len(recordings) == 1:
         print(NO_INTERVAL.format("recording"))
-    _show(found)
+    _show(agreement)
 
 
 def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
@@ -370,22 +384,22 @@ def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
 
 def _check(recordings: Sequence[LabelledRecording]) -> None:
     """Raise TactfulError where a figure would only measure missing input."""
-    names = ", ".join(one.name for one in recordings)
-    if not any(one.utterances for one in recordings):
+    names = ", ".join(recording.name for recording in recordings)
+    if not any(recording.utterances for recording in recordings):
         raise TactfulError(
             f"{names}: no word of a person was recognized; check the sound with {PROGRAM} hear, --language, or name "
             "the recognizer's topic with --words-topic"
         )
-    if not any(one.labels for one in recordings):
+    if not any(recording.labels for recording in recordings):
         raise TactfulError(f"{names}: no label lies in any bag; label one interval at least, one per line")
 
 
-def _show(found: IntervalAgreement) -> None:
+def _show(agreement: IntervalAgreement) -> None:
     shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s")
-    for name, row in found.by_class.items():
+    for name, row in agreement.by_class.items():
         recall = "/".join(f"{value:.0f}" for value in row.recall.values())
         waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
         shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
     print_table(shown)
-    latency = ", ".join(f"{name} {value:.1f} s" for name, value in found.online.latency_s.items())
+    latency = ", ".join(f"{name} {value:.1f} s" for name, value in agreement.online.latency_s.items())
     print(f"known after the onset: {latency or 'none'}")

@@ -24,8 +24,8 @@ def show_reference_judge(*, as_json: bool) -> None:
     by_talk = play_all(Form.TALK, CEILINGS, _followed)
     rows = {reader: figures(reader, by_talk) for reader in by_talk[0].sessions}
     if by_unit := play_all(Form.UNIT, track=_followed):
-        names = {one.name for one in by_unit}
-        of, same = f", {count_of(len(names), 'encounter')}", [one for one in by_talk if one.name in names]
+        names = {answer.name for answer in by_unit}
+        of, same = f", {count_of(len(names), 'encounter')}", [answer for answer in by_talk if answer.name in names]
         readers = list(by_unit[0].sessions)
         rows |= {f"{reader}, a request a moment{of}": figures(reader, by_unit) for reader in readers}
         rows |= {f"{reader}, a request a minute{of}": figures(reader, same) for reader in readers}

@@ -77,7 +77,7 @@ def run(
     with _progress() as tell:
         played = _transport(how, files, shards, ray, options, limits, batch)
         try:
-            found, scored = execute.run(
+            report, scored = execute.run(
                 out,
                 asking,
                 files,
@@ -97,16 +97,17 @@ def run(
         except KeyboardInterrupt:
             err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
             raise
-    show_report(suite_called(found.key.suite), scored, as_json)
+    show_report(suite_called(report.key.suite), scored, as_json)
     seconds = f"{time.monotonic() - began_s:.1f} s"
     err.print(
-        f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
+        f"{count_of(len(report.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
     )
     if batch and batch.answers.unreadable:
         complain(f"{answers}: {count_of(batch.answers.unreadable, 'line')} cannot be read and count as missing")
-    if batch and found.left:
+    if batch and report.left:
         raise execute.RunStoppedError(
-            f"{answers}: does not hold all requests of {count_of(found.left, 'question')}; write them with --ask-later "
+            f"{answers}: does not hold all requests of {count_of(report.left, 'question')}; write them with "
+            "--ask-later "
             f"{answers}, send them, then repeat this command"
         )
     if silent := _unanswered(scored):
@@ -180,8 +181,8 @@ def _told_of(spent: Spent, limits: execute.RunLimits) -> str:
 
 def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLimits, as_json: bool) -> None:
     """Grade the ungraded answers, and print the score with the grades."""
-    found = open_run(folder)
-    targets, read = list(found.key.targets), predictions(found).predictions
+    finished = open_run(folder)
+    targets, read = list(finished.key.targets), predictions(finished).predictions
     wanted = len(pairs(targets, read))
     if not wanted:
         raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
@@ -196,7 +197,7 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
             spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
             limits.check(spent, failures)
-    show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
+    show_report(suite_called(finished.key.suite), finish(open_run(folder)), as_json)
     err.print(f"graded in {folder}{_told_of(spent, limits)}", soft_wrap=True)
     if not any(graded.grade for graded in read_grades(folder)):
         err.print(f"{folder}: no grade was given; give the same command with --retry-failed", soft_wrap=True)

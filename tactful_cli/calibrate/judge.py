@@ -75,7 +75,7 @@ def calibrate(  # noqa: PLR0917
         engine.close()
     for why, count in answers.unanswered.items():
         err.print(f"{count} units without an answer: {why}")
-    fit = fit_judge(answered, Counter(one.polarity for one in units))
+    fit = fit_judge(answered, Counter(unit.polarity for unit in units))
     if write:
         write_artefact(_artefact(fit, model_info, sources), write)
         err.print(f"{write} was written; name it in judge.calibration beside judge.model: {model}")
@@ -91,8 +91,8 @@ def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
     model = shipped_unit_model()
     units = []
     for source in track(sources, "measuring the facts", console=err):
-        given, truth = records_of_script(source.encounter)
-        labelled = LabelledRecords(given=tuple(given), sources=(UTTERANCES,), truth=truth)
+        entries, truth = records_of_script(source.encounter)
+        labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
         units += units_with_views(source, labelled, meaning, table, model)
     return units
 
@@ -100,9 +100,10 @@ def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
 def _check_shipped(sources: Sequence[LabelledEncounter], *, writes: bool) -> None:
     """Warn where the facts have an advantage, and refuse to write what would then be fitted: too low a weight."""
     shipped = {path.stem for split in SPLITS for path in paths(split)}
-    if known := sum(one.encounter.id in shipped for one in sources):
+    if shipped_count := sum(source.encounter.id in shipped for source in sources):
         why = (
-            f"--labels: {known} of {len(sources)} encounters are shipped ones, on which the weights of the facts were "
+            f"--labels: {shipped_count} of {len(sources)} encounters are shipped ones, on which the weights of the "
+            "facts were "
             "fitted, so a judge seems to add less than on new talk; label encounters of your own"
         )
         if writes:
@@ -117,8 +118,8 @@ def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[LabelledEn
         made_on=date.today().isoformat(),
         made_with=made_with(model_info),
         fitted_on={
-            "encounters": sha256_of(sorted(one.encounter.sha256() for one in sources)),
-            "writers": ", ".join(sorted({one.writer for one in sources})),
+            "encounters": sha256_of(sorted(source.encounter.sha256() for source in sources)),
+            "writers": ", ".join(sorted({source.writer for source in sources})),
             "units": str(fit.units),
         },
         temperature=fit.temperature,
@@ -128,8 +129,8 @@ def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[LabelledEn
 
 def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
     table = Table("reader", "log loss", "average precision of errors")
-    for name, one in {**fit.readers, "both less facts": fit.added}.items():
-        table.add_row(name, *_cells(one))
+    for name, score in {**fit.readers, "both less facts": fit.added}.items():
+        table.add_row(name, *_cells(score))
     print_table(table)
     table = Table("the judge alone", "ECE", "adaptive ECE", "Brier", "log loss")
     for name, quality in fit.qualities.items():
@@ -147,9 +148,9 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
         print("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
 
 
-def _cells(one: ReaderScore) -> tuple[str, str]:
-    losses, precisions = one.log_loss_interval, one.average_precision_interval
+def _cells(score: ReaderScore) -> tuple[str, str]:
+    losses, precisions = score.log_loss_interval, score.average_precision_interval
     return (
-        f"{one.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",
-        f"{one.average_precision:.2f} [{precisions[0]:.2f}, {precisions[1]:.2f}]",
+        f"{score.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",
+        f"{score.average_precision:.2f} [{precisions[0]:.2f}, {precisions[1]:.2f}]",
     )

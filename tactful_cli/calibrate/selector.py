@@ -48,15 +48,19 @@ def calibrate(
         raise TactfulError("--control: two runs have the same name; rename the folder of one")
     if labels.without_model:
         complain(f"{count_of(labels.without_model, 'answer')} of similarity, where the model failed, are left out")
-    labels_by_name = {answered[0].name: labels, **{f"control: {name}": one for name, one in controls.items()}}
+    labels_by_name = {answered[0].name: labels, **{f"control: {name}": control for name, control in controls.items()}}
     coverages = tuple(coverage or (0.8, 0.9, 0.95))
-    measured = {name: measure_selector(one.choices, coverages) for name, one in labels_by_name.items()}
+    measured = {
+        name: measure_selector(choice_labels.choices, coverages) for name, choice_labels in labels_by_name.items()
+    }
     fit = fit_selector(labels.choices)
     if as_json:
-        print_json({"runs": {name: _plain(one) for name, one in measured.items()}, "fit": to_plain(_summary(fit))})
+        print_json(
+            {"runs": {name: _plain(scores) for name, scores in measured.items()}, "fit": to_plain(_summary(fit))}
+        )
     else:
-        for name, one in measured.items():
-            _show(name, one)
+        for name, scores in measured.items():
+            _show(name, scores)
         print(f"fitted on all choices: {_summary(fit)}")
     if write:
         path = artefact_path(write)
@@ -74,7 +78,9 @@ def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> 
             "runs": ", ".join(run.name for run in runs),
             "data": ", ".join(sorted({str(run.config["data_sha256"]) for run in runs})),
             "choices": str(len(labels.choices)),
-            "labels": sha256_of(sorted((*one.labelled.probabilities, one.labelled.right) for one in labels.choices)),
+            "labels": sha256_of(
+                sorted((*choice.labelled.probabilities, choice.labelled.right) for choice in labels.choices)
+            ),
         },
         scaling=fit.scaling,
         masses=fit.masses,
@@ -97,14 +103,14 @@ def _plain(measured: SelectorMeasured) -> dict[str, object]:
     """Return the figures without the points of curves and bins."""
     qualities = {
         name: {
-            "error": one.error,
-            "adaptive_error": one.adaptive_error,
-            "brier": one.brier,
-            "log_loss": one.log_loss,
-            "area": one.curve.area,
-            "gain": to_plain(one.gain),
+            "error": quality.error,
+            "adaptive_error": quality.adaptive_error,
+            "brier": quality.brier,
+            "log_loss": quality.log_loss,
+            "area": quality.curve.area,
+            "gain": to_plain(quality.gain),
         }
-        for name, one in measured.qualities.items()
+        for name, quality in measured.qualities.items()
     }
     return {
         "choices": measured.choices,
@@ -113,7 +119,7 @@ def _plain(measured: SelectorMeasured) -> dict[str, object]:
         "qualities": qualities,
         "gain_by_count": to_plain(measured.gain_by_count),
         "methods": measured.methods,
-        "sets": [to_plain(one) for one in measured.sets],
+        "sets": [to_plain(option_set) for option_set in measured.sets],
     }
 
 
@@ -122,15 +128,15 @@ def _show(name: str, measured: SelectorMeasured) -> None:
         "scaling", "ECE", "adaptive\nECE", "Brier", "log loss", "area\nof risk", "80 % answered:\npoints gained",
         title=f"{name}: {measured.choices} choices of {measured.groups} images, right {measured.accuracy}",
     )  # fmt: skip
-    for method, one in measured.qualities.items():
+    for method, quality in measured.qualities.items():
         table.add_row(
             method,
-            f"{one.error:.3f}",
-            f"{one.adaptive_error:.3f}",
-            f"{one.brier:.3f}",
-            f"{one.log_loss:.3f}",
-            f"{one.curve.area:.3f}",
-            str(one.gain),
+            f"{quality.error:.3f}",
+            f"{quality.adaptive_error:.3f}",
+            f"{quality.brier:.3f}",
+            f"{quality.log_loss:.3f}",
+            f"{quality.curve.area:.3f}",
+            str(quality.gain),
         )
     table.add_row("fewest options left first", *[""] * 5, str(measured.gain_by_count))
     print_table(table)

@@ -52,17 +52,17 @@ def calibrate(  # noqa: PLR0917
     hearing = HearingConfig(channel=channel)
     with BagReader(folder) as bag:
         topics = _topics(bag, methods, hearing, topic, camera_topic, tuple(robot_topic or ()))
-        found = measure(bag, topics, methods, hearing)
+        measurement = measure(bag, topics, methods, hearing)
         digest = _digest(bag.paths)
     if as_json:
-        print_json(to_plain(found))
+        print_json(to_plain(measurement))
     else:
-        _show(found)
-    cannot = [f"{method}: {one.why}" for method, one in found.offsets.items() if one.offset_ms is None]
+        _show(measurement)
+    cannot = [f"{method}: {offset.why}" for method, offset in measurement.offsets.items() if offset.offset_ms is None]
     for why in cannot:
         complain(f"cannot tell: {why}")
     if write:
-        _write(found, write, found.artefact(folder.name, digest))
+        _write(measurement, write, measurement.artefact(folder.name, digest))
     if cannot:
         raise typer.Exit(_CANNOT_TELL)
 
@@ -82,7 +82,7 @@ def _topics(  # noqa: PLR0917
     else:
         there = set(audio_topics(bag, hearing.stated)) - robot
         microphone = only_audio_topic(bag, hearing.stated, robot) if there else ""
-    cameras = [one.topic for one in bag.topics if one.type_name in IMAGE_TYPES and one.message_count]
+    cameras = [topic.topic for topic in bag.topics if topic.type_name in IMAGE_TYPES and topic.message_count]
     if camera_topic:
         bag.require([camera_topic])
         if camera_topic not in cameras:
@@ -98,14 +98,16 @@ def _topics(  # noqa: PLR0917
     )
 
 
-def _show(found: Measurement) -> None:
+def _show(measurement: Measurement) -> None:
     table = Table("from", "moves the stamps of", "offset", "events", "agree")
-    for method, one in found.offsets.items():
-        source = ", ".join(found.topics.robot_speech) if method is Method.SPEECH else found.topics.camera
-        told = "cannot tell" if one.offset_ms is None else f"{one.offset_ms:+.1f} ± {one.uncertainty_ms:.1f} ms"
-        table.add_row(method, escape(source), told, str(one.found), str(one.agreeing))
+    for method, offset in measurement.offsets.items():
+        source = ", ".join(measurement.topics.robot_speech) if method is Method.SPEECH else measurement.topics.camera
+        offset_text = (
+            "cannot tell" if offset.offset_ms is None else f"{offset.offset_ms:+.1f} ± {offset.uncertainty_ms:.1f} ms"
+        )
+        table.add_row(method, escape(source), offset_text, str(offset.found), str(offset.agreeing))
     print_table(table)
-    if levels := found.levels:
+    if levels := measurement.levels:
         out.print(
             f"microphone: noise floor {levels.noise_floor_dbfs} dBFS, loud parts {levels.loud_dbfs}, peak "
             f"{levels.peak_dbfs}",
@@ -113,14 +115,16 @@ def _show(found: Measurement) -> None:
         )
         if levels.advice:
             err.print(f"microphone: {levels.advice}", soft_wrap=True)
-    if echo := found.echo:
+    if echo := measurement.echo:
         rings = "" if echo.rings_ms is None else f", and rings for {echo.rings_ms:.0f} ms after it stops"
         when = f"{echo.delay_ms:+.0f} ms after its stated start, at {echo.level_dbfs} dBFS{rings}"
         out.print(f"echo: the robot's voice comes {when}", soft_wrap=True)
 
 
-def _write(found: Measurement, name: str, offsets: SensorOffsets) -> None:
-    settings = [name for name, one in (("camera", found.camera), ("ears", found.robot_speech)) if one]
+def _write(measurement: Measurement, name: str, offsets: SensorOffsets) -> None:
+    settings = [
+        name for name, measured in (("camera", measurement.camera), ("ears", measurement.robot_speech)) if measured
+    ]
     if not settings:
         raise TactfulError(f"--write: {name} is not written, because no offset was found")
     path = artefact_path(name)

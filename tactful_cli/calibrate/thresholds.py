@@ -79,7 +79,7 @@ def calibrate(  # noqa: PLR0917
         whisper=WhisperConfig(model=whisper, language=language),
         fusion=_EVERYTHING,
     )
-    watch = BagWatch(options, {name: one.bag for name, one in labelled.items()}, folder, is_alone=False)
+    watch = BagWatch(options, {name: recording.bag for name, recording in labelled.items()}, folder, is_alone=False)
     sessions = [_session(result, labelled[result.bag]) for result in watch if not result.problem]
     usual = shipped_parts()[0].operating_points[Sensitivity.BALANCED].error
     fit = fit_thresholds(sessions, target, Bars(rest=usual), seed)
@@ -105,11 +105,11 @@ def _check(target: ThresholdTarget) -> None:
         raise TactfulError(f"--precision {precision:g}: give a share between 0 and 1, such as 0.8")
 
 
-def _each_once(found: Sequence[tuple[str, _Labels]]) -> dict[str, _Labels]:
+def _each_once(sources: Sequence[tuple[str, _Labels]]) -> dict[str, _Labels]:
     """Return labels by name; raise TactfulError where a name or a bag would count twice."""
     names: dict[str, _Labels] = {}
     bags: dict[Path, str] = {}
-    for name, labels in found:
+    for name, labels in sources:
         if name in names:
             raise TactfulError(f"{name}: is in {names[name].bag} and {labels.bag}; give one study another name")
         if first := bags.get(labels.bag.resolve()):
@@ -146,7 +146,7 @@ def _of_studies(folders: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
 
 def _session(result: BagFlags, labels: _Labels) -> LabelledSession:
     end_ns = result.start_ns + round(result.length_s * 1e9)
-    if outside := [one for one in labels.errors if not result.start_ns <= one.onset_ns <= end_ns]:
+    if outside := [error for error in labels.errors if not result.start_ns <= error.onset_ns <= end_ns]:
         raise TactfulError(
             f"{result.bag}: {count_of(len(outside), 'label')} lie outside {labels.bag}; is this the bag that was coded?"
         )
@@ -171,9 +171,9 @@ def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[Labell
         made_on=date.today().isoformat(),
         made_with=made_with(*shipped_parts()),
         fitted_on={
-            "labels": sha256_of([to_plain(one) for one in sessions]),
+            "labels": sha256_of([to_plain(session) for session in sessions]),
             "sessions": str(len(sessions)),
-            "errors": str(sum(len(one.errors) for one in sessions)),
+            "errors": str(sum(len(session.errors) for session in sessions)),
             "target": str(fit.target),
         },
         by_attribute=chosen.bars.by_attribute,
@@ -182,13 +182,13 @@ def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[Labell
     )
 
 
-def _sentence(fit: ThresholdFit, one: MeasuredBars) -> str:
-    rate = f"{one.estimate:.2g} false errors an hour (at most {one.bound:.2g}"
+def _sentence(fit: ThresholdFit, bars: MeasuredBars) -> str:
+    rate = f"{bars.estimate:.2g} false errors an hour (at most {bars.bound:.2g}"
     if fit.target.precision is not None:
-        rate = f"precision {1 - one.estimate:.2f} (at least {1 - one.bound:.2f}"
-    low, high = one.recall_interval
+        rate = f"precision {1 - bars.estimate:.2f} (at least {1 - bars.bound:.2f}"
+    low, high = bars.recall_interval
     return (
-        f"expect {rate} with about {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], "
+        f"expect {rate} with about {CONFIDENCE:.0%} confidence) and recall {bars.recall:.2f} [{low:.2f}, {high:.2f}], "
         f"as measured on {count_of(len(fit.testing), 'session')}"
     )
 
@@ -204,14 +204,14 @@ def _missing(fit: ThresholdFit) -> str:
 
 
 def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
-    hours = sum(one.hours for one in sessions)
-    errors = sum(len(one.errors) for one in sessions)
+    hours = sum(session.hours for session in sessions)
+    errors = sum(len(session.errors) for session in sessions)
     print(
         f"{count_of(len(sessions), 'session')}, {hours:.1f} h, {count_of(errors, 'labelled error')}; "
         f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
     )
     table = Table("", "flags", "false", "false an hour", "precision", "recall")
-    path = {f"others from {one.bars.rest:.2f}": one for one in fit.path[:: max(1, len(fit.path) // _ROWS)]}
+    path = {f"others from {bars.bars.rest:.2f}": bars for bars in fit.path[:: max(1, len(fit.path) // _ROWS)]}
     for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen, **path}.items():
         if one:
             flags = one.false + one.right
@@ -225,7 +225,9 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
             )
     print_table(table)
     if fit.chosen:
-        bars = {in_words(one): fit.chosen.bars.of(one) for one in fit.own} | {"all others": fit.chosen.bars.rest}
+        bars = {in_words(attribute): fit.chosen.bars.of(attribute) for attribute in fit.own} | {
+            "all others": fit.chosen.bars.rest
+        }
         print("thresholds: " + ", ".join(f"{name} {least:.2f}" for name, least in bars.items()))
         print(_sentence(fit, fit.chosen))
         if fit.more:

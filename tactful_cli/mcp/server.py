@@ -41,11 +41,11 @@ def build_server(session: Session, files: SelectorFiles, deadline_s: float) -> M
     bus, slots = InMemorySubscriptionBus(), ThreadPoolExecutor(MOST_AT_ONCE)  # Python waits for its threads at the end
 
     async def tell() -> None:
-        told = session.revision
+        revision = session.revision
         while True:
             await anyio.sleep(LOOK_S)
-            if session.revision != told:
-                told = session.revision
+            if session.revision != revision:
+                revision = session.revision
                 await bus.publish(ResourceUpdated(uri=FLAGS))
 
     @asynccontextmanager
@@ -56,16 +56,16 @@ def build_server(session: Session, files: SelectorFiles, deadline_s: float) -> M
             tasks.cancel_scope.cancel()
 
     def timed(work: Callable[..., Any], limit_s: float = deadline_s) -> Callable[..., Awaitable[Any]]:
-        def run(**given: Any) -> Any:
+        def run(**arguments: Any) -> Any:
             if work != session.status and not session.read.wait(deadline_s - SPARE_S):
                 raise TactfulError("the recording is still being read; ask again, or give a longer --deadline")
-            return work(**given)
+            return work(**arguments)
 
         @functools.wraps(work)
-        async def answer(**given: Any) -> Any:
+        async def answer(**arguments: Any) -> Any:
             try:
                 with anyio.fail_after(limit_s):
-                    return await asyncio.wrap_future(slots.submit(run, **given))
+                    return await asyncio.wrap_future(slots.submit(run, **arguments))
             except TimeoutError as error:
                 raise ToolError(f"not done within {limit_s:g} s; ask again, or give a longer --deadline") from error
             except TactfulError as error:
@@ -78,7 +78,7 @@ def build_server(session: Session, files: SelectorFiles, deadline_s: float) -> M
         log_level="WARNING",
     )  # fmt: skip
     tools = (session.recent_flags, session.explain_flag, session.check_utterance, session.talk_so_far, session.status)
-    for tool in (*(timed(one) for one in tools), timed(session.recommend_action, LONGEST_S + deadline_s)):
+    for tool in (*(timed(tool) for tool in tools), timed(session.recommend_action, LONGEST_S + deadline_s)):
         server.add_tool(tool, annotations=READS, structured_output=True)
     texts: dict[str, tuple[str, Callable[[], Any]]] = {
         FLAGS: ("The latest flags; subscribe to hear of new ones.", lambda: session.recent_flags(limit=MOST_LISTED)),
@@ -104,9 +104,9 @@ def gated(app: ASGIApp, token: str) -> ASGIApp:
     """Pass on only HTTP requests that bring the token."""
 
     async def gate(scope: Scope, receive: Receive, send: Send) -> None:
-        given = dict(scope.get("headers") or ()).get(b"authorization", b"")
+        header = dict(scope.get("headers") or ()).get(b"authorization", b"")
         refusal = PlainTextResponse("send the token that `tactful mcp` told, as Authorization: Bearer TOKEN\n", 401)
-        is_free = scope["type"] != "http" or compare_digest(given, f"Bearer {token}".encode())
+        is_free = scope["type"] != "http" or compare_digest(header, f"Bearer {token}".encode())
         await (app if is_free else refusal)(scope, receive, send)
 
     return gate

@@ -80,7 +80,7 @@ class Session:
             if isinstance(taken, SocialFlag):
                 # Each change has a microsecond of its own, as closing keeps the time of the decision.
                 self._changed_ns = max(taken.decision_ns, self._changed_ns + 1_000)
-                quoting = [self.talk.speakers(one.start_ns, one.end_ns) for one in taken.evidence if one.quote]
+                quoting = [self.talk.speakers(piece.start_ns, piece.end_ns) for piece in taken.evidence if piece.quote]
                 self._flags[taken.event_id] = (self._changed_ns, taken, {taken.person_id}.union(*quoting))
                 self._flags.move_to_end(taken.event_id)
                 self.revision += 1
@@ -193,7 +193,7 @@ class Session:
 
     def _flag(self, flag: SocialFlag, persons: set[str]) -> Told:
         withheld = self.policy.withheld(*persons)
-        quotes = dict.fromkeys(one.quote for one in flag.evidence if one.quote and not withheld)
+        quotes = dict.fromkeys(entry.quote for entry in flag.evidence if entry.quote and not withheld)
         return {
             **_parts(flag, OF_FLAG),
             "onset_s": _seconds(flag.onset_ns),

@@ -213,8 +213,8 @@ def _serve_http(server: Any, port: int) -> None:
             listening.listen()
         except OSError as error:
             raise TactfulError(f"mcp: port {port} cannot be used: {error.strerror}; name another") from error
-        told = TOKEN if os.environ.get(TOKEN) else token
-        _complain(f"http://{LOOPBACK}:{listening.getsockname()[1]}/mcp, Authorization: Bearer {told}")
+        token_text = TOKEN if os.environ.get(TOKEN) else token
+        _complain(f"http://{LOOPBACK}:{listening.getsockname()[1]}/mcp, Authorization: Bearer {token_text}")
         app = gated(server.streamable_http_app(host=LOOPBACK), token)
         config = uvicorn.Config(app, log_level="warning", limit_concurrency=64, timeout_graceful_shutdown=2)
         uvicorn.Server(config).run(sockets=[listening])

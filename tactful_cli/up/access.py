@@ -29,8 +29,8 @@ def policy_of(profile: Profile) -> str:
     if effective.problems:
         raise TactfulError(f"{profile.source}: {'; '.join(effective.problems)}")
     namespace = profile.node_namespace
-    told = node_access(profile.nodes)
-    allowed = {node: _of_node(node, access, effective, namespace) for node, access in told.items()}
+    accesses = node_access(profile.nodes)
+    allowed = {node: _of_node(node, access, effective, namespace) for node, access in accesses.items()}
     root = ElementTree.Element("policy", version="0.2.0")  # of the schema
     enclaves = ElementTree.SubElement(root, "enclaves")
     for nodes in profile.processes():

@@ -50,16 +50,16 @@ def is_microphone(topic: str, type_name: str) -> bool:
 
 def inputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str) -> list[Input]:
     """List what the nodes of a profile read from others."""
-    found: list[Input] = []
+    inputs: list[Input] = []
     if camera := parameters.get("camera"):
         pictures = _input("camera", camera, "topic", "pictures", "transport", tuple(IMAGE_TYPES.values()))
-        found.append(replace(pictures, type_name=IMAGE_TYPES[camera["transport"]], is_stream=True))
+        inputs.append(replace(pictures, type_name=IMAGE_TYPES[camera["transport"]], is_stream=True))
     if ears := parameters.get("ears"):
-        found += _heard(ears)
+        inputs += _heard(ears)
     if people := parameters.get("people"):
         tracked = _input("people", people, "humans", "tracked people", "ids_type", ("/IdsList",))
-        found.append(replace(tracked, topic=f"{tracked.topic.rstrip('/')}/persons/tracked", is_stream=True))
-    return [_resolved(each, node_namespace) for each in found if each.topic]
+        inputs.append(replace(tracked, topic=f"{tracked.topic.rstrip('/')}/persons/tracked", is_stream=True))
+    return [_resolved(topic_input, node_namespace) for topic_input in inputs if topic_input.topic]
 
 
 def _input(  # noqa: PLR0917
@@ -112,10 +112,12 @@ def outputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str)
         "typed_robot": ("topic",),
         "encounter_player": ("audio_topic", "camera_topic"),
     }
-    found = {parameters[node][name]: node for node, names in topics.items() if node in parameters for name in names}
+    nodes_by_topic = {
+        parameters[node][name]: node for node, names in topics.items() if node in parameters for name in names
+    }
     if "encounter_player" in parameters:
-        found[f"{node_namespace}/{ROBOT_SPEECH}"] = "encounter_player"
-    return found
+        nodes_by_topic[f"{node_namespace}/{ROBOT_SPEECH}"] = "encounter_player"
+    return nodes_by_topic
 
 
 def _resolved(wanted: Input, node_namespace: str) -> Input:
@@ -130,15 +132,19 @@ class NearestTopics:
     def __init__(self, inputs: Sequence[Input], survey: Survey, node_namespace: str) -> None:
         self.namespace = node_namespace.removesuffix(f"/{NAMESPACE}")
         self._survey = survey
-        named = {each.topic.removeprefix(self.namespace) for each in inputs}
+        named = {used.topic.removeprefix(self.namespace) for used in inputs}
         prefixes = Counter(
             topic.name.removesuffix(name) for topic in survey.topics for name in named if topic.name.endswith(name)
         )
         others = {prefix for prefix, count in prefixes.items() if count > 1}  # one alone may be a folder of this robot
         for topic in survey.topics:
-            others |= {each.partition(f"/{NAMESPACE}/")[0] for each in topic.publishers if f"/{NAMESPACE}/" in each}
+            others |= {
+                publisher.partition(f"/{NAMESPACE}/")[0]
+                for publisher in topic.publishers
+                if f"/{NAMESPACE}/" in publisher
+            }
         foreign = tuple(f"{prefix}/" for prefix in others - {"", self.namespace})
-        self._used = {each.topic for each in inputs}
+        self._used = {used.topic for used in inputs}
         self._foreign = foreign
         self._topics = [
             topic
@@ -205,9 +211,9 @@ def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace:
     inside = outputs_of(effective.parameters, node_namespace)
     wanted = inputs_of(effective.parameters, node_namespace)
     near = NearestTopics(wanted, survey, node_namespace)
-    checked = [_check(each, effective, survey, inside, near) for each in wanted]
-    checked = [_with_content(each, wanted, survey) for each in checked]
-    return [_with_rate(each, effective.parameters.get("ears", {}), survey) for each in checked]
+    checked = [_check(wanted_input, effective, survey, inside, near) for wanted_input in wanted]
+    checked = [_with_content(checked_input, wanted, survey) for checked_input in checked]
+    return [_with_rate(checked_input, effective.parameters.get("ears", {}), survey) for checked_input in checked]
 
 
 def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey) -> CheckedInput:
@@ -242,12 +248,12 @@ def _with_rate(checked: CheckedInput, ears: Mapping[str, Any], survey: Survey) -
     other_hz = other_rate_hz(samples, topic.sound_s, ears["rate_hz"], _SLACK_S)
     if other_hz is None:
         return checked
-    found = f"{describe(topic)}; {rate_problem(other_hz)}"
-    return replace(checked, verdict=InputVerdict.WRONG, found=found, remedy=rate_remedy(other_hz))
+    state = f"{describe(topic)}; {rate_problem(other_hz)}"
+    return replace(checked, verdict=InputVerdict.WRONG, found=state, remedy=rate_remedy(other_hz))
 
 
 def _gives_no_times(inputs: Sequence[Input], survey: Survey) -> bool:
-    topics = [survey.topic(each.topic) for each in inputs if each.parameter in ROBOT_PARAMETERS]
+    topics = [survey.topic(used.topic) for used in inputs if used.parameter in ROBOT_PARAMETERS]
     timeless = {SpeechContent.WORDS, SpeechContent.NOTHING}
     return all(topic and topic.speech_content in timeless for topic in topics)
 
@@ -261,9 +267,9 @@ def _check(
 ) -> CheckedInput:
     topic = survey.topic(wanted.topic)
     if topic and wanted.type_name and topic.types != (wanted.type_name,):
-        found = f"{describe(topic)}, but read as {wanted.type_name}"
+        state = f"{describe(topic)}, but read as {wanted.type_name}"
         remedy = _type_remedy(wanted, topic, near)
-        return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=found, remedy=remedy)
+        return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=state, remedy=remedy)
     if (why := effective.missing_types.get(wanted.type_name)) and (topic or not near.of(wanted)):
         problem, _, remedy = why.partition("; ")
         return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=problem, remedy=remedy)

@@ -107,8 +107,8 @@ class ChildProcess:
     def complaint(self) -> str:
         """Return the reason that the process gave for its end, or its last line."""
         lines = [line for line in self._last if line.strip()]
-        given = [line.removeprefix(_COMPLAINT) for line in lines if line.startswith(_COMPLAINT)]
-        return (given or lines or ["it said nothing"])[-1]
+        complaints = [line.removeprefix(_COMPLAINT) for line in lines if line.startswith(_COMPLAINT)]
+        return (complaints or lines or ["it said nothing"])[-1]
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout

@@ -321,8 +321,8 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
 
 def node_access(nodes: Sequence[str]) -> dict[str, dict[str, set[str]]]:
     """Return the topics, services and actions of nodes, by what each does with them."""
-    told = json.loads(_run("norm_nodes.reference_pages", "access", *nodes))
-    return {node: {rule: set(names) for rule, names in access.items()} for node, access in told.items()}
+    accesses = json.loads(_run("norm_nodes.reference_pages", "access", *nodes))
+    return {node: {rule: set(names) for rule, names in access.items()} for node, access in accesses.items()}
 
 
 def _run(module: str, *arguments: str) -> str:

@@ -210,10 +210,10 @@ class Supervisor:
         except ValueError:
             self._log(f"[check] {self._check.complaint()}")
             return
-        for each in checked:
-            if each["verdict"] == InputVerdict.WRONG:
-                wanted = each["input"]
-                self._tell(f"{wanted['node']}: {wanted['topic']}: {each['found']}; {each['remedy']}")
+        for row in checked:
+            if row["verdict"] == InputVerdict.WRONG:
+                wanted = row["input"]
+                self._tell(f"{wanted['node']}: {wanted['topic']}: {row['found']}; {row['remedy']}")
 
     def _take_end(self, process: ChildProcess, code: int) -> None:
         nodes = self._hosts.get(process, ())

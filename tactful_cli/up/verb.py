@@ -70,34 +70,34 @@ class TopicCandidate:
 def cameras(survey: Survey) -> list[TopicCandidate]:
     """List pictures, compressed ones first: raw ones are often lost."""
     order = tuple(IMAGE_TYPES.values())
-    found = _of(survey, lambda name, type_name: type_name in order and "depth" not in name)
-    return sorted(found, key=lambda each: order.index(each.type_name))
+    cameras_on_graph = _of(survey, lambda name, type_name: type_name in order and "depth" not in name)
+    return sorted(cameras_on_graph, key=lambda topic: order.index(topic.type_name))
 
 
 def recognizers(survey: Survey) -> list[TopicCandidate]:
     """List the texts of a recognizer of the robot's own: its type first, then strings, the likely ones first."""
-    known = _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
-    return known + _of(survey, _is_string, _is_about_people)
+    topics = _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
+    return topics + _of(survey, _is_string, _is_about_people)
 
 
 def robot_speech(survey: Survey) -> list[TopicCandidate]:
     """List what tells what the robot says: known types first, then actions, then strings, the likely ones first."""
-    known = _of(survey, lambda _, type_name: type_name in _ROBOT_TYPES)
+    topics = _of(survey, lambda _, type_name: type_name in _ROBOT_TYPES)
     actions = [
         TopicCandidate(name=name, type_name="", remark=f"action {', '.join(types)}")
         for name, types in survey.actions.items()
         if _names(name, ("say", "tts", "speak", "speech")) and not name.startswith(_OWN)
     ]
     strings = _of(survey, _is_string, lambda name: _names(name, _ROBOT_WORDS) and not _is_about_people(name))
-    others = sorted(strings + actions, key=lambda each: not each.is_likely)
-    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + others
+    others = sorted(strings + actions, key=lambda topic: not topic.is_likely)
+    return sorted(topics, key=lambda topic: _ROBOT_TYPES.index(topic.type_name)) + others
 
 
 def people_voices(survey: Survey, recognizer: TopicCandidate) -> list[TopicCandidate]:
     """List Bools that may be true while people speak, first that of a LiveSpeech's own voice (REP-155)."""
     own = f"{recognizer.name.rpartition('/')[0]}/is_speaking" if recognizer.type_name != STRING_TYPE else ""
-    found = _of(survey, _is_bool, lambda name: name == own or (_names(name, _VOICE_WORDS) and _is_about_people(name)))
-    return sorted(found, key=lambda each: each.name != own)
+    topics = _of(survey, _is_bool, lambda name: name == own or (_names(name, _VOICE_WORDS) and _is_about_people(name)))
+    return sorted(topics, key=lambda topic: topic.name != own)
 
 
 def robot_voices(survey: Survey) -> list[TopicCandidate]:
@@ -126,7 +126,7 @@ def _of(
         for type_name in topic.types
         if fits(topic.name, type_name) and not _is_own(topic, type_name)
     ]
-    return sorted(candidates, key=lambda each: not each.is_likely)
+    return sorted(candidates, key=lambda candidate: not candidate.is_likely)
 
 
 def _is_own(topic: Topic, type_name: str) -> bool:
@@ -183,7 +183,9 @@ def chosen_parts(survey: Survey, context: DeploymentContext) -> InitChoices:
     taken: set[str] = set()
 
     def first(candidates: Sequence[TopicCandidate]) -> TopicCandidate | None:
-        likely = next((each for each in candidates if each.name not in taken and each.is_likely), None)
+        likely = next(
+            (candidate for candidate in candidates if candidate.name not in taken and candidate.is_likely), None
+        )
         if likely:
             taken.add(likely.name)
         return likely
@@ -211,10 +213,10 @@ def unused(choices: InitChoices, survey: Survey) -> list[TopicCandidate]:
     """List the topics that could play a part and play none."""
     parts = [part(survey) for part in (recognizers, robot_speech, robot_voices, cameras)]
     parts = [tracked(survey, _VOICES), *parts[:3], _of(survey, is_microphone), parts[3], tracked(survey, _PEOPLE)]
-    taken = {each.name for each in choices.chosen}
-    found = {each.name: each for part in parts for each in part if each.name not in taken}
+    taken = {topic.name for topic in choices.chosen}
+    unused_topics = {topic.name: topic for part in parts for topic in part if topic.name not in taken}
     voice = choices.voices.name.removesuffix("tracked") if choices.voices else "//"  # no topic is named so
-    return [candidate for name, candidate in found.items() if not name.startswith(voice)]
+    return [candidate for name, candidate in unused_topics.items() if not name.startswith(voice)]
 
 
 def profile_of(choices: InitChoices, survey: Survey) -> dict[str, dict[str, Any]]:
@@ -248,16 +250,16 @@ def profile_text(nodes: Mapping[str, Any], choices: InitChoices, survey: Survey)
     }
     for node, parameters in nodes.items():
         lines.append("")
-        if found := remarks.get(node):
-            lines.append(f"# {found.name}: {found.remark}")
+        if chosen := remarks.get(node):
+            lines.append(f"# {chosen.name}: {chosen.remark}")
         if node == "ears":
-            if not found:
+            if not chosen:
                 lines.append(_NOTHING_HEARD)
             lines += [_robot_remark(choices.robot or choices.robot_voice)]
         section = {f"/tactful/{node}": {"ros__parameters": parameters}}
         lines.append(yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n"))
     if others := unused(choices, survey):
-        lines += ["", "# Not used:", *(f"# {each.name}: {each.remark}" for each in others)]
+        lines += ["", "# Not used:", *(f"# {other.name}: {other.remark}" for other in others)]
     return "\n".join(lines) + "\n"
 
 
@@ -284,14 +286,14 @@ def _robot(choices: InitChoices) -> dict[str, Any]:
     robot = choices.robot or choices.robot_voice
     if robot is None:
         return {}
-    found: dict[str, Any] = {"robot_speech_topic": robot.name}
+    parameters: dict[str, Any] = {"robot_speech_topic": robot.name}
     if choices.robot and choices.robot_voice:
-        found["robot_speaking_topic"] = choices.robot_voice.name
+        parameters["robot_speaking_topic"] = choices.robot_voice.name
     if robot.type_name:
-        found["robot_speech_type"] = robot.type_name
+        parameters["robot_speech_type"] = robot.type_name
     if robot.type_name == ROBOT_SPEECH_TYPE and not robot.is_reliable:
-        found["qos_overrides"] = {robot.name: {"subscription": {"reliability": "best_effort"}}}
-    return found
+        parameters["qos_overrides"] = {robot.name: {"subscription": {"reliability": "best_effort"}}}
+    return parameters
 
 
 def _robot_remark(robot: TopicCandidate | None) -> str:
@@ -306,14 +308,14 @@ def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list
     named = {node: str(parameters.get("sensor_offsets", "")) for node, parameters in effective.parameters.items()}
     problems = []
     try:
-        for each in inputs:
-            if each.node == "camera":
-                SensorOffsets.camera_ns(named["camera"], each.topic)
+        for used in inputs:
+            if used.node == "camera":
+                SensorOffsets.camera_ns(named["camera"], used.topic)
     except ConfigError as error:
         problems.append(f"sensor_offsets of camera: {error}")
     try:
         SensorOffsets.robot_speech_ns(
-            named.get("ears", ""), listed(each.topic for each in inputs if each.parameter in ROBOT_PARAMETERS)
+            named.get("ears", ""), listed(used.topic for used in inputs if used.parameter in ROBOT_PARAMETERS)
         )
     except ConfigError as error:
         problems.append(f"sensor_offsets of ears: {error}")
@@ -408,7 +410,7 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     if effective.problems:
         return EXIT_BAD_INPUT
     checked = check_inputs(effective, survey, profile.node_namespace)
-    faults = sum(each.is_fault for each in checked)
+    faults = sum(row.is_fault for row in checked)
     absent_models = profile.model_problems()  # with these the nodes start all the same, with less
     unusable = [*absent_models, *offset_problems(effective, profile.node_namespace)]
     for problem in unusable:
@@ -416,7 +418,7 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     for warning in effective.warnings:
         complain(f"{profile.source}: {warning}")
     if as_json:
-        print_json([asdict(each) for each in checked])
+        print_json([asdict(row) for row in checked])
     else:
         _print_inputs(profile, checked, faults)
     return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or effective.warnings else 0
@@ -430,10 +432,10 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
         InputVerdict.MISSING: "yellow",
         InputVerdict.WRONG: "bold red",
     }
-    for each in checked:
-        remedy = f"\n[bold]mend:[/] {escape(each.remedy)}" if each.remedy else ""
-        verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
-        table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
+    for row in checked:
+        remedy = f"\n[bold]mend:[/] {escape(row.remedy)}" if row.remedy else ""
+        verdict = f"[{colours[row.verdict]}]{row.verdict}[/]"
+        table.add_row(row.input.node, row.input.brings, row.input.topic, verdict, escape(row.found) + remedy)
     if checked:
         print_table(table)
     well = f"all {len(checked)} inputs can be read" if checked else "its nodes read no topic of the robot"

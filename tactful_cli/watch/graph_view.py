@@ -46,8 +46,8 @@ class FlagView:
     @property
     def open(self) -> list[KnownFlag]:
         """The flags that are open, in the order of their numbers."""
-        known = (known for known in self._known.values() if known.flag.state is not FlagState.WITHDRAWN)
-        return sorted(known, key=lambda known: known.number)
+        shown = (open_flag for open_flag in self._known.values() if open_flag.flag.state is not FlagState.WITHDRAWN)
+        return sorted(shown, key=lambda shown_flag: shown_flag.number)
 
     @property
     def delay_s(self) -> float | None:
@@ -59,10 +59,12 @@ class FlagView:
         before = self._known.pop(flag.event_id, None)
         if before is None:
             self.count += 1
-        told = before.reasons if before else frozenset()
-        known = KnownFlag(number=before.number if before else self.count, flag=flag, reasons=told | {flag.rationale})
+        reasons = before.reasons if before else frozenset()
+        shown_flag = KnownFlag(
+            number=before.number if before else self.count, flag=flag, reasons=reasons | {flag.rationale}
+        )
         if flag.state is not FlagState.CLOSED:
-            self._known[flag.event_id] = known
+            self._known[flag.event_id] = shown_flag
         if len(self._known) > MAX_FLAGS:
             del self._known[next(iter(self._known))]
         if flag.state is FlagState.OPENED:
@@ -78,8 +80,8 @@ class FlagView:
             changes = list(_changes(before, flag)) if before else []
         if not changes:
             return
-        name = f"#{known.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
-        has_reason = is_news or flag.rationale not in told
+        name = f"#{shown_flag.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
+        has_reason = is_news or flag.rationale not in reasons
         was = [("was", before.flag.rationale)] if before and flag.state is FlagState.WITHDRAWN else []
         yield WatchRow(
             label="flag",
@@ -91,7 +93,7 @@ class FlagView:
     def forget(self) -> Iterator[WatchRow]:
         """Take that the monitor began anew: nobody closes the flags of before."""
         if self.open:
-            numbers = ", ".join(f"#{known.number}" for known in self.open[:10])
+            numbers = ", ".join(f"#{shown_flag.number}" for shown_flag in self.open[:10])
             more = " and others" if len(self.open) > 10 else ""
             yield WatchRow(label="flag", text=f"{numbers}{more} without an end, as the monitor started anew")
         self._known.clear()
@@ -144,11 +146,11 @@ def _changes(before: KnownFlag, new: SocialFlag) -> Iterator[str]:
 def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
     yield "why", flag.rationale
     shown = sorted(flag.evidence, key=_importance)[:SHOWN_EVIDENCE]
-    told = flag.rationale
+    rationale = flag.rationale
     for evidence in shown:
-        text = measurement(replace(evidence, quote="") if evidence.quote in told else evidence)
+        text = measurement(replace(evidence, quote="") if evidence.quote in rationale else evidence)
         yield "measured", text
-        told += text  # a quote is read once
+        rationale += text  # a quote is read once
     if more := len(flag.evidence) - len(shown):
         yield "", f"and {count_of(more, 'more measurement')}"
     if total := addition(flag):
@@ -164,7 +166,7 @@ def _importance(evidence: Evidence) -> tuple[bool, float]:
 
 def count_open(flags: Iterable[KnownFlag]) -> str:
     """Count the open errors and competences."""
-    errors = sum(known.flag.polarity is Polarity.ERROR for known in flags)
+    errors = sum(flag.flag.polarity is Polarity.ERROR for flag in flags)
     return f"{count_of(errors, 'error')} and {count_of(len(list(flags)) - errors, 'competence')} open"
 
 
@@ -277,14 +279,21 @@ def decision_row(decision: Decision) -> WatchRow:
     details = [("asked", " ".join(filter(None, (decision.situation, decision.question))))]
     details += [("why", decision.explanation), ("trade-off", decision.trade_off)]
     details += [
-        ("vetoed", f"{each.action}: {in_words(each.veto.value)}{', ' if each.veto_reason else ''}{each.veto_reason}")
-        for each in decision.candidates
-        if each.veto is not Veto.NONE
+        (
+            "vetoed",
+            f"{candidate.action}: {', '.join(filter(None, (in_words(candidate.veto.value), candidate.veto_reason)))}",
+        )
+        for candidate in decision.candidates
+        if candidate.veto is not Veto.NONE
     ]
     text = f"{in_words(decision.outcome.value)}{_took(decision.provenance)}"
     if decision.outcome is Outcome.ANSWERED:
         index = decision.chosen_index
-        odds = [f", probability {each.probability:.2f}" for each in decision.candidates if each.index == index]
+        odds = [
+            f", probability {candidate.probability:.2f}"
+            for candidate in decision.candidates
+            if candidate.index == index
+        ]
         text = f"{decision.chosen or 'none of the above'}{''.join(odds)}{_took(decision.provenance)}"
     return WatchRow(
         label="decision",

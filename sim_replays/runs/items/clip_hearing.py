@@ -42,9 +42,11 @@ class ClipTranscriber:
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
         ears = Ears(config, HealthLog(), whisper_model, AUDIO)
-        written = [one for chunk in chunks_of(path, _BASE_NS) for one in ears.take_sound(chunk, _BASE_NS)]
+        written = [records for chunk in chunks_of(path, _BASE_NS) for records in ears.take_sound(chunk, _BASE_NS)]
         heard = [*written, *ears.end_input()]
-        return tuple(_from_beginning(one) for one in heard if isinstance(one, Utterance) and one.final)
+        return tuple(
+            _from_beginning(utterance) for utterance in heard if isinstance(utterance, Utterance) and utterance.final
+        )
 
 
 def _from_beginning(utterance: Utterance) -> Utterance:

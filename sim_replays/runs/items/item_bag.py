@@ -64,17 +64,17 @@ def read_key(bag: Path) -> Key:
         raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
 
 
-def is_built(bag: Path, asking: RunConfig, made: RunItems) -> bool:
+def is_built(bag: Path, asking: RunConfig, run_items: RunItems) -> bool:
     """Whether the bag of exactly these questions exists and is complete. Its labels are written last."""
     if not key_path(bag).is_file():
         return False
     key = read_key(bag)
-    if (key.asking_sha256, key.data_sha256) != _identity(asking, made):
+    if (key.asking_sha256, key.data_sha256) != _identity(asking, run_items):
         raise SuiteError(f"{bag}: was built of other questions or data: remove it, or choose another folder")
     return True
 
 
-def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
+def build(bag: Path, asking: RunConfig, run_items: RunItems) -> Key:
     """Write the bag and its labels. Replaces an unfinished bag of its own, and never touches another."""
     begun = bag.with_name(f"{bag.name}.building")
     if begun.is_file():
@@ -86,19 +86,19 @@ def build(bag: Path, asking: RunConfig, made: RunItems) -> Key:
         begun.touch()
     except OSError as error:
         raise SuiteError(f"{bag}: cannot be made: {error}") from error
-    asking_sha256, data_sha256 = _identity(asking, made)
+    asking_sha256, data_sha256 = _identity(asking, run_items)
     key = Key(
         asking_sha256=asking_sha256,
         data_sha256=data_sha256,
         suite=asking.suite,
         setting=asking.setting,
-        orders={name: order for item in made.asked for name, order in item.orders.items()},
-        items={query.query_id: item.item or item.id for item in made.asked for query in item.queries},
-        targets=made.targets,
+        orders={name: order for item in run_items.asked for name, order in item.orders.items()},
+        items={query.query_id: item.item or item.id for item in run_items.asked for query in item.queries},
+        targets=run_items.targets,
     )
     start_ns = START_NS
     with BagWriter(bag) as writer:
-        for item in made.asked:
+        for item in run_items.asked:
             for topic, entry in _episode(item, asking, start_ns):
                 writer.write(topic, entry, entry.stamp_ns)
                 start_ns = max(start_ns, entry.stamp_ns)
@@ -137,9 +137,9 @@ def episodes(bag: Path, spans_ns: Sequence[tuple[int, int]] = ()) -> Iterator[li
             yield episode
 
 
-def _identity(asking: RunConfig, made: RunItems) -> tuple[str, str]:
+def _identity(asking: RunConfig, run_items: RunItems) -> tuple[str, str]:
     plain = asking.model_dump(mode="json", exclude={"data", "pictures", "only"})
-    return sha256_of(plain), sha256_of_files(list(made.files))
+    return sha256_of(plain), sha256_of_files(list(run_items.files))
 
 
 def _episode(item: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:

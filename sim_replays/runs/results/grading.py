@@ -82,9 +82,9 @@ def grade_answers(
         yield graded
 
 
-def keys_graded(known: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, int]]:
+def keys_graded(grades: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, int]]:
     """Return what need not be graded any more: with `retry`, only what got a grade."""
-    return {(*graded.of, graded.reference) for graded in known if graded.grade or not retry}
+    return {(*graded.of, graded.reference) for graded in grades if graded.grade or not retry}
 
 
 def read_grades(folder: Path) -> list[Grade]:

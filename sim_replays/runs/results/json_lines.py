@@ -57,14 +57,14 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     """Create the folder, or check that it belongs to the same run. Drops a truncated answer."""
     path = folder / CONFIG
     if path.is_file():
-        known = read_config(folder)
-        different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
+        stored = read_config(folder)
+        different = [name for name in config if name not in _FREE and stored.get(name) != config[name]]
         if different and not (folder / RAW).is_file():  # the run ended before its first answer
             write_whole(path, f"{json.dumps(config, indent=2)}\n")
         elif different:
             raise RunError(
                 f"{folder}: holds a run of another {', '.join(different)} "
-                f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
+                f"({'; '.join(f'{stored.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
                 "choose another --out"
             )
     elif folder.exists() and not folder.is_dir():

@@ -159,14 +159,14 @@ def predictions(run: Run) -> PredictionFile:
 
 
 def _predictions(
-    key: Key, told: Mapping[str, TimedAnswer], grades: Mapping[SuiteKey, Mapping[str, float]]
+    key: Key, answers: Mapping[str, TimedAnswer], grades: Mapping[SuiteKey, Mapping[str, float]]
 ) -> dict[SuiteKey, Prediction]:
     by_key = {}
     # In bag order, because shards answer in any order.
     for query_id, order in key.orders.items():
-        if query_id not in told:
+        if query_id not in answers:
             continue
-        answer = told[query_id].answer
+        answer = answers[query_id].answer
         prediction = Prediction(
             id=key.items[query_id],
             task=answer.task,
@@ -187,12 +187,12 @@ def control_folder(folder: Path, name: str) -> Path:
 
 def control_predictions(run: Run) -> Mapping[str, Predictions]:
     """Read the predictions of the controls that answered all that the run answered."""
-    found: dict[str, Predictions] = {}
+    by_control: dict[str, Predictions] = {}
     for name in (RANDOM_MODEL, NO_MODEL):
-        told = read_raw(control_folder(run.folder, name))
-        if told and not set(run.told) - set(told):
-            found[name] = _predictions(run.key, {query_id: told[query_id] for query_id in run.told}, {})
-    return found
+        answers = read_raw(control_folder(run.folder, name))
+        if answers and not set(run.told) - set(answers):
+            by_control[name] = _predictions(run.key, {query_id: answers[query_id] for query_id in run.told}, {})
+    return by_control
 
 
 def finish(run: Run) -> Report:
@@ -303,15 +303,15 @@ def compare(first: Run, second: Run) -> list[Difference]:
         if target.options:
             by_task.setdefault(target.task, {})[target.id] = target
     rows = [
-        _difference(task, list(targets.values()), [_marks(targets.values(), each) for each in answers])
+        _difference(task, list(targets.values()), [_marks(targets.values(), answer) for answer in answers])
         for task, targets in by_task.items()
     ]
     for name, tasks in suite_called(first.key.suite).joint.items():
         parts = [by_task.get(task, {}) for task in tasks]
         ids = [item for item in parts[0] if all(item in part for part in parts)]
         marks = [
-            np.prod([_marks([part[item] for item in ids], each) == 1 for part in parts], axis=0, dtype=float)
-            for each in answers
+            np.prod([_marks([part[item] for item in ids], answer) == 1 for part in parts], axis=0, dtype=float)
+            for answer in answers
         ]
         rows += [_difference(name, [parts[0][item] for item in ids], marks)] if ids else []
     return rows
@@ -352,18 +352,18 @@ def _plain(answers: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
     if query_id not in answers:
         return {"answer": "missing"}
     answer = answers[query_id].answer
-    known = answer.provenance
+    provenance = answer.provenance
     return {
         "outcome": answer.outcome.value,
         "chosen": answer.chosen,
         "probabilities": answer.probabilities,
         "text": answer.text,
         "reason": answer.reason,
-        "window_digest": known.window_digest,
-        "prompt_digest": known.prompt_digest,
-        "model": known.model,
-        "weights_sha256": known.weights_sha256,
-        "config_sha256": known.config_sha256,
+        "window_digest": provenance.window_digest,
+        "prompt_digest": provenance.prompt_digest,
+        "model": provenance.model,
+        "weights_sha256": provenance.weights_sha256,
+        "config_sha256": provenance.config_sha256,
     }
 
 

@@ -290,7 +290,11 @@ def _seen(records: Sequence[Any], pictures: _Pictures) -> Row:
     return {
         "pictures": pictures.take(frames),
         "frames": len(frames),
-        "speech": [speech_item(one, start_ns, voices) for one in records if isinstance(one, Utterance) and one.final],
+        "speech": [
+            speech_item(record, start_ns, voices)
+            for record in records
+            if isinstance(record, Utterance) and record.final
+        ],
     }
 
 
