@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.scalers import least_within
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.probabilities import (
+from norm_core.records.flag import Polarity
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.fusion.weighing import LEAST, MOST
+from scoring.intervals import draw_clusters, percentile_interval
+from scoring.probabilities import (
     Bin,
     adaptive_calibration_error,
     brier_score,
     expected_calibration_error,
     reliability_bins,
 )
-from norm_core.evaluation.ranking import ranking_measures
-from norm_core.records.flag import Polarity
-from norm_core.records.record import record
-from norm_core.runtime.errors import TactfulError
-from norm_monitor.fusion.weighing import LEAST, MOST
+from scoring.ranking import ranking_measures
 
 # The classes of a unit, as the judge's options name them; None is an ordinary unit.
 CLASSES = (Polarity.ERROR, Polarity.COMPETENCE, None)

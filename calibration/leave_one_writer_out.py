@@ -16,9 +16,6 @@ from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_un
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import NO_READER
-from norm_core.evaluation.f1 import f1_score
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.models.reader_folder import read_manifest
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -31,6 +28,9 @@ from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from scoring.f1 import f1_score
+from scoring.intervals import draw_clusters, percentile_interval
+from scoring.probabilities import Bin, expected_calibration_error, reliability_bins
 from sim_replays.drivers.script_driver import records_of_script, sense_encounter
 from sim_replays.monitor_bench.event_metrics import (
     AT_S,

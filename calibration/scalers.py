@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from norm_core.evaluation.probabilities import Bin
-from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
+from action_selector.choose.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
 from norm_core.records.record import record
+from scoring.probabilities import Bin
 
 _STEPS = 60  # narrow any bounds to 3e-13 of their width
 _GOLDEN = (5**0.5 - 1) / 2

@@ -10,11 +10,13 @@ import numpy as np
 
 from action_selector.choose.abstain import calibrated_set, coverage_for
 from action_selector.choose.calibration import COVERAGES
+from action_selector.choose.probability_scaling import ProbabilityScaling, ScalingMethod
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
 from calibration.selector_labels import AnsweredChoice, fold_of
-from norm_core.evaluation.figures import Figure, share
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.probabilities import (
+from norm_core.records.record import record
+from scoring.figures import Figure, share
+from scoring.intervals import draw_clusters, percentile_interval
+from scoring.probabilities import (
     Bin,
     RiskCoverage,
     Stated,
@@ -24,8 +26,6 @@ from norm_core.evaluation.probabilities import (
     reliability_bins,
     risk_coverage_curve,
 )
-from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
-from norm_core.records.record import record
 
 CHOSEN = "chosen in each fold"
 KEPT = 0.8

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from itertools import groupby
 
-from norm_core.evaluation.event_matching import match_events
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
+from scoring.event_matching import match_events
 from sim_replays.monitor_bench.event_metrics import AT_S
 from study_desk.coding.labels import match
 from study_desk.log.recording import Recording

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.session_flags import Bars, Counts, LabelledSession, count_session, total
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.quantiles import poisson_interval, share_bound, t_quantile
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
+from scoring.intervals import draw_clusters, percentile_interval
+from scoring.quantiles import poisson_interval, share_bound, t_quantile
 
 CONFIDENCE = 0.95
 # With fewer, nothing is fitted; an attribute with fewer labelled errors shares the threshold of the rest.

@@ -1,7 +1,7 @@
 """Data, time and configuration that all of Tactful shares.
 
-Engines, models, bags and measures are in `norm_core.engines`, `norm_core.models`, `norm_core.bags` and
-`norm_core.evaluation`.
+Engines, models and bags are in `norm_core.engines`, `norm_core.models` and `norm_core.bags`; measures are in
+`scoring`.
 """
 
 import os

@@ -8,13 +8,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 NODES = ROOT / "ros2_ws/src/norm_nodes/norm_nodes"
 
-BELOW_REPLAYS = {"norm_core", "norm_monitor", "action_selector", "study_desk"}
+BELOW_REPLAYS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk"}
 # Each package with those of ours that it may import beside itself.
 MAY_IMPORT = {
     ROOT / "norm_core": set(),
     ROOT / "norm_monitor": {"norm_core"},
     ROOT / "action_selector": {"norm_core"},
-    ROOT / "study_desk": {"norm_core", "norm_monitor", "action_selector"},
+    ROOT / "scoring": {"norm_core"},
+    ROOT / "study_desk": {"norm_core", "norm_monitor", "action_selector", "scoring"},
     ROOT / "sim_replays": BELOW_REPLAYS,
     ROOT / "calibration": {*BELOW_REPLAYS, "sim_replays"},
     ROOT / "tactful_cli": {*BELOW_REPLAYS, "sim_replays", "calibration"},

@@ -14,7 +14,7 @@ PACKAGES = (
     "norm_core.engines",
     "norm_core.models",
     "norm_core.bags",
-    "norm_core.evaluation",
+    "scoring",
     "norm_monitor",
     "action_selector",
     "study_desk",

@@ -5,9 +5,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from action_selector.choose.probability_scaling import ProbabilityScaling
 from action_selector.request import SelectorConfig
 from norm_core.engines.reply import ModelInfo
-from norm_core.evaluation.probability_scaling import ProbabilityScaling
 from norm_core.prompts.texts import prompt_file
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.program import PROGRAM

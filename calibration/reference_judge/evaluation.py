@@ -13,7 +13,6 @@ from calibration.reference_judge.answers import SPLIT, recorded, shipped_calibra
 from calibration.unit_examples import labels_of
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.evaluation.ranking import ranking_measures
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
@@ -24,6 +23,7 @@ from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import UnitJudgement
+from scoring.ranking import ranking_measures
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn

@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
 from norm_core.engines.talk_reader import latest_reading
-from norm_core.evaluation.agreement_coefficients import icc_one_ways
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.ranking import rank_correlations, ranking_measures
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -33,6 +30,9 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.units.unit import UnitKind
+from scoring.agreement_coefficients import icc_one_ways
+from scoring.intervals import draw_clusters, percentile_interval
+from scoring.ranking import rank_correlations, ranking_measures
 
 Array = NDArray[np.float64]
 _SOURCE = "talk"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from norm_core.evaluation.event_matching import match_events
-from norm_core.evaluation.f1 import f1_score
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from scoring.event_matching import match_events
+from scoring.f1 import f1_score
+from scoring.intervals import draw_clusters, percentile_interval, percentiles
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import Truth
 

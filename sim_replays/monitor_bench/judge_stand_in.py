@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from norm_core.engines.request_context import Deadline
-from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
@@ -15,6 +14,7 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
+from scoring.intervals import percentiles
 
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
 _LONGEST_NS = s_to_ns(600)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
-from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
@@ -17,6 +16,7 @@ from norm_core.runtime.time import ReplayClock, ns_to_s, s_to_ns
 from norm_monitor.context.turns import turns_of
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
+from scoring.intervals import percentiles
 from sim_replays.monitor_bench.event_metrics import (
     TOLERANCES_S,
     Alarm,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.evaluation.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
+from scoring.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from sim_replays.own_items.candidates import MARKUP
 from sim_replays.own_items.item_run import RIGHT_KINDS, Candidate, Drop, ItemError, ItemRun, PhaseCount, Scene
 from sim_replays.runs.results.json_lines import drop_cut_line

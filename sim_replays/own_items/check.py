@@ -10,10 +10,10 @@ import numpy as np
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.engines.sentences.sentence_encoder import SentenceVectors
-from norm_core.evaluation.figures import Figures
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
+from scoring.figures import Figures
 from sim_replays.runs.items.clip import Shot, jpegs
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.suites import hsri_segments, videonorms

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.retrieval import Precedent
-from norm_core.evaluation.figures import Figure, share
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_file
+from scoring.figures import Figure, share
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import entries

@@ -9,15 +9,15 @@ from statistics import mean, stdev
 import numpy as np
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.evaluation.f1 import confusion, f1_score, macro_f1
-from norm_core.evaluation.figures import Figure, share
-from norm_core.evaluation.intervals import cluster_interval, draw_clusters
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import s_to_ns
+from scoring.f1 import confusion, f1_score, macro_f1
+from scoring.figures import Figure, share
+from scoring.intervals import cluster_interval, draw_clusters
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of, with_times
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.hsri_segments import (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from action_selector.request import repeated_places
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.evaluation.figures import Figures, share
 from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
+from scoring.figures import Figures, share
 from sim_replays.runs.items.clip import one_a_second
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.suite import KnownAnswer, Suite

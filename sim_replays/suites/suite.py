@@ -16,11 +16,11 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.engines.options import read_option, without_thought
-from norm_core.evaluation.figures import Figures
 from norm_core.records.episode import Query
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from scoring.figures import Figures
 from sim_replays.runs.run_config import Frames, RunConfig, RunItems, ids_in, is_named
 from sim_replays.suites.target import Control, Predictions, SuiteError, Target, prediction_by_name
 

@@ -9,10 +9,10 @@ from math import lcm, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from scoring.figures import Figures, average
 
 Key = tuple[str, str]  # an item's id and a task
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from pydantic import Field
 
 from norm_core.engines.options import without_thought
-from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
-from norm_core.evaluation.figures import Figure, average_grade
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import shipped_file
 from norm_monitor.judge.suite_questions import CULTURES
+from scoring.f1 import class_f1, confusion, macro_f1
+from scoring.figures import Figure, average_grade
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import annotations

@@ -5,9 +5,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from norm_core.evaluation.quantiles import t_quantile
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from scoring.quantiles import t_quantile
 from study_desk.analysis.study_tables import FEW_UNITS, PER_MINUTES, StudyTables, by_cluster, grouped
 
 _LEVEL = 0.05  # of the two-sided test

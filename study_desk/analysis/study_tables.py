@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from norm_core.evaluation.quantiles import poisson_interval, t_quantile
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
+from scoring.quantiles import poisson_interval, t_quantile
 from study_desk.coding.labels import CodedSession, by_coder, sessions_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
+from scoring.agreement_coefficients import Tally
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.reliability import (
     FEW_SESSIONS,

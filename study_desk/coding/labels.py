@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 
-from norm_core.evaluation.agreement_coefficients import Tally
-from norm_core.evaluation.event_matching import Matches, match_events
 from norm_core.records.flag import Attribute, Polarity, Severity, SocialFlag, Verdict
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from scoring.agreement_coefficients import Tally
+from scoring.event_matching import Matches, match_events
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label, Opinion, Review
 

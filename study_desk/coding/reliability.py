@@ -9,7 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.agreement_coefficients import (
+from norm_core.records.flag import Severity
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from scoring.agreement_coefficients import (
     Array,
     Samples,
     Tally,
@@ -24,11 +27,8 @@ from norm_core.evaluation.agreement_coefficients import (
     unitizing_counts,
     weighted_kappas,
 )
-from norm_core.evaluation.f1 import f1_score
-from norm_core.evaluation.intervals import percentile_interval
-from norm_core.records.flag import Severity
-from norm_core.records.record import record
-from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from scoring.f1 import f1_score
+from scoring.intervals import percentile_interval
 from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, match, match_any, select
 from study_desk.log.schema import Label
 

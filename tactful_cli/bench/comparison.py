@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.table import Table
 
-from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
+from scoring.figures import Figures
 from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import Run, compare, finish, first_differing_question, open_run, why_not_paired
 from sim_replays.runs.run_config import RunConfig, part_of

@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 
 from action_selector.choose.calibration import FORMAT, KIND, SelectorCalibration
+from action_selector.choose.probability_scaling import ScalingMethod
 from calibration.scalers import reliability_table
 from calibration.selector_fit import CHOSEN, SelectorFit, SelectorMeasured, fit_selector, measure_selector
 from calibration.selector_labels import SelectorLabels, read_choices
-from norm_core.evaluation.probability_scaling import ScalingMethod
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError

@@ -17,9 +17,9 @@ import cv2
 import numpy as np
 import pytest
 
-from norm_core.evaluation.agreement_coefficients import cohen_kappas
 from norm_core.records.flag import Attribute
 from norm_core.records.presence import Face
+from scoring.agreement_coefficients import cohen_kappas
 from sim_replays.own_items.annotation import AnnotationDesk
 from sim_replays.own_items.item_run import ItemRun, RunFile
 from sim_replays.own_items.sampling import find_sources, sample

@@ -17,7 +17,7 @@ from tests.goldens.collect import lasting
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = {"norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays", "tactful_cli"}
+OURS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk", "sim_replays", "tactful_cli"}
 BUILT_FROM = (*OURS, "models", "ros2_ws/src/norm_interfaces", "pyproject.toml", "README.md", "LICENSE")
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
 OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from action_selector.choose.calibration import COVERAGES, FORMAT, KIND, SelectorCalibration, made_with
+from action_selector.choose.probability_scaling import ProbabilityScaling, ScalingMethod
 from action_selector.selector import SelectorFiles
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 from norm_core.runtime.artefact import write_artefact
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from action_selector.choose.calibration import COVERAGES, FORMAT, KIND, SelectorCalibration
+from action_selector.choose.probability_scaling import ProbabilityScaling
 from action_selector.selector import SelectorFiles, open_selector
-from norm_core.evaluation.probability_scaling import ProbabilityScaling
 from norm_core.records.decision import Decision
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import ConfigError

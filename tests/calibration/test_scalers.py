@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from action_selector.choose.probability_scaling import ProbabilityScaling, ScalingMethod
 from calibration.scalers import (
     LabelledChoice,
     choose_method,
@@ -15,7 +16,6 @@ from calibration.scalers import (
     predict_left_out,
     rising_steps,
 )
-from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 
 
 def choices(count: int, sharpness: dict[int, float], seed: int = 0) -> list[LabelledChoice]:

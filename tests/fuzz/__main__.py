@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 INSTRUMENTED = (
-    "norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays", "tactful_cli",
+    "norm_core", "norm_monitor", "action_selector", "scoring", "study_desk", "sim_replays", "tactful_cli",
     "csv", "json", "mcap", "pympi", "rosbags", "wave", "yaml",
 )  # fmt: skip
 MOST_BYTES = 8192

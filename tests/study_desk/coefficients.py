@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from norm_core.evaluation import agreement_coefficients as many
-from norm_core.evaluation.agreement_coefficients import Array, Tally, UnitizingCounts, number_or_none, unitizing_alphas
+from scoring import agreement_coefficients as many
+from scoring.agreement_coefficients import Array, Tally, UnitizingCounts, number_or_none, unitizing_alphas
 
 
 def _of_one(coefficients: Callable[..., Array]) -> Callable[..., float | None]:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from norm_core.evaluation.agreement_coefficients import (
+from norm_core.records.flag import Attribute, Severity
+from norm_core.runtime.time import NS_PER_S
+from scoring.agreement_coefficients import (
     Tally,
     UnitizingCounts,
     unitizing_counts,
 )
-from norm_core.evaluation.intervals import percentile_interval
-from norm_core.records.flag import Attribute, Severity
-from norm_core.runtime.time import NS_PER_S
+from scoring.intervals import percentile_interval
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import NO, YES, CodedSession, frames_of, match, match_any
 from study_desk.coding.reliability import (

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.openai.batch_server import NO_ANSWER
-from norm_core.evaluation.intervals import interval_of_gain, sums_by_group
 from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
+from scoring.intervals import interval_of_gain, sums_by_group
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
-from norm_core.evaluation.intervals import interval_of_gain
 from norm_core.runtime.config import ConfigError, check_config
+from scoring.f1 import class_f1, confusion, f1_score, macro_f1
+from scoring.intervals import interval_of_gain
 from sim_replays.runs.results.run_folder import sign_flip_p
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH

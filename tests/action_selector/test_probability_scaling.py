@@ -3,12 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from norm_core.evaluation.probabilities import (
+from action_selector.choose.probability_scaling import IsotonicCurve, ProbabilityScaling
+from scoring.probabilities import (
     adaptive_calibration_error,
     expected_calibration_error,
     risk_coverage_curve,
 )
-from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling
 
 
 def test_a_temperature_follows_the_number_of_options_that_stand() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.figures import NO_FIGURE, Figure
-from norm_core.evaluation.intervals import NO_WIDTH, Z_95, wilson_interval
+from scoring.figures import NO_FIGURE, Figure
+from scoring.intervals import NO_WIDTH, Z_95, wilson_interval
 
 Matrix = NDArray[np.float64]
 Counts = int | NDArray[np.int_] | NDArray[np.float64]

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.intervals import (
+from norm_core.records.record import record
+from scoring.intervals import (
     NO_WIDTH,
     cluster_interval,
     draw_clusters,
@@ -14,7 +15,6 @@ from norm_core.evaluation.intervals import (
     percentile_interval,
     wilson_interval,
 )
-from norm_core.records.record import record
 
 _DRAWS = 2000
 _PLACES_AT_ONCE = 500_000  # so that memory does not grow with the groups

@@ -6,11 +6,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
-from norm_core.evaluation.figures import average_grade, bootstrap, difference, share
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval, wilson_interval
-from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
-from norm_core.evaluation.quantiles import poisson_interval, share_bound, t_quantile
+from scoring.f1 import class_f1, confusion, macro_f1
+from scoring.figures import average_grade, bootstrap, difference, share
+from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
+from scoring.probabilities import brier_score, expected_calibration_error
+from scoring.quantiles import poisson_interval, share_bound, t_quantile
 
 
 def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:

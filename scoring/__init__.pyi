@@ -1,4 +1,4 @@
-"""The public names of norm_core.evaluation, for type checkers and for lazy import."""
+"""The public names of scoring, for type checkers and for lazy import."""
 
 from .agreement_coefficients import UnitizingCounts as UnitizingCounts
 from .agreement_coefficients import unitizing_counts as unitizing_counts
@@ -23,6 +23,3 @@ from .probabilities import brier_score as brier_score
 from .probabilities import expected_calibration_error as expected_calibration_error
 from .probabilities import reliability_bins as reliability_bins
 from .probabilities import risk_coverage_curve as risk_coverage_curve
-from .probability_scaling import IsotonicCurve as IsotonicCurve
-from .probability_scaling import ProbabilityScaling as ProbabilityScaling
-from .probability_scaling import ScalingMethod as ScalingMethod

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from norm_core.evaluation.event_matching import Matches, match_events
-from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
-from norm_core.evaluation.ranking import rank_correlations, ranking_measures
+from scoring.event_matching import Matches, match_events
+from scoring.f1 import class_f1, confusion, macro_f1
+from scoring.ranking import rank_correlations, ranking_measures
 
 Kinds = list[tuple[int, int]]
 EVENTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 7)), max_size=5)
