@@ -17,9 +17,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from norm_core.bags.bag_cut import cut_bag
+from norm_core.bags.bag_recovery import BagRecoveryReport, recover_bag
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
-from norm_core.bags.recovery.report import BagRecoveryReport
 from norm_core.bags.types import Definitions
 from norm_core.runtime.config import load_config
 from norm_core.runtime.program import PROGRAM
@@ -171,7 +170,7 @@ def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
     with progress("recovering") as tell:
         report = recover_bag(bag, made, tell)
     if as_json:
-        print_json(asdict(report) | {"whole": report.is_whole})
+        print_json(asdict(report) | {"cut": report.is_cut, "whole": report.is_whole})
     else:
         _show(report)
     if not report.is_whole:
@@ -219,26 +218,15 @@ def cut(  # noqa: PLR0917
 
 
 def _show(report: BagRecoveryReport) -> None:
-    first_ns = report.first_ns or 0
-    length_s = ns_to_s((report.last_ns or 0) - first_ns)
-    show(f"{report.made}: {count_of(report.messages, 'message')} in {length_s:.3f} s")
-    for repair in report.repairs:
-        show(f"  mended: {repair}")
+    show(f"{report.made}: {count_of(report.messages, 'message')}")
+    for topic, count in report.messages_by_topic.items():
+        show(f"  {topic}: {count}")
+    for note in report.notes:
+        show(f"  note: {note}")
     for topic, count in report.lost_by_topic.items():
         show(f"  lost: {count} of {topic}")
-    if report.lost_by_topic:
-        show(f"  (at least; known from {report.lost_known_from})")
-    if report.hole_count:
-        show(
-            f"  {count_of(report.lost_bytes, 'byte')} without a message, "
-            f"{count_of(report.chunks_damaged, 'damaged chunk')}"
-        )
-    for hole in report.holes[:_MAX_SHOWN]:
-        show(f"  at byte {hole.offset}: {hole.file} {hole.why}")
-    for gap in report.lost_times[:_MAX_SHOWN]:
-        after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
-        before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
-        show(f"  lost time: between {after} and {before}")
+    for stop in report.stops[:_MAX_SHOWN]:
+        show(f"  {stop}")
     if report.is_cut:
         show(
             f"  it was cut short: what came after its last message, at {report.last_ns or 0} ns, is missing; "
