@@ -24,13 +24,12 @@ def benchmark(  # noqa: PLR0917
         Path | None, typer.Option(exists=True, help="With --gpu: folder of wheels to use without installing them.")
     ] = None,
     only: Annotated[str, typer.Option(metavar="PARTS", help="Some parts, with commas; a wrong name lists them.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder of results and history [scratch/benchmark].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of results [scratch/benchmark].")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the product's speed, and write a page with the course over all runs.
+    """Measure the product's speed, each figure beside that of a peer in the same run.
 
     A part is one thing that is measured, such as `camera` or `decision`. A ratio is a figure over that of its peer.
-    One that got worse by a fifth is named; it changes no exit code.
     """
     if not (ROOT / "benchmarks").is_dir():
         raise TactfulError("benchmark: this is an installed package; run it in a checkout")
