@@ -33,7 +33,7 @@ def benchmark(  # noqa: PLR0917
     """
     if not (ROOT / "benchmarks").is_dir():
         raise TactfulError("benchmark: this is an installed package; run it in a checkout")
-    if wrong := [name for name, given in (("--tiny", tiny), ("--wheels", wheels)) if given and not gpu]:
+    if wrong := [name for name, is_given in (("--tiny", tiny), ("--wheels", wheels)) if is_given and not gpu]:
         raise TactfulError(f"{wrong[0]}: is for --gpu alone; add that, or leave it out")
     if gpu and quick:
         raise TactfulError("--quick: the benchmark of a GPU takes four minutes anyway; leave it out")
@@ -42,7 +42,7 @@ def benchmark(  # noqa: PLR0917
     if tiny and find_spec("torch") is None and tested.is_file():
         python = str(tested)  # that of the tests has torch, without CUDA
     command = [python, "-m", "benchmarks.gpu" if gpu else "benchmarks"]
-    command += [option for option, given in (("--quick", quick), ("--tiny", tiny), ("--json", as_json)) if given]
+    command += [option for option, is_given in (("--quick", quick), ("--tiny", tiny), ("--json", as_json)) if is_given]
     for option, value in (("--wheels", wheels), ("--only", only), ("--out", out)):
         command += [option, str(value.absolute() if isinstance(value, Path) else value)] if value else []
     os.chdir(ROOT)

@@ -65,7 +65,7 @@ class BagRecoveryReport:
 
 
 def recover_bag(
-    bag: Path, made: Path, progress: Callable[[int, int], None] = lambda done, size: None
+    bag: Path, out: Path, progress: Callable[[int, int], None] = lambda done, size: None
 ) -> BagRecoveryReport:
     """Write the readable messages of `bag` to a new MCAP bag at `made`; `progress` gets the bytes done and the total.
 
@@ -75,8 +75,8 @@ def recover_bag(
     size = sum(file.stat().st_size for file in listing.files)
     by_topic, left_out = Counter[str](), Counter[str]()
     stops, last_ns, bytes_before = list[str](), None, 0
-    with atomic_bag(made) as writer:
-        scratch = partial_folder(made) / "scratch"
+    with atomic_bag(out) as writer:
+        scratch = partial_folder(out) / "scratch"
         scratch.mkdir()
         for file in listing.files:
             definitions = Definitions()
@@ -104,7 +104,7 @@ def recover_bag(
             raise BagError(f"{bag}: nothing in it can be recovered: {'; '.join(stops[:3])}")
     return BagRecoveryReport(
         bag=str(bag),
-        made=str(made),
+        made=str(out),
         messages=by_topic.total(),
         messages_by_topic=dict(sorted(by_topic.items())),
         lost_by_topic=dict(sorted((Counter(listing.promised) - by_topic if listing.promised else left_out).items())),

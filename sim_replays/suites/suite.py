@@ -110,11 +110,11 @@ FORMS: Mapping[str, Form] = {
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """Return the JSON object that a reply is, or the last that stands in it."""
-    said = without_thought(reply)
-    starts = [at for at, sign in enumerate(said) if sign == "{"]
+    visible = without_thought(reply)
+    starts = [at for at, sign in enumerate(visible) if sign == "{"]
     for at in [*starts[:1], *reversed(starts[1:])]:
         try:
-            plain, _ = json.JSONDecoder().raw_decode(said, at)
+            plain, _ = json.JSONDecoder().raw_decode(visible, at)
         except (ValueError, RecursionError):
             continue
         return plain if isinstance(plain, dict) else None

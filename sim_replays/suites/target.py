@@ -195,8 +195,8 @@ def _place(answer: Any, target: Target) -> int | None:
         answer = str(answer)
     if isinstance(answer, str):
         words = [word.casefold() for word in target.words]
-        said = answer.strip().casefold()
-        return words.index(said) if said in words else None
+        text = answer.strip().casefold()
+        return words.index(text) if text in words else None
     if isinstance(answer, float) and answer.is_integer():
         answer = int(answer)
     return answer if isinstance(answer, int) and 0 <= answer < target.options else None

@@ -155,8 +155,8 @@ def _name_rosbag2(command: str, difference: str) -> None:
 
 def _host(node: str, parameters: dict[str, Any]) -> None:
     # ROS reads a value as YAML; JSON is a safe subset of it.
-    given = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
-    command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *given]
+    options = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
+    command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *options]
     os.execv(sys.executable, command)
 
 
@@ -165,10 +165,10 @@ _MAX_SHOWN = 12
 
 
 @app.command()
-def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
+def recover(bag: BagPath, out: MadePath, as_json: AsJson = False) -> None:
     """Write a valid bag from a damaged or unfinished one, and report the losses. Exits with 1 if data was lost."""
     with progress("recovering") as tell:
-        report = recover_bag(bag, made, tell)
+        report = recover_bag(bag, out, tell)
     if as_json:
         print_json(asdict(report) | {"cut": report.is_cut, "whole": report.is_whole})
     else:
@@ -180,7 +180,7 @@ def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
 @app.command()
 def cut(  # noqa: PLR0917
     bag: BagPath,
-    made: MadePath,
+    out: MadePath,
     from_: Annotated[
         str, typer.Option("--from", metavar="TIME", help="Seconds after the bag's start, or a stamp in s or ns.")
     ] = "0",
@@ -204,11 +204,11 @@ def cut(  # noqa: PLR0917
             done += messages
             tell(done, whole)
 
-        made_cut = cut_bag(bag, made, from_, to, topics=topics or None, progress=step)
+        made_cut = cut_bag(bag, out, from_, to, topics=topics or None, progress=step)
     if as_json:
         print_json(asdict(made_cut) | {"messages": made_cut.messages})
         return
-    show(f"{made}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
+    show(f"{out}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
     for topic, count in made_cut.latched.items():
         show(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
@@ -241,7 +241,7 @@ _PCM_FIELDS = {"sample_format": str, "rate_hz": int, "channels": int}
 @app.command()
 def anonymize(  # noqa: PLR0917
     bag: BagPath,
-    made: MadePath,
+    out: MadePath,
     keep: Annotated[
         list[str] | None,
         typer.Option(help="Additional topic to copy unchanged. Repeatable."),
@@ -275,13 +275,13 @@ def anonymize(  # noqa: PLR0917
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
-    sheet = made.with_name(f"{made.name}-contact-sheet")
+    sheet = out.with_name(f"{out.name}-contact-sheet")
     with progress("anonymizing") as tell:
-        report = make_anonymous(bag, made, choices, face_finder(), tell, sheet_folder=sheet)
-    lines = [f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
+        report = make_anonymous(bag, out, choices, face_finder(), tell, sheet_folder=sheet)
+    lines = [f"{out}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
     lines += [f"  {topic.topic}: {topic.told()}" for topic in report.topics]
     if report.contact_sheet:
-        lines.append(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
+        lines.append(f"next: look through {report.contact_sheet} before you share {out}, then delete it")
     print_result(asdict(report), *lines, as_json=as_json, notes=report.warnings)
 
 
@@ -317,7 +317,7 @@ class Faces(StrEnum):
 @app.command()
 def video(  # noqa: PLR0917
     bag: BagPath,
-    made: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
     faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
     no_face: NoFace = NoFacePolicy.BLUR,
     sound: Annotated[
@@ -334,8 +334,8 @@ def video(  # noqa: PLR0917
 
     Detectors miss faces: look through the video before you share it.
     """
-    if made.suffix.lower() != ".mp4" or made.exists():
-        raise BagError(f"{made}: is there already, or does not end in .mp4; name a new file such as session.mp4")
+    if out.suffix.lower() != ".mp4" or out.exists():
+        raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")
     spans: tuple[tuple[int, int], ...] | None = None
     if sound is Sound.CONSENTED:
         recording = from_bag(bag)
@@ -353,11 +353,11 @@ def video(  # noqa: PLR0917
     )
     finder = face_finder() if faces is Faces.BLUR else None
     with progress("making the video") as tell:
-        report = write_video(bag, made, options, finder, tell)
+        report = write_video(bag, out, options, finder, tell)
     if as_json:
         print_json(asdict(report))
         return
-    show(f"{made}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
+    show(f"{out}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
     if report.microphone and spans is not None:
         err.print(
             f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "
