@@ -36,16 +36,16 @@ def test_a_step_that_fails_or_hangs_is_told_and_does_not_end_the_rest(tmp_path: 
     steps = [Step("fail", fail, 60), Step("die", die, 60), Step("skip", skip, 60), Step("hang", hang, 3)]
     steps += [Step("needs_more", work, 60, least_s=1e6), Step("work", work, 60)]
     ended = run_steps(steps, tmp_path, budget_s=600)
-    told = {name: (step["outcome"], step["reason"]) for name, step in ended.items()}
-    assert told["fail"] == ("failed", "ValueError: no weights")
-    assert told["die"] == ("failed", "its process ended with code -9")
-    assert told["skip"] == ("skipped", "no GPU is here")
-    assert told["hang"] == ("timed out", "not done in 3 s")
+    outcomes = {name: (step["outcome"], step["reason"]) for name, step in ended.items()}
+    assert outcomes["fail"] == ("failed", "ValueError: no weights")
+    assert outcomes["die"] == ("failed", "its process ended with code -9")
+    assert outcomes["skip"] == ("skipped", "no GPU is here")
+    assert outcomes["hang"] == ("timed out", "not done in 3 s")
     assert [figure["name"] for figure in ended["hang"]["figures"]] == ["before_the_hang"]
     child = Path("/proc", str(ended["hang"]["facts"]["child"]), "stat")
     assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"  # ended with its step
-    assert told["needs_more"][0] == "skipped"
-    assert told["work"] == ("ok", "")
+    assert outcomes["needs_more"][0] == "skipped"
+    assert outcomes["work"] == ("ok", "")
 
 
 def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:

@@ -22,10 +22,8 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.suites.target import Control, Predictions, SuiteError, Target, prediction_by_name
+from sim_replays.suites.target import Predictions, SuiteError, Target, prediction_by_name
 
-LENIENTLY = "read leniently"
-EXTRACTED = "read by the second model"
 _LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 
 
@@ -136,6 +134,9 @@ class KnownAnswer:
     data: Path
     predictions: Path
     figures: Mapping[str, float]
+
+
+Control = Callable[["Suite", Sequence[Target]], Figures]
 
 
 @record

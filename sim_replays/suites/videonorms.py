@@ -22,9 +22,10 @@ from norm_core.runtime.data_files import shipped_file
 from norm_monitor.judge.suite_questions import CULTURES
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.suite import Form, Reading, Suite, json_object
-from sim_replays.suites.target import Predictions, Target, first_always, first_pick, once, over_draws, prior, uniform
+from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")

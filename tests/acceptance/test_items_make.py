@@ -66,12 +66,12 @@ class Service:
         folder = self.run / "batch"
         requests = [json.loads(line) for file in sorted(folder.glob("requests-*")) for line in file.open()]
         answers = folder / "answers.jsonl"
-        known = {json.loads(line)["custom_id"] for line in answers.open()} if answers.exists() else set()
-        open_ids = [each["custom_id"] for each in requests if each["custom_id"] not in known]
+        answered = {json.loads(line)["custom_id"] for line in answers.open()} if answers.exists() else set()
+        open_ids = [request["custom_id"] for request in requests if request["custom_id"] not in answered]
         with answers.open("a") as file:
             for custom_id in open_ids:
-                said = json.dumps(self.says(custom_id.rpartition("_")[0]))
-                body = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+                reply = json.dumps(self.says(custom_id.rpartition("_")[0]))
+                body = {"choices": [{"message": {"content": reply}, "finish_reason": "stop"}]}
                 line = {"custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None}
                 file.write(f"{json.dumps(line)}\n")
         return len(open_ids)
@@ -134,8 +134,8 @@ def score(suite: str, items: Path, setting: str, limit: int = 0) -> Any:
 
 
 def phases(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "run.json").read_text())["phases"]
-    return found
+    counts: dict[str, Any] = json.loads((run / "run.json").read_text())["phases"]
+    return counts
 
 
 PEOPLE = ("--annotator", "Ana", "--annotator", "Bo", "--reconciler", "Cy", "--expert", "Di")
@@ -179,7 +179,7 @@ def export(run: Path, project: str, *labels: Labels, as_text: bool = False, comp
     for number, (task, answers) in enumerate(zip(tasks_of(run, project), labels, strict=False), 1):
         result = list[Labels]()
         for name, values in answers.items():
-            options = {each["alias"]: each["value"] for each in task["data"].get(name, ())}
+            options = {option["alias"]: option["value"] for option in task["data"].get(name, ())}
             key = "text" if config[name] == "TextArea" else "choices"
             texts = [options[value] for value in values] if as_text and options else list(values)
             if texts:  # a control without an answer has no result
@@ -207,8 +207,8 @@ def test_two_bags_of_foreign_code_become_twelve_items_that_the_encoder_is_scored
         pictures = [people(3 * number + second // 12, second % 12 * 6) for second in range(36)]
         bag(tmp_path / f"bags/hall{number}", pictures)
     run = tmp_path / "run"
-    told = make("egogapbench", tmp_path / "bags", run, Service(run))
-    assert "items annotate" in told
+    begun = make("egogapbench", tmp_path / "bags", run, Service(run))
+    assert "items annotate" in begun
     assert cv2.imread(str(run / "contact_sheet.png")) is not None
     assert phases(run)["filter"] == {"kept": 6, "open": 0, "dropped": {}}
     printed = annotate(run, *PEOPLE)
@@ -290,7 +290,7 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     assert "in the recording: yes 1, no 2, cannot_tell 1." in (run / "items/datasheet.md").read_text()
     [(name, item)] = json.loads((run / "items/egonormia.json").read_text()).items()
     scenes = [json.loads(line) for line in (run / "filter.jsonl").open()]
-    [proposed] = [{option["id"]: option for option in each["candidates"]} for each in scenes if each["id"] == first]
+    [proposed] = [{option["id"]: option for option in scene["candidates"]} for scene in scenes if scene["id"] == first]
     assert item["behaviors"][item["correct"]] == proposed["c2"]["action"]
     assert {item["behaviors"][place] for place in item["sensibles"]} == {
         proposed[key]["action"] for key in ("c1", "c2")
@@ -306,12 +306,12 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
 
 def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct_them(tmp_path: Path) -> None:
     """Bo and Cy keep the first norm of a clip, Ana changes its label; each words the second their own way."""
-    said = "Thanks for the coffee!"
+    words = "Thanks for the coffee!"
     video = cv2.VideoWriter(str(tmp_path / "office.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 1, (640, 360))
     for at_s in range(47):
         video.write(people(1) if at_s < 30 else cv2.resize(room(at_s), (640, 360)))
     video.release()
-    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{said}\n" for s in (3, 33, 46))
+    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{words}\n" for s in (3, 33, 46))
     (tmp_path / "office.vtt").write_text(f"WEBVTT\n{cues}")
     about = {"context": "at work", "subject": "a guest", "verbal": "says it warmly", "nonverbal": "smiles"}
     norms: list[dict[str, Any]] = [
@@ -320,8 +320,8 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     ]
     norms[2]["start_s"] = 3
     run = tmp_path / "run"
-    told = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
-    assert "--annotator C" in told
+    printed = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
+    assert "--annotator C" in printed
     assert phases(run)["sample"] == {
         "kept": 1,
         "open": 0,
@@ -334,11 +334,11 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     exports, keeps = [], list[Labels]()
     for number, name in enumerate(names):
         tasks = tasks_of(run, f"{name}-label")
-        assert (len(tasks[0]["data"]["pictures"]), f"Ann: {said}" in tasks[0]["data"]["about"]) == (15, True)
+        assert (len(tasks[0]["data"]["pictures"]), f"Ann: {words}" in tasks[0]["data"]["about"]) == (15, True)
         keeps = []
         for task in tasks:  # as Label Studio begins with the prediction
             result = task["predictions"][0]["result"]
-            keeps.append({each["from_name"]: next(iter(each["value"].values())) for each in result})
+            keeps.append({answer["from_name"]: next(iter(answer["value"].values())) for answer in result})
         first = keeps[0] | ({"label": ["violation"], "start_s": ["9"]} if name == "Ana" else {})
         second = keeps[1] | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} \n looks."]})
         exports.append(export(run, f"{name}-label", first, second, completed_by=number))
@@ -354,12 +354,12 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     assert (rows["norm"]["changed"], rows["category"]["changed"]) == (round(2 / 6, 3), 0)
     make("videonorms", tmp_path, run)
     items = [json.loads(line) for line in (run / "items/annotations.jsonl").open()]
-    assert [(each["norm"], each["label"]) for each in items] == [
+    assert [(item["norm"], item["label"]) for item in items] == [
         ("Thank who serves you.", "adherence"), ("Ana looks.", "adherence"), ("Bo looks.", "adherence"),
     ]  # fmt: skip
     assert (items[0]["start_s"], items[1]["other_norms"]) == (2.5, ["Bo looks."])
-    assert {(each["transcript"], each["culture"], each["clip"]) for each in items} == {
-        (f"Ann: {said}", "us", "office-m_0")
+    assert {(item["transcript"], item["culture"], item["clip"]) for item in items} == {
+        (f"Ann: {words}", "us", "office-m_0")
     }
     result = score("videonorms", run / "items", "transcript-given")
     assert (result["n"], result["outcomes"]["failed"]) == (3, 0)
@@ -384,7 +384,7 @@ def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refuse
     assert (noted["answers"]["norm"], noted["answers"]["label"]) == (["应该 感谢朋友"], ["violation"])
     file = export(run, "Bo-label", keeps | changes)
     tasks = json.loads(file.read_text())
-    of_two = [{**each, "annotations": [{"result": [], "completed_by": place}]} for place, each in enumerate(tasks)]
+    of_two = [{**task, "annotations": [{"result": [], "completed_by": place}]} for place, task in enumerate(tasks)]
     of_others = [{**tasks[0], "data": tasks[0]["data"] | {"person": "Eve"}}]
     for content, problem in (
         ("{", "is no JSON export"),
@@ -397,7 +397,7 @@ def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refuse
 
 
 @pytest.mark.parametrize(
-    ("suite", "times_s", "kept", "dropped"),
+    ("suite", "times_s", "moments_s", "dropped"),
     [
         ("videonorms", range(0, 30, 2), [], {"the camera pauses": 1}),
         ("egonormia", (*range(3), *range(60, 63)), [1, 61], {}),  # and not 2, before the largest change
@@ -405,7 +405,7 @@ def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refuse
     ],
 )
 def test_no_clip_spans_a_pause_of_the_camera(
-    tmp_path: Path, suite: str, times_s: Sequence[int], kept: list[int], dropped: dict[str, int]
+    tmp_path: Path, suite: str, times_s: Sequence[int], moments_s: list[int], dropped: dict[str, int]
 ) -> None:
     bag(tmp_path / "hall", [cv2.resize(room(int(at_s > 9)), (320, 180)) for at_s in times_s], times_s)
     (tmp_path / "hall.srt").write_text("1\n00:00:03,000 --> 00:00:04,000\nThanks\n")
@@ -414,7 +414,9 @@ def test_no_clip_spans_a_pause_of_the_camera(
     run = ItemRun(tmp_path / "run", begins)
     faces = [Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=1)] * 2
     assert sample(run, lambda pixels: faces, lambda name: None).dropped == dropped
-    assert [scene.at_s for scene in run.scenes("sample")] == kept if kept else not run.file.phases["sample"].kept
+    assert (
+        [scene.at_s for scene in run.scenes("sample")] == moments_s if moments_s else not run.file.phases["sample"].kept
+    )
 
 
 def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
@@ -424,14 +426,14 @@ def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
     (folder / "broken.mp4").write_bytes(b"\0\0\0\x18ftypmp42 and then nothing")
     (folder / "torn.jpg").write_bytes(b"\xff\xd8\xff")
     (folder / "notes.txt").write_text("no recording")
-    told = make("egonormia", folder, tmp_path / "run", code=1)
+    printed = make("egonormia", folder, tmp_path / "run", code=1)
     for line in (
         "single: fewer than three frames",
         "empty_room: fewer than two people seen",
         "broken: cannot be read",
         "torn: cannot",
     ):
-        assert line in told
+        assert line in printed
     for options, problem in (((), "--licence, --consent"), (ALLOWED, "holds no recording")):
         source = folder if not options else folder.parent / "run"
         ended = tactful("items", "make", "egonormia", source, "--out", tmp_path / "other", *options)
@@ -483,17 +485,17 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert phases(run)["assemble"]["dropped"] == {"an error without WHY => BETTER as its comment": 1}
     segments = [json.loads(line) for line in (run / "items/segments.jsonl").open()]
-    assert Counter(each["kind"] for each in segments)["error"] == 11
+    assert Counter(segment["kind"] for segment in segments)["error"] == 11
     tasks = {*re.findall(r"(\w+): \d+", ended.stdout.splitlines()[-1])}
     assert tasks == {"error3", "units", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
     assert score("hsri", run / "items", "text", limit=2)["outcomes"]["failed"] == 0
     drawn = draw_questions(read(run / "items"))
-    by_text = {each.get("rationale", ""): each.get("attributes") for each in segments}
+    by_text = {segment.get("rationale", ""): segment.get("attributes") for segment in segments}
     for question in drawn:
         if question.task == "rationale":
             own, *others = (by_text[question.options[place]] for place in (*question.right, *range(5)))
-            assert [each for place, each in enumerate(others) if (place,) != question.right and each == own] == []
-    none = [each["transcript"] for each in segments if each["kind"] == "none"]
+            assert [other for place, other in enumerate(others) if (place,) != question.right and other == own] == []
+    none = [segment["transcript"] for segment in segments if segment["kind"] == "none"]
     assert max(after["start_s"] - before["end_s"] for before, after in none) < 12  # over no coded segment
     for name in ("S1-m_0/000.jpg", "S1-m_2-m_0/000.jpg"):  # as another suite has them
         ItemRun(run).write(f"pictures/{name}", b"")
