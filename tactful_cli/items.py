@@ -153,7 +153,12 @@ def annotate(
     ] = "",
     answers: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE.json", help="JSON export of a project of Label Studio. Repeatable."),
+        typer.Option(
+            metavar="FILE.json",
+            exists=True,
+            dir_okay=False,
+            help="JSON export of a project of Label Studio. Repeatable.",
+        ),
     ] = None,
 ) -> None:
     """Read answers that Label Studio exported, and write a project for each person who has something to answer.

@@ -67,7 +67,7 @@ class BagRecoveryReport:
 def recover_bag(
     bag: Path, out: Path, progress: Callable[[int, int], None] = lambda done, size: None
 ) -> BagRecoveryReport:
-    """Write the readable messages of `bag` to a new MCAP bag at `made`; `progress` gets the bytes done and the total.
+    """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes done and the total.
 
     Raises BagError where nothing can be read.
     """

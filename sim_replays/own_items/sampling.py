@@ -114,11 +114,11 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
                     drops += [Drop(id=scene.id, why=why, detail=f"{scene.at_s:.0f} s")] if why else []
                     sampled += [] if why else [_pictured(run, find, scene, clip)]
                 continue
-            moments, reason = _moments(Path(source.path), run.file.suite == "egonormia", find)
+            moments, why = _moments(Path(source.path), run.file.suite == "egonormia", find)
+            drops += [] if moments else [Drop(id=source.name, why=why)]
         except (TactfulError, OSError, cv2.error) as error:
-            moments, reason = [], f"cannot be read: {error}"
-        why, _, detail = reason.partition(": ")
-        drops += [] if moments else [Drop(id=source.name, why=why, detail=detail)]
+            drops.append(Drop(id=source.name, why="cannot be read", detail=str(error)))
+            continue
         for number, moment in enumerate(moments):
             name = f"{source.name}-m_{number}"  # from which a suite reads the source
             if any(_is_alike(moment.thumb, thumb) for thumb in thumbs):
