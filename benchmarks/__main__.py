@@ -22,21 +22,18 @@ PARTS = (
     ("camera", "senses.camera", "run", 90, 900),
     ("window", "monitor.speed", "run", 45, 180),
     ("decision", "selector.speed", "run", 45, 120),
-    ("shards", "replay.replay", "run_shards", 90, 300),
-    ("start", "start", "run", 30, 60),
     ("speech", "senses.speech", "run", 90, 240),
     ("memory", "nodes.memory", "run", 0, 300),
-    ("up", "nodes.up", "run", 0, 300),
 )
 QUICK_S, WHOLE_S = 290.0, 2700.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the parts, write benchmark.json and benchmark.html, and print the figures."""
+    """Run the parts, write benchmark.json, and print the figures."""
     parser = argparse.ArgumentParser(prog="./tactful benchmark", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the parts that fit into five minutes, with fewer runs")
     parser.add_argument("--only", default="", help=f"some of {', '.join(name for name, *_ in PARTS)}, with commas")
-    parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results and history")
+    parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     options = parser.parse_args(arguments)
     only = set(filter(None, options.only.split(",")))

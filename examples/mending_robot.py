@@ -31,21 +31,23 @@ class MendingRobot:
 
     async def answer(self, heard: str) -> str:
         """Return what to say to what a person said. Nothing is kept of an answer that fails."""
-        told = await self._tool("recent_flags", since_s=self._since_s, limit=100)
-        errors = [one for one in told.get("flags", ()) if one["polarity"] == "error" and one["state"] != "withdrawn"]
-        new = [one for one in errors if one["event_id"] not in self._mended]  # each error is mended once
+        recent = await self._tool("recent_flags", since_s=self._since_s, limit=100)
+        errors = [
+            flag for flag in recent.get("flags", ()) if flag["polarity"] == "error" and flag["state"] != "withdrawn"
+        ]
+        new = [error for error in errors if error["event_id"] not in self._mended]  # each error is mended once
         # What is told goes to the beginning: a small model repeats what stands at the end.
-        persona = "".join([PERSONA, *(MEND.format(one["reason"], one["correction"]) for one in new[-1:])])
+        persona = "".join([PERSONA, *(MEND.format(error["reason"], error["correction"]) for error in new[-1:])])
         messages = [*self._messages, {"role": "user", "content": heard}]
-        said = await self._ask([{"role": "system", "content": persona}, *messages])
-        read = await self._tool("check_utterance", text=said)
+        reply = await self._ask([{"role": "system", "content": persona}, *messages])
+        read = await self._tool("check_utterance", text=reply)
         if read.get("advised_against"):  # once, so that it never loops
-            persona += REWORD.format(said, read["correction"])
-            said = await self._ask([{"role": "system", "content": persona}, *messages])
-        self._messages = [*messages, {"role": "assistant", "content": said}]
-        self._since_s = told.get("newest_s", self._since_s)
-        self._mended |= {one["event_id"] for one in new}
-        return said
+            persona += REWORD.format(reply, read["correction"])
+            reply = await self._ask([{"role": "system", "content": persona}, *messages])
+        self._messages = [*messages, {"role": "assistant", "content": reply}]
+        self._since_s = recent.get("newest_s", self._since_s)
+        self._mended |= {error["event_id"] for error in new}
+        return reply
 
 
 async def main(url: str, model: str) -> None:
@@ -57,8 +59,8 @@ async def main(url: str, model: str) -> None:
         reply = await models.post(f"{url}/chat/completions", json={"model": model, "messages": messages})
         return str(reply.raise_for_status().json()["choices"][0]["message"]["content"])
 
-    async def tool(name: str, **given: Any) -> Any:
-        return (await client.call_tool(name, given)).structured_content or {}  # the robot speaks on without advice
+    async def tool(name: str, **arguments: Any) -> Any:
+        return (await client.call_tool(name, arguments)).structured_content or {}  # the robot speaks on without advice
 
     headers = {"Authorization": f"Bearer {os.environ['TACTFUL_MCP_TOKEN']}"}
     robot, answered_s, problem = MendingRobot(ask, tool), 0.0, ""

@@ -24,17 +24,16 @@ def benchmark(  # noqa: PLR0917
         Path | None, typer.Option(exists=True, help="With --gpu: folder of wheels to use without installing them.")
     ] = None,
     only: Annotated[str, typer.Option(metavar="PARTS", help="Some parts, with commas; a wrong name lists them.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder of results and history [scratch/benchmark].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of results [scratch/benchmark].")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the product's speed, and write a page with the course over all runs.
+    """Measure the product's speed, each figure beside that of a peer in the same run.
 
     A part is one thing that is measured, such as `camera` or `decision`. A ratio is a figure over that of its peer.
-    One that got worse by a fifth is named; it changes no exit code.
     """
     if not (ROOT / "benchmarks").is_dir():
         raise TactfulError("benchmark: this is an installed package; run it in a checkout")
-    if wrong := [name for name, is_set in (("--tiny", tiny), ("--wheels", wheels)) if is_set and not gpu]:
+    if wrong := [name for name, is_given in (("--tiny", tiny), ("--wheels", wheels)) if is_given and not gpu]:
         raise TactfulError(f"{wrong[0]}: is for --gpu alone; add that, or leave it out")
     if gpu and quick:
         raise TactfulError("--quick: the benchmark of a GPU takes four minutes anyway; leave it out")
@@ -43,7 +42,7 @@ def benchmark(  # noqa: PLR0917
     if tiny and find_spec("torch") is None and tested.is_file():
         python = str(tested)  # that of the tests has torch, without CUDA
     command = [python, "-m", "benchmarks.gpu" if gpu else "benchmarks"]
-    command += [option for option, is_set in (("--quick", quick), ("--tiny", tiny), ("--json", as_json)) if is_set]
+    command += [option for option, is_given in (("--quick", quick), ("--tiny", tiny), ("--json", as_json)) if is_given]
     for option, value in (("--wheels", wheels), ("--only", only), ("--out", out)):
         command += [option, str(value.absolute() if isinstance(value, Path) else value)] if value else []
     os.chdir(ROOT)

@@ -11,7 +11,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.config import check_config
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
-from sim_replays.own_items.annotation import AnnotationDesk, serve_desk
+from sim_replays.own_items.annotation import ItemAnnotation
 from sim_replays.own_items.assembly import assemble
 from sim_replays.own_items.candidates import Asker, filter_scenes, propose
 from sim_replays.own_items.check import HUMAN, MODEL, check_items, read_items, suite_name_of
@@ -27,7 +27,6 @@ from study_desk.privacy.blur import TiledFaceDetector
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table, titled_table
 from tactful_cli.flags import PicturesMayLeave, finish_batch
-from tactful_cli.study.pages import warn_of_listeners
 from tactful_cli.verb import AsJson, group
 
 app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")
@@ -103,9 +102,9 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
         keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
         pictures_may_leave: PicturesMayLeave = False,
     ) -> None:
-        sources_with_consent = find_sources(sources, licence, consent, suite)
+        material = find_sources(sources, licence, consent, suite)
         faces = "kept" if keep_faces else "blurred"
-        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": sources_with_consent}
+        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": material}
         run = ItemRun(out, check_config(RunFile, plain, "options"))
         if suite == "hsri":
             counts = draw_tasks(run, Study(sources[0]))
@@ -145,31 +144,39 @@ _add_phase("assemble", "Write what the annotators kept as a folder for `bench ru
 
 
 @app.command()
-def annotate(  # noqa: PLR0917
+def annotate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")],
     reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = "",
     expert: Annotated[
         str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
     ] = "",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: that of the last time, or a free one.")] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback shows the pictures.")] = "127.0.0.1",
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.json",
+            exists=True,
+            dir_okay=False,
+            help="JSON export of a project of Label Studio. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
-    """Serve the annotation desk until interrupted: a link a person, who sees no other's answers."""
-    desk = AnnotationDesk(ItemRun(run), annotator, reconciler, expert)
-    server, links = serve_desk(desk, host=host, port=port)
-    warn_of_listeners(host, "the pictures")
-    for name, link in links.items():
-        print(f"{name}  {link}", flush=True)
-    err.print("Ctrl-C ends it; the same command goes on, with the same links.")
-    try:
-        server.serve()
-    finally:
-        server.close()
-        desk.finish()
-        _tell(desk.run, "annotate")
-        for row in desk.agreement():
-            print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+    """Read answers that Label Studio exported, and write a project for each person who has something to answer.
+
+    A project is a folder with tasks.json, config.xml and instructions.md. Exits with 1 if an answer does not count.
+    """
+    annotation = ItemAnnotation(ItemRun(run), annotator, reconciler, expert)
+    problems = [problem for path in answers or () for problem in annotation.read_answers(path)]
+    for problem in problems:
+        complain(problem)
+    annotation.finish()
+    _tell(annotation.run, "annotate")
+    for row in annotation.agreement():
+        print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+    for folder in annotation.write_projects():
+        print(f"{folder}: make it a project of Label Studio, and give its export to --answers")
+    if problems:
+        raise typer.Exit(1)
 
 
 def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:

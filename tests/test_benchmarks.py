@@ -1,4 +1,4 @@
-"""The one command for all benchmarks: steps that end badly, ratios that got worse, and what it prints."""
+"""The one command for all benchmarks: steps that end badly, and what it prints."""
 
 import json
 import os
@@ -7,11 +7,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from benchmarks.runner import Figure, Report, SkippedError, Step, publish, run_steps
+from benchmarks.runner import Figure, Report, SkippedError, Step, run_steps
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,45 +36,16 @@ def test_a_step_that_fails_or_hangs_is_told_and_does_not_end_the_rest(tmp_path: 
     steps = [Step("fail", fail, 60), Step("die", die, 60), Step("skip", skip, 60), Step("hang", hang, 3)]
     steps += [Step("needs_more", work, 60, least_s=1e6), Step("work", work, 60)]
     ended = run_steps(steps, tmp_path, budget_s=600)
-    told = {name: (step["outcome"], step["reason"]) for name, step in ended.items()}
-    assert told["fail"] == ("failed", "ValueError: no weights")
-    assert told["die"] == ("failed", "its process ended with code -9")
-    assert told["skip"] == ("skipped", "no GPU is here")
-    assert told["hang"] == ("timed out", "not done in 3 s")
+    outcomes = {name: (step["outcome"], step["reason"]) for name, step in ended.items()}
+    assert outcomes["fail"] == ("failed", "ValueError: no weights")
+    assert outcomes["die"] == ("failed", "its process ended with code -9")
+    assert outcomes["skip"] == ("skipped", "no GPU is here")
+    assert outcomes["hang"] == ("timed out", "not done in 3 s")
     assert [figure["name"] for figure in ended["hang"]["figures"]] == ["before_the_hang"]
     child = Path("/proc", str(ended["hang"]["facts"]["child"]), "stat")
     assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"  # ended with its step
-    assert told["needs_more"][0] == "skipped"
-    assert told["work"] == ("ok", "")
-
-
-@pytest.mark.parametrize(
-    ("better", "before", "now", "is_worse"),
-    [
-        ("less", 0.2, 0.26, True),
-        ("less", 0.2, 0.24, False),
-        ("more", 2.0, 1.5, True),
-        ("more", 2.0, 1.7, False),
-    ],
-)
-def test_a_ratio_that_is_worse_by_a_fifth_is_named(
-    tmp_path: Path, better: Any, before: float, now: float, is_worse: bool
-) -> None:
-    machine = {"processor": "one"}
-    runs = ((before, machine), (before, machine), (9.0, {"processor": "another"}), (9.0, machine), (now, machine))
-    for ratio, computer in runs:  # one odd run among the last ones does not count
-        figure = vars(Figure("camera_jpeg", 1.0, "%", "naive <rclpy>", ratio, better=better))
-        steps = {"camera": {"figures": [figure], "outcome": "ok", "seconds": 1, "reason": "", "facts": {}}}
-        content = publish("benchmark", computer, steps, tmp_path)
-    assert content["worse"] == (
-        [f"camera_jpeg: {now:g} times naive <rclpy>, and {before:g} before"] if is_worse else []
-    )
-    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 5
-    page = (tmp_path / "benchmark.html").read_text()
-    assert f'aria-label="{before:g}, {before:g}, 9, {now:g}"' in page
-    assert "naive &lt;rclpy&gt;" in page
-    assert "http" not in page
-    assert ("Worse by a fifth" in page) == is_worse
+    assert outcomes["needs_more"][0] == "skipped"
+    assert outcomes["work"] == ("ok", "")
 
 
 def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
@@ -94,4 +62,4 @@ def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
     for figure in figures.values():
         assert figure["against"]
         assert figure["low"] <= figure["ratio"] <= figure["high"]
-    assert (tmp_path / "results/benchmark.html").is_file()
+    assert json.loads((tmp_path / "results/benchmark.json").read_text())["figures"] == [*figures.values()]

@@ -53,12 +53,31 @@ def test_no_module_finds_its_files_by_its_own_path(folder: Path) -> None:
     assert using <= ABOUT_THE_CHECKOUT
 
 
+def test_no_modules_of_the_bench_import_each_other_in_a_circle() -> None:
+    """Imports for type checkers alone count too: a reader follows them as well."""
+    sources = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "sim_replays").rglob("*.py")
+    }
+    below = {
+        name: {
+            node.module
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module in sources
+        }
+        for name, path in sources.items()
+    }
+    while leaves := {name for name, names in below.items() if not names & below.keys()}:
+        below = {name: names for name, names in below.items() if name not in leaves}
+    assert below.keys() == set()
+
+
 def imports(folder: Path) -> list[tuple[Path, str]]:
-    found = []
+    imported = []
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found += [(path, alias.name.split(".")[0]) for alias in node.names]
+                imported += [(path, alias.name.split(".")[0]) for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.append((path, node.module.split(".")[0]))
-    return found
+                imported.append((path, node.module.split(".")[0]))
+    return imported

@@ -86,12 +86,12 @@ def steps_of(folder: Path, device: str, *, is_tiny: bool) -> list[Step]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the steps, write gpu.json and gpu.html, and print the figures."""
+    """Run the steps, write gpu.json, and print the figures."""
     parser = argparse.ArgumentParser(prog="./tactful benchmark --gpu", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
     parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")
     parser.add_argument("--wheels", type=Path, help="folder of wheels to use without installing them")
-    parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results and history")
+    parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=_place(options.tiny)) as name:

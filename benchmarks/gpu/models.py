@@ -296,7 +296,7 @@ def caps(bench: Bench, report: Report, *, model: str) -> None:
             }
             answered = sum(answer.outcome is Outcome.ANSWERED for answer in tight)
             report.add(Figure(name=f"answers_at_{cap:g}_weights", value=answered, unit=f"of {len(QUESTIONS)}"))
-        report.note(caps=rows, counters={each.name: each.count for each in engine.health.counters})
+        report.note(caps=rows, counters={counter.name: counter.count for counter in engine.health.counters})
 
 
 def judged_unit(bench: Bench, report: Report, *, model: str) -> None:

@@ -41,13 +41,13 @@ class Measured:
         self.sentence_ms: list[float] = []
         self.for_silence = 0
 
-    def follow(self, given: list[tuple[int, Entry]], meaning: EncoderMatcher) -> None:
+    def follow(self, entries: list[tuple[int, Entry]], meaning: EncoderMatcher) -> None:
         """Run one encounter through the monitor."""
         clock = ReplayClock()
         monitor = Monitor(MonitorConfig(windows=WINDOWS), ThresholdTable.shipped(), meaning, clock)
         arrived: dict[str, int] = {}
         windows = 0
-        for now_ns, entry in given:
+        for now_ns, entry in entries:
             clock.advance_to(max(now_ns, clock.now_ns()))
             if isinstance(entry, Utterance):
                 arrived[entry.utterance_id] = now_ns
@@ -71,10 +71,10 @@ class Measured:
                 self.wait_ms.append(wait_ms)
                 self.flag_ms.append(wait_ms + took_ms)
 
-    def follow_plainly(self, given: list[tuple[int, Entry]]) -> None:
+    def follow_plainly(self, entries: list[tuple[int, Entry]]) -> None:
         """Run one encounter through a loop that only cuts windows."""
         cutter, watermarks = WINDOWS.cutter(), WINDOWS.watermarks()
-        for _, entry in given:
+        for _, entry in entries:
             began_s = time.process_time()
             cutter.add(entry)
             if isinstance(entry, Utterance):
@@ -90,9 +90,9 @@ def run(report: Report, *, quick: bool) -> None:
     encoder = SentenceEncoder()
     runs, meaning = [Measured() for _ in range(RUNS)], EncoderMatcher(encoder, Concepts.shipped())
     for number, encounter in enumerate(encounters("development")[: 6 if quick else 21]):
-        given, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
-        runs[number % RUNS].follow(given, meaning)
-        runs[number % RUNS].follow_plainly(given)
+        entries, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
+        runs[number % RUNS].follow(entries, meaning)
+        runs[number % RUNS].follow_plainly(entries)
     for number in range(100):
         began_s = time.process_time()
         encoder.encode([f"The train to platform {number} leaves in a few minutes"])

@@ -39,10 +39,10 @@ def hold(groups: Sequence[Sequence[str]]) -> float:
     """Start a process for each group of nodes; return the memory of all in MB."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         domain_id = stack.enter_context(claimed_domain())
-        given = parameters(folder)
+        settings = parameters(folder)
         processes = []
         for nodes in groups:
-            own = {node: given[node] for node in nodes if node in given}
+            own = {node: settings[node] for node in nodes if node in settings}
             processes.append(stack.enter_context(NodeProcess(list(nodes), own, domain_id)))
         for process in processes:
             settled_mb(process)

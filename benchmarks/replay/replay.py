@@ -1,12 +1,11 @@
-"""Measure the replay of a minute of images and sound with every model off, and suites in two shards.
+"""Measure the replay of a minute of images and sound with every model off.
 
-A plain reader of the same bag, or one process, runs beside each, because ratios vary less between machines.
-`./tactful benchmark --only replay,shards` runs it.
+A plain reader of the same bag runs beside each, because ratios vary less between machines.
+`./tactful benchmark --only replay` runs it.
 """
 
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,13 @@ import cv2
 import numpy as np
 
 from benchmarks.replay.quiet import switch_models_off
-from benchmarks.runner import EGOGAPBENCH, ROOT, Figure, Report, SkippedError
+from benchmarks.runner import ROOT, Figure, Report
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.drivers.node_driver import hosts_for, in_process, play_to_nodes, topics_of
 from sim_replays.examples.demo_session import picture_message, sound_message
-from sim_replays.runs.execute import run as execute
-from sim_replays.runs.execute import selector_files
-from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.shards import Shards
-from sim_replays.runs.transport import Direct, Transport
 from sim_replays.scenarios.generate import AUDIO, CAMERA, START_NS
-from sim_replays.suites import egogapbench
 
 LENGTH_S, FRAMES_HZ, SOUNDS_HZ = 60, 30, 10
 WIDTH_PX, HEIGHT_PX = 640, 480
@@ -86,51 +79,3 @@ def run(report: Report, *, quick: bool) -> None:
             speeds = [LENGTH_S / took_s for _, took_s in pairs]
             ratios = [took_s / plain_s for plain_s, took_s in pairs]
             report.add(Figure.of_runs(title, "times real time", speeds, "a plain reader's time", ratios))
-
-
-def run_shards(report: Report, *, quick: bool) -> None:
-    """Report how much faster two shards answer text and picture items than one process, all with the encoder."""
-    if not EGOGAPBENCH.is_dir():
-        raise SkippedError(f"{EGOGAPBENCH}: is not here; set TACTFUL_SHARED to the folder with data/egogapbench")
-    files = selector_files("encoder")
-    settings = {
-        "shards_text": {"others-given": 300} if quick else {"others-given": 590, "captions": 410},
-        "shards_pictures": {"images": 100 if quick else 590},
-    }
-    with tempfile.TemporaryDirectory() as name:
-        pictures = Path(name, "pictures")
-        write_pictures(pictures)
-        for title, limits in settings.items():
-            pairs = []
-            for number in range(2 if quick else TIMES):
-                folder = Path(name, f"{title}{number}")
-                one_s, two_s = (
-                    answer_episodes(folder / label, transport, limits, pictures)
-                    for label, transport in (("one", Direct(files)), ("two", Shards(files, 2)))
-                )
-                pairs.append((one_s, two_s))
-            ratios = [one_s / two_s for one_s, two_s in pairs]
-            seconds = [two_s for _, two_s in pairs]
-            report.add(Figure.of_runs(title, "s", seconds, "the speed of one process", ratios, better="more"))
-
-
-def write_pictures(folder: Path) -> None:
-    """Write a JPEG for each image that the items name."""
-    folder.mkdir()
-    chance = np.random.default_rng(0)
-    scene = cv2.GaussianBlur(chance.integers(0, 255, (HEIGHT_PX, WIDTH_PX, 3), np.uint8), (0, 0), 3)
-    jpeg = cv2.imencode(".jpg", scene)[1].tobytes()
-    for item in egogapbench.read(EGOGAPBENCH)[0]:
-        (folder / item.file_name).write_bytes(jpeg)
-
-
-def answer_episodes(folder: Path, transport: Transport, limits: Mapping[str, int], pictures: Path) -> float:
-    """Build, run with the encoder and score so many episodes of each setting; return the seconds."""
-    began_s = time.perf_counter()
-    for setting, limit in limits.items():
-        asking = RunConfig(
-            suite="egogapbench", data=str(EGOGAPBENCH), setting=setting, limit=limit, pictures=str(pictures)
-        )
-        out = folder / setting
-        execute(out, asking, selector_files("encoder"), transport, how="direct", progress=lambda *_: None)
-    return time.perf_counter() - began_s

@@ -173,8 +173,8 @@ def measure(transport: str, runs: int, faces: bool) -> dict[str, Any]:
             for name, pid in pids.items():
                 percents[name].append(100 * (busy_s(pid) - before_s[name]) / took_s)
         sent = json.loads(publisher.stdout.readline())["sent"]
-        after, told = read_usage(camera.pid), len(statuses)
-        while len(statuses) < told + 2:
+        after, status_count = read_usage(camera.pid), len(statuses)
+        while len(statuses) < status_count + 2:
             executor.spin_once(timeout_sec=0.5)
         lost = {}
         for name, process in others.items():

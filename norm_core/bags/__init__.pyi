@@ -2,10 +2,10 @@
 
 from .bag_cut import BagCut as BagCut
 from .bag_cut import cut_bag as cut_bag
+from .bag_recovery import BagRecoveryReport as BagRecoveryReport
+from .bag_recovery import recover_bag as recover_bag
 from .reader import BagMessage as BagMessage
 from .reader import BagReader as BagReader
-from .recovery.bag_recovery import recover_bag as recover_bag
-from .recovery.report import BagRecoveryReport as BagRecoveryReport
 from .topic import BagError as BagError
 from .topic import BagTopic as BagTopic
 from .topic import TopicNames as TopicNames

@@ -53,7 +53,7 @@ def parse_time_ns(text: str, start_ns: int) -> int:
 
 def cut_bag(
     bag: Path,
-    made: Path,
+    out: Path,
     from_text: str = "0",
     to_text: str = "",
     *,
@@ -80,7 +80,7 @@ def cut_bag(
         reader.require(topics or ())
         by_topic: Counter[str] = Counter()
         before: Counter[str] = Counter()
-        with atomic_bag(made) as writer:
+        with atomic_bag(out) as writer:
             for message in _latched_before(reader, [*chosen.values()], from_ns):
                 writer.write_copied(reader.with_definitions(message), message.data, from_ns)
                 before[message.topic] += 1
@@ -91,7 +91,7 @@ def cut_bag(
                 progress(1)
         dropped = sorted({t.topic for t in reader.topics} - by_topic.keys() - before.keys())
     return BagCut(
-        made=str(made),
+        made=str(out),
         from_ns=from_ns,
         to_ns=to_ns,
         messages_by_topic=dict(sorted(by_topic.items())),

@@ -129,16 +129,16 @@ UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 # No robot has as many.
 MAX_TOPICS = 4096
-_TOO_MANY = f"states more than {MAX_TOPICS} topics or types, as no recording does"
+TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
 # A compressed chunk may hold as many records, and more by its size: each costs some bytes.
 _MIN_CHUNK_RECORDS = 4096
 _RECORD_HEAD_BYTES = 9
-_decompress_chunk = storage_mcap.decompress
+_unchecked_decompress = storage_mcap.decompress
 
 
-def _decompress(data: bytes, compression: str, size: int, crc: int) -> bytes:
+def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> bytes:
     """Unpack a chunk as the bag library does; raise BagError where its records are so many that they hold nothing."""
-    records = _decompress_chunk(data, compression, size, crc)
+    records = _unchecked_decompress(data, compression, size, crc)
     budget = _MIN_CHUNK_RECORDS + len(data)
     offset = 0
     while (len(records) - offset) // _RECORD_HEAD_BYTES > budget:
@@ -155,14 +155,14 @@ class _Topics(list[Connection]):
     def append(self, connection: Connection) -> None:
         """Add a topic. Raises BagError."""
         if len(self) >= MAX_TOPICS:
-            raise BagError(_TOO_MANY)
+            raise BagError(TOO_MANY_TOPICS)
         super().append(connection)
 
 
 # The bag library unpacks a chunk whatever its size, and reads QoS by a loader that recurses. These are bounded; the
 # former get the stated size as their limit.
 storage_mcap.DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
-vars(storage_mcap).update(decompress=_decompress)
+vars(storage_mcap).update(decompress=decompress_chunk)
 for _storage in (storage_mcap, storage_sqlite3):
     vars(_storage).update(parse_qos=read_qos)
 
@@ -271,7 +271,7 @@ def _check_tables(path: Path) -> None:
         for table in ("topics", "message_definitions"):
             counted = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
             if database.execute(counted).fetchone()[0] > MAX_TOPICS:
-                raise BagError(_TOO_MANY)
+                raise BagError(TOO_MANY_TOPICS)
 
 
 def _check_opened(reader: Reader, path: Path) -> None:

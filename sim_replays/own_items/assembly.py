@@ -65,11 +65,11 @@ def write_datasheet(run: ItemRun, ids: Mapping[str, Sequence[str]]) -> None:
         run.write(f"{ITEMS}/splits/{split}.txt", "".join(f"{item}\n" for name in of_split for item in ids[name]))
     path, agreement = run.folder / AGREEMENT, "Coders of the study coded it."
     if path.is_file():
-        told = json.loads(path.read_text())
-        rows = [", ".join(f"{key} {row[key]}" for key in row) for row in told["agreement"]]
-        happens = ", ".join(f"{answer} {number}" for answer, number in told.get("happens", {}).items())
+        stored = json.loads(path.read_text())
+        rows = [", ".join(f"{key} {row[key]}" for key in row) for row in stored["agreement"]]
+        happens = ", ".join(f"{answer} {number}" for answer, number in stored.get("happens", {}).items())
         rows += [f"the best action happens in the recording: {happens}"] if happens else []
-        judged = _LABELLING[run.file.suite == "videonorms"], _EXPERT[bool(told.get("expert"))]
+        judged = _LABELLING[run.file.suite == "videonorms"], _EXPERT[bool(stored.get("expert"))]
         agreement = "\n\n".join([*judged, f"Agreement: {'; '.join(rows)}."])
     sources = [source for source in run.file.sources if source.name in ids]
     phases = [(name, run.file.phases[name]) for name in PHASES if name in run.file.phases]

@@ -17,20 +17,12 @@ from scoring.figures import Figures
 from sim_replays.runs.items.clip import Shot, jpegs
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.suites import hsri_segments, videonorms
+from sim_replays.suites.controls import best_constant, uniform
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.report import PublishedTable, published_results
 from sim_replays.suites.suite import FILE as SUITE_FILE
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import (
-    Key,
-    Prediction,
-    Predictions,
-    SuiteError,
-    Target,
-    best_constant,
-    read_predictions,
-    uniform,
-)
+from sim_replays.suites.target import Key, Prediction, Predictions, SuiteError, Target, read_predictions
 
 CHANCE, POSITION, MODEL, HUMAN = "chance", "position", "model", "people"
 NEAR_POINTS = 5.0  # within which a control comes near a figure without an interval

@@ -20,7 +20,7 @@ from study_desk.report.pictures import reason_against_clips
 from study_desk.study.study_folder import Study
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
-RUN_FILE, PICTURES, BATCH, ITEMS = "run.json", "pictures", "batch", "items"
+RUN_FILE, PICTURES, BATCH, ITEMS, PROJECTS = "run.json", "pictures", "batch", "items", "label_studio"
 RIGHT_KINDS = ("direct", "indirect")
 REFUSED = "refused: "  # begins the consent of a source that may not be used
 
@@ -149,7 +149,7 @@ class ItemRun:
         """Remove what phases made, and the pictures of each source that may not be used."""
         refused = [source.name for source in self.file.sources if source.consent.startswith(REFUSED)]
         pictures = [path for path in self.folder.glob(f"{PICTURES}/*") if path.name.rpartition("-m_")[0] in refused]
-        for folder in (self.folder / ITEMS, *pictures):
+        for folder in (self.folder / ITEMS, self.folder / PROJECTS, *pictures):
             if folder.exists():
                 shutil.rmtree(folder)
         for name in ("contact_sheet.png", *(f"{phase}{end}.jsonl" for phase in PHASES for end in ("", "_dropped"))):

@@ -60,7 +60,7 @@ class _Moment:
 
 def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) -> list[Source]:
     """List the bags, sessions, videos and pictures in paths. Raises ItemError where there are none."""
-    found: dict[str, tuple[Path, tuple[Study, str] | None]] = {}
+    places: dict[str, tuple[Path, tuple[Study, str] | None]] = {}
     is_hsri = suite == "hsri"
     if is_hsri and len(paths) > 1:
         raise ItemError(f"{paths[1]}: is a second source; make a run for each study")
@@ -70,21 +70,21 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) 
         if is_study(path):
             study = Study(path)
             for name, log in study.logs():
-                if name in found:
+                if name in places:
                     raise ItemError(f"{path}: the session {name} has the name of another source; make a run for each")
                 recording = log if is_hsri else study.folder / study.file.sessions[name].bag
-                found |= {name: (recording, (study, name))} if recording != study.folder else {}
+                places |= {name: (recording, (study, name))} if recording != study.folder else {}
             continue
         inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
         for inner_path in inner:
             if is_bag(inner_path) or inner_path.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
                 stem = re.sub(r"[^\w.-]+", "-", inner_path.stem)
-                name = next(n for n in chain([stem], (f"{stem}-{k}" for k in count(1))) if n not in found)
-                found[name] = inner_path, study_of(inner_path)
-    if not found:
+                name = next(n for n in chain([stem], (f"{stem}-{k}" for k in count(1))) if n not in places)
+                places[name] = inner_path, study_of(inner_path)
+    if not places:
         wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
         raise ItemError(f"{', '.join(map(str, paths))}: holds no recording; name {wanted}")
-    if not licence.strip() or not (consent.strip() or all(member for _, member in found.values())):
+    if not licence.strip() or not (consent.strip() or all(member for _, member in places.values())):
         raise ItemError("--licence, --consent: say under which licence and by whose consent the recordings are used")
     plain = {"licence": licence, "consent": consent.strip()}
     sources = [
@@ -95,7 +95,7 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) 
             session=of[1] if of else "",
             **plain,
         )
-        for name, (path, of) in found.items()
+        for name, (path, of) in places.items()
     ]
     return [source.with_consent(suite) for source in sources]
 
@@ -114,11 +114,11 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
                     drops += [Drop(id=scene.id, why=why, detail=f"{scene.at_s:.0f} s")] if why else []
                     sampled += [] if why else [_pictured(run, find, scene, clip)]
                 continue
-            moments, reason = _moments(Path(source.path), run.file.suite == "egonormia", find)
+            moments, why = _moments(Path(source.path), run.file.suite == "egonormia", find)
+            drops += [] if moments else [Drop(id=source.name, why=why)]
         except (TactfulError, OSError, cv2.error) as error:
-            moments, reason = [], f"cannot be read: {error}"
-        why, _, detail = reason.partition(": ")
-        drops += [] if moments else [Drop(id=source.name, why=why, detail=detail)]
+            drops.append(Drop(id=source.name, why="cannot be read", detail=str(error)))
+            continue
         for number, moment in enumerate(moments):
             name = f"{source.name}-m_{number}"  # from which a suite reads the source
             if any(_is_alike(moment.thumb, thumb) for thumb in thumbs):

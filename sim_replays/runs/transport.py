@@ -42,8 +42,8 @@ from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.items.item_bag import Record, episodes
 from sim_replays.runs.random_model import RANDOM
-from sim_replays.suites.suite import EXTRACTED, LENIENTLY, suite_called
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.suite import suite_called
+from sim_replays.suites.target import ReplyReading, SuiteError
 
 WHOLE_S = 3600.0
 # In a prompt: the option that was chosen in an earlier question of the same episode.
@@ -136,13 +136,13 @@ class BareAnswerer:
         if reading is None and reply.outcome is Outcome.ANSWERED and query.options and not query.several:
             extracted = self._model.extract(reply.text, query.options, deadline.from_now())
         if extracted is not None:
-            reason = "; ".join(filter(None, (EXTRACTED, withheld)))
+            reason = "; ".join(filter(None, (ReplyReading.SECOND_MODEL, withheld)))
             return replace(answer, chosen=(extracted,), text=reply.text, reason=reason)
         if reading is None:
             if reply.outcome is not Outcome.ANSWERED:
                 return replace(answer, reason=reply.reason)
             return replace(answer, outcome=Outcome.UNPARSED, reason=f"no answer in the reply {reply.text!r:.160}")
-        reason = "; ".join(filter(None, ("" if reading.strict else LENIENTLY, withheld)))
+        reason = "; ".join(filter(None, ("" if reading.strict else ReplyReading.LENIENT, withheld)))
         return replace(answer, chosen=reading.chosen, text=reading.text or reply.text, reason=reason)
 
     def _asks_words_alone(self, query: Query) -> bool:

@@ -15,9 +15,10 @@ from norm_core.runtime.data_files import shipped_file
 from scoring.figures import Figure, share
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import uniform
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick, uniform
+from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick
 
 TASK = "eas"
 SUFFIX = ".bundles.jsonl"
@@ -63,12 +64,12 @@ def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[Tar
     for file in files(path, style):
         for where, bundle in entries(file):
             try:
-                found = [_pair(bundle, entry) for entry in bundle["mcq_items"]]
+                of_bundle = [_pair(bundle, entry) for entry in bundle["mcq_items"]]
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 raise SuiteError(
                     f"{where}: is no bundle of EgoGapBench: {type(error).__name__}: {error}; correct or remove it"
                 ) from error
-            for item, target in found:
+            for item, target in of_bundle:
                 if item.uid in pairs:
                     raise SuiteError(f"{where}: the item {item.uid} stands in {path} twice; remove one")
                 pairs[item.uid] = item, target

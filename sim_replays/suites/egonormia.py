@@ -17,19 +17,10 @@ from norm_core.runtime.data_files import shipped_file
 from scoring.figures import Figure, share
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import best_constant, once, uniform
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import (
-    Predictions,
-    SuiteError,
-    Target,
-    best_constant,
-    first_pick,
-    intersection_over_union,
-    once,
-    picks_target,
-    uniform,
-)
+from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick, intersection_over_union, picks_target
 
 TASKS = ("action", "justification", "sensible")
 

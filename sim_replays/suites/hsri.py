@@ -20,6 +20,7 @@ from scoring.figures import Figure, share
 from scoring.intervals import cluster_interval, draw_clusters
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of, with_times
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
 from sim_replays.suites.hsri_segments import (
     CHOICES,
     FILE,
@@ -34,17 +35,7 @@ from sim_replays.suites.hsri_segments import (
     targets,
 )
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import (
-    Predictions,
-    Target,
-    first_pick,
-    most_frequent,
-    once,
-    over_draws,
-    picks_target,
-    prior,
-    uniform,
-)
+from sim_replays.suites.target import Predictions, Target, first_pick, picks_target
 
 PAPER_FRAMES = 15
 _PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}

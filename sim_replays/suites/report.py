@@ -6,13 +6,20 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from scoring.figures import Figure, Figures, difference, share
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, in_words
-from scoring.figures import Figure, Figures, difference, share
-from sim_replays.suites.suite import EXTRACTED, LENIENTLY, RANGES, Suite
-from sim_replays.suites.target import PredictionFile, Predictions, Target, picks_target, prediction_by_name
+from sim_replays.suites.suite import RANGES, Suite
+from sim_replays.suites.target import (
+    PredictionFile,
+    Predictions,
+    ReplyReading,
+    Target,
+    picks_target,
+    prediction_by_name,
+)
 
 MISSING = "missing"
 # Two kinds of figure, which never share a table.
@@ -89,7 +96,7 @@ def report(
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
         headline=headline,
-        read_leniently=sum(prediction.reason.startswith(LENIENTLY) for prediction in read.predictions.values()),
+        read_leniently=read.readings[ReplyReading.LENIENT],
     )
 
 
@@ -160,7 +167,11 @@ def _counts(counts: Counter[str]) -> dict[str, int]:
 
 
 def _notes(
-    suite: Suite, questions: int, total: Counter[str], by_task: Mapping[str, Counter[str]], read: PredictionFile
+    suite: Suite,
+    questions: int,
+    total: Counter[str],
+    by_task: Mapping[str, Counter[str]],
+    read: PredictionFile,
 ) -> list[str]:
     notes = []
     answered = total[Outcome.ANSWERED]
@@ -185,9 +196,11 @@ def _notes(
             f"{count_of(len(read.unusable), 'answer')} not usable, and "
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
-    if extracted := sum(prediction.reason.startswith(EXTRACTED) for prediction in read.predictions.values()):
-        notes.append(f"{count_of(extracted, 'answer')} {EXTRACTED} (--extract-with), as no parser could")
-    if lenient := sum(prediction.reason.startswith(LENIENTLY) for prediction in read.predictions.values()):
+    if extracted := read.readings[ReplyReading.SECOND_MODEL]:
+        notes.append(
+            f"{count_of(extracted, 'answer')} {ReplyReading.SECOND_MODEL} (--extract-with), as no parser could"
+        )
+    if lenient := read.readings[ReplyReading.LENIENT]:
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")

@@ -22,10 +22,8 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures
 from sim_replays.runs.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.suites.target import Control, Predictions, SuiteError, Target, prediction_by_name
+from sim_replays.suites.target import Predictions, SuiteError, Target, prediction_by_name
 
-LENIENTLY = "read leniently"
-EXTRACTED = "read by the second model"
 _LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 
 
@@ -110,11 +108,11 @@ FORMS: Mapping[str, Form] = {
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """Return the JSON object that a reply is, or the last that stands in it."""
-    said = without_thought(reply)
-    starts = [at for at, sign in enumerate(said) if sign == "{"]
+    visible = without_thought(reply)
+    starts = [at for at, sign in enumerate(visible) if sign == "{"]
     for at in [*starts[:1], *reversed(starts[1:])]:
         try:
-            plain, _ = json.JSONDecoder().raw_decode(said, at)
+            plain, _ = json.JSONDecoder().raw_decode(visible, at)
         except (ValueError, RecursionError):
             continue
         return plain if isinstance(plain, dict) else None
@@ -136,6 +134,9 @@ class KnownAnswer:
     data: Path
     predictions: Path
     figures: Mapping[str, float]
+
+
+Control = Callable[["Suite", Sequence[Target]], Figures]
 
 
 @record

@@ -1,13 +1,12 @@
-"""The right answers to questions, predictions of them, and controls that saw no input. Only scorers see these."""
+"""The right answers to questions, and predictions of them. Only scorers see these."""
 
 import json
-import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
-from math import lcm, prod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -15,6 +14,13 @@ from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures, average
 
 Key = tuple[str, str]  # an item's id and a task
+
+
+class ReplyReading(StrEnum):
+    """How a reply without the asked form was understood."""
+
+    LENIENT = "read leniently"
+    SECOND_MODEL = "read by the second model"
 
 
 class SuiteError(TactfulError):
@@ -50,7 +56,10 @@ class Target:
 
 @record
 class Prediction:
-    """The answer to a question. `chosen` are positions; `grades` from a judge run from 1 to 5."""
+    """The answer to a question. `chosen` are positions; `grades` from a judge run from 1 to 5.
+
+    `reading` says how its choice came from a reply that had not the asked form, if it had not.
+    """
 
     id: str
     task: str
@@ -59,6 +68,7 @@ class Prediction:
     text: str = ""
     grades: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    reading: ReplyReading | None = None
 
     @property
     def key(self) -> Key:
@@ -96,6 +106,11 @@ class PredictionFile:
     predictions: dict[Key, Prediction]
     unknown: tuple[str, ...]
     unusable: tuple[str, ...]
+
+    @property
+    def readings(self) -> Counter[ReplyReading | None]:
+        """How many answers came from replies without the asked form."""
+        return Counter(prediction.reading for prediction in self.predictions.values())
 
 
 def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
@@ -195,8 +210,8 @@ def _place(answer: Any, target: Target) -> int | None:
         answer = str(answer)
     if isinstance(answer, str):
         words = [word.casefold() for word in target.words]
-        said = answer.strip().casefold()
-        return words.index(said) if said in words else None
+        text = answer.strip().casefold()
+        return words.index(text) if text in words else None
     if isinstance(answer, float) and answer.is_integer():
         answer = int(answer)
     return answer if isinstance(answer, int) and 0 <= answer < target.options else None
@@ -213,103 +228,3 @@ def _is_grade(value: Any, where: str, name: str) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:
         raise SuiteError(f"{where}: {name}: {value!r} is no grade; write a number from 1 to 5")
     return True
-
-
-if TYPE_CHECKING:
-    from sim_replays.suites.suite import Suite
-
-# Chooses for every question; the number selects the random draw of a choice that draws.
-Choice = Callable[[Sequence[Target], int], Predictions]
-Control = Callable[["Suite", Sequence[Target]], Figures]
-_DRAWS = 40
-
-
-def uniform(suite: "Suite", targets: Sequence[Target]) -> Figures:
-    """Compute what choosing any option with equal probability scores, from each choice of each question once.
-
-    This is exact for shares. An F1 is that of the expected counts.
-    """
-    counts = {task: lcm(*(target.options for target in targets if target.task == task)) for task in _tasks(targets)}
-    joined = tuple(task for tasks in suite.joint.values() for task in tasks if task in counts)
-    if joined:  # choices of an item's questions do not depend on each other
-        whole = lcm(prod(counts[task] for task in joined), *counts.values())
-        strides = {task: prod(counts[before] for before in joined[:at]) for at, task in enumerate(joined)}
-        counts = dict.fromkeys(counts, whole)
-    else:
-        strides = {}
-    turned, answers = [], {}
-    for target in targets:
-        for turn in range(counts.get(target.task, 0)):
-            turned_target = replace(target, id=f"{target.id}#{turn}#")
-            chosen = (turn // strides.get(target.task, 1) % target.options,)
-            turned.append(turned_target)
-            answers[turned_target.key] = Prediction(
-                id=turned_target.id, task=turned_target.task, outcome=Outcome.ANSWERED, chosen=chosen
-            )
-    figures = suite.figures(turned, answers)
-    return {name: replace(figure, low=figure.value, high=figure.value) for name, figure in figures.items()}
-
-
-def once(choose: Choice) -> Control:
-    """Score a choice that does not draw."""
-    return lambda suite, targets: suite.figures(targets, choose(targets, 0))
-
-
-def over_draws(choose: Choice) -> Control:
-    """Score a choice that draws: the mean and the spread of several draws."""
-    return lambda suite, targets: average([suite.figures(targets, choose(targets, number)) for number in range(_DRAWS)])
-
-
-def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
-    """Choose at the rate at which answers are right; uniformly where options are shuffled."""
-    rights = {task: [target.right for target in targets if target.task == task] for task in _tasks(targets)}
-
-    def drawn(target: Target, draw: random.Random) -> tuple[int, ...]:
-        return draw.choice(rights[target.task]) if target.words else (draw.randrange(target.options),)
-
-    return _each(targets, drawn, number)
-
-
-def most_frequent(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """Always choose the most frequent right answer, or the first option where options are shuffled."""
-    best = {
-        task: Counter(target.right for target in targets if target.task == task).most_common(1)[0][0]
-        for task in _tasks(targets)
-    }
-    return _each(targets, lambda target, draw: best[target.task] if target.words else (0,))
-
-
-def first_always(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """Always choose the first option: for VideoNorms, that a norm is adhered to."""
-    return _each(targets, lambda target, draw: (0,))
-
-
-def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """Always choose the position, in the dataset's own order, that scores best for the task."""
-    best: dict[str, int] = {}
-    for task in _tasks(targets):
-        asked = [target for target in targets if target.task == task]
-        worth: dict[int, float] = dict.fromkeys(range(max(target.options for target in asked)), 0.0)
-        for target in asked:
-            for place in target.right:
-                worth[place] += 1 / len(target.right)
-        best[task] = max(worth, key=worth.__getitem__)
-    return _each(targets, lambda target, draw: (best[target.task],))
-
-
-def _tasks(targets: Sequence[Target]) -> dict[str, None]:
-    return dict.fromkeys(target.task for target in targets if target.options)
-
-
-def _each(
-    targets: Sequence[Target], choose: Callable[[Target, random.Random], tuple[int, ...]], number: int = 0
-) -> Predictions:
-    """Choose in each question among options, with a random generator seeded by the question's id."""
-    predictions: dict[Key, Prediction] = {}
-    for target in targets:
-        if target.options:
-            chosen = choose(target, random.Random(f"{target.task}:{target.id}:{number}"))
-            predictions[target.key] = Prediction(
-                id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen
-            )
-    return predictions

@@ -22,9 +22,10 @@ from scoring.f1 import class_f1, confusion, macro_f1
 from scoring.figures import Figure, average_grade
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.suite import Form, Reading, Suite, json_object
-from sim_replays.suites.target import Predictions, Target, first_always, first_pick, once, over_draws, prior, uniform
+from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")

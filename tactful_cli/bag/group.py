@@ -17,9 +17,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from norm_core.bags.bag_cut import cut_bag
+from norm_core.bags.bag_recovery import BagRecoveryReport, recover_bag
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
-from norm_core.bags.recovery.report import BagRecoveryReport
 from norm_core.bags.types import Definitions
 from norm_core.runtime.config import load_config
 from norm_core.runtime.program import PROGRAM
@@ -156,8 +155,8 @@ def _name_rosbag2(command: str, difference: str) -> None:
 
 def _host(node: str, parameters: dict[str, Any]) -> None:
     # ROS reads a value as YAML; JSON is a safe subset of it.
-    arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
-    command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *arguments]
+    options = [part for name, value in parameters.items() for part in ("-p", f"{name}:={json.dumps(value)}")]
+    command = [sys.executable, "-m", "norm_nodes.node_host", node, "--autostart", "--ros-args", *options]
     os.execv(sys.executable, command)
 
 
@@ -166,12 +165,12 @@ _MAX_SHOWN = 12
 
 
 @app.command()
-def recover(bag: BagPath, target: MadePath, as_json: AsJson = False) -> None:
+def recover(bag: BagPath, out: MadePath, as_json: AsJson = False) -> None:
     """Write a valid bag from a damaged or unfinished one, and report the losses. Exits with 1 if data was lost."""
     with progress("recovering") as tell:
-        report = recover_bag(bag, target, tell)
+        report = recover_bag(bag, out, tell)
     if as_json:
-        print_json(asdict(report) | {"whole": report.is_whole})
+        print_json(asdict(report) | {"cut": report.is_cut, "whole": report.is_whole})
     else:
         _show(report)
     if not report.is_whole:
@@ -181,7 +180,7 @@ def recover(bag: BagPath, target: MadePath, as_json: AsJson = False) -> None:
 @app.command()
 def cut(  # noqa: PLR0917
     bag: BagPath,
-    target: MadePath,
+    out: MadePath,
     from_: Annotated[
         str, typer.Option("--from", metavar="TIME", help="Seconds after the bag's start, or a stamp in s or ns.")
     ] = "0",
@@ -205,11 +204,11 @@ def cut(  # noqa: PLR0917
             done += messages
             tell(done, whole)
 
-        made_cut = cut_bag(bag, target, from_, to, topics=topics or None, progress=step)
+        made_cut = cut_bag(bag, out, from_, to, topics=topics or None, progress=step)
     if as_json:
         print_json(asdict(made_cut) | {"messages": made_cut.messages})
         return
-    show(f"{target}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
+    show(f"{out}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
     for topic, count in made_cut.latched.items():
         show(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
@@ -219,26 +218,15 @@ def cut(  # noqa: PLR0917
 
 
 def _show(report: BagRecoveryReport) -> None:
-    first_ns = report.first_ns or 0
-    length_s = ns_to_s((report.last_ns or 0) - first_ns)
-    show(f"{report.made}: {count_of(report.messages, 'message')} in {length_s:.3f} s")
-    for repair in report.repairs:
-        show(f"  mended: {repair}")
+    show(f"{report.made}: {count_of(report.messages, 'message')}")
+    for topic, count in report.messages_by_topic.items():
+        show(f"  {topic}: {count}")
+    for note in report.notes:
+        show(f"  note: {note}")
     for topic, count in report.lost_by_topic.items():
         show(f"  lost: {count} of {topic}")
-    if report.lost_by_topic:
-        show(f"  (at least; known from {report.lost_known_from})")
-    if report.hole_count:
-        show(
-            f"  {count_of(report.lost_bytes, 'byte')} without a message, "
-            f"{count_of(report.chunks_damaged, 'damaged chunk')}"
-        )
-    for hole in report.holes[:_MAX_SHOWN]:
-        show(f"  at byte {hole.offset}: {hole.file} {hole.why}")
-    for gap in report.lost_times[:_MAX_SHOWN]:
-        after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
-        before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
-        show(f"  lost time: between {after} and {before}")
+    for stop in report.stops[:_MAX_SHOWN]:
+        show(f"  {stop}")
     if report.is_cut:
         show(
             f"  it was cut short: what came after its last message, at {report.last_ns or 0} ns, is missing; "
@@ -253,7 +241,7 @@ _PCM_FIELDS = {"sample_format": str, "rate_hz": int, "channels": int}
 @app.command()
 def anonymize(  # noqa: PLR0917
     bag: BagPath,
-    target: MadePath,
+    out: MadePath,
     keep: Annotated[
         list[str] | None,
         typer.Option(help="Additional topic to copy unchanged. Repeatable."),
@@ -287,13 +275,13 @@ def anonymize(  # noqa: PLR0917
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
-    sheet = target.with_name(f"{target.name}-contact-sheet")
+    sheet = out.with_name(f"{out.name}-contact-sheet")
     with progress("anonymizing") as tell:
-        report = make_anonymous(bag, target, choices, face_finder(), tell, sheet_folder=sheet)
-    lines = [f"{target}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
+        report = make_anonymous(bag, out, choices, face_finder(), tell, sheet_folder=sheet)
+    lines = [f"{out}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
     lines += [f"  {topic.topic}: {topic.told()}" for topic in report.topics]
     if report.contact_sheet:
-        lines.append(f"next: look through {report.contact_sheet} before you share {target}, then delete it")
+        lines.append(f"next: look through {report.contact_sheet} before you share {out}, then delete it")
     print_result(asdict(report), *lines, as_json=as_json, notes=report.warnings)
 
 
@@ -329,7 +317,7 @@ class Faces(StrEnum):
 @app.command()
 def video(  # noqa: PLR0917
     bag: BagPath,
-    target: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
     faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
     no_face: NoFace = NoFacePolicy.BLUR,
     sound: Annotated[
@@ -346,8 +334,8 @@ def video(  # noqa: PLR0917
 
     Detectors miss faces: look through the video before you share it.
     """
-    if target.suffix.lower() != ".mp4" or target.exists():
-        raise BagError(f"{target}: is there already, or does not end in .mp4; name a new file such as session.mp4")
+    if out.suffix.lower() != ".mp4" or out.exists():
+        raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")
     spans: tuple[tuple[int, int], ...] | None = None
     if sound is Sound.CONSENTED:
         recording = from_bag(bag)
@@ -365,11 +353,11 @@ def video(  # noqa: PLR0917
     )
     finder = face_finder() if faces is Faces.BLUR else None
     with progress("making the video") as tell:
-        report = write_video(bag, target, options, finder, tell)
+        report = write_video(bag, out, options, finder, tell)
     if as_json:
         print_json(asdict(report))
         return
-    show(f"{target}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
+    show(f"{out}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
     if report.microphone and spans is not None:
         err.print(
             f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "

@@ -5,22 +5,19 @@ The pictures are composed: drawn rooms with a face of the public domain, of NASA
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import cv2
 import numpy as np
 import pytest
 
+from scoring.agreement_coefficients import cohen_kappas
 from norm_core.records.flag import Attribute
 from norm_core.records.presence import Face
-from scoring.agreement_coefficients import cohen_kappas
-from sim_replays.own_items.annotation import AnnotationDesk
 from sim_replays.own_items.item_run import ItemRun, RunFile
 from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.suites.hsri_segments import draw_questions, read
@@ -28,8 +25,6 @@ from tests import foreign_bag
 from tests.acceptance.test_study_coding import study
 from tests.command_line import tactful
 from tests.face_pictures import room, with_face
-from tests.patience import PATIENCE_S
-from tests.study_desk.browser import Browser, faults, needs_chromium, text
 from tests.study_session import START_NS, write_log
 
 ALLOWED = ("--licence", "public domain", "--consent", "nobody's: composed pictures")
@@ -71,12 +66,12 @@ class Service:
         folder = self.run / "batch"
         requests = [json.loads(line) for file in sorted(folder.glob("requests-*")) for line in file.open()]
         answers = folder / "answers.jsonl"
-        known = {json.loads(line)["custom_id"] for line in answers.open()} if answers.exists() else set()
-        open_ids = [each["custom_id"] for each in requests if each["custom_id"] not in known]
+        answered = {json.loads(line)["custom_id"] for line in answers.open()} if answers.exists() else set()
+        open_ids = [request["custom_id"] for request in requests if request["custom_id"] not in answered]
         with answers.open("a") as file:
             for custom_id in open_ids:
-                said = json.dumps(self.says(custom_id.rpartition("_")[0]))
-                body = {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+                reply = json.dumps(self.says(custom_id.rpartition("_")[0]))
+                body = {"choices": [{"message": {"content": reply}, "finish_reason": "stop"}]}
                 line = {"custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None}
                 file.write(f"{json.dumps(line)}\n")
         return len(open_ids)
@@ -139,89 +134,99 @@ def score(suite: str, items: Path, setting: str, limit: int = 0) -> Any:
 
 
 def phases(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "run.json").read_text())["phases"]
-    return found
+    counts: dict[str, Any] = json.loads((run / "run.json").read_text())["phases"]
+    return counts
 
 
-DESK = ("--annotator", "Ana", "--annotator", "Bo", "--reconciler", "Cy", "--expert", "Di")
+PEOPLE = ("--annotator", "Ana", "--annotator", "Bo", "--reconciler", "Cy", "--expert", "Di")
+Labels = dict[str, Any]
 
 
-@contextmanager
-def desk(run: Path, *people: str) -> Iterator[dict[str, str]]:
-    """Serve the annotation desk, and yield the link of each person."""
-    command = [sys.executable, "-m", "tactful_cli", "items", "annotate", str(run), *people]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            yield dict(process.stdout.readline().split() for _ in range(len(people) // 2))
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
+def annotate(run: Path, *people: str, answers: Sequence[Path] = (), code: int = 0) -> str:
+    """Call `items annotate` with exports; return what it wrote."""
+    exports = [option for path in answers for option in ("--answers", path)]
+    ended = tactful("items", "annotate", run, *people, *exports)
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout + ended.stderr
 
 
-# By worked item, the answers that it asks for.
-WORKED = [
-    {"singleton": "yes", "direct_0": "pass", "direct_1": "discard", "off_vantage_0": "off_vantage"},
-    {"singleton": "no", "direct_0": "pass", "off_vantage_0": "off_vantage"},
-    {"singleton": "yes", "direct_0": "pass", "indirect_0": "pass", "direct_1": "discard"},
-]
+def tasks_of(run: Path, project: str) -> list[dict[str, Any]]:
+    """The tasks of a project, after a look at whether its configuration names what they hold."""
+    folder = run / "label_studio" / project
+    tasks: list[dict[str, Any]] = json.loads((folder / "tasks.json").read_text())
+    assert (folder / "instructions.md").read_text()
+    used = {
+        attribute.removeprefix("$")
+        for tag in ElementTree.parse(folder / "config.xml").iter()
+        for attribute in tag.attrib.values()
+        if attribute.startswith("$")
+    }
+    for task in tasks:
+        assert used <= task["data"].keys()  # Label Studio refuses a task that lacks one
+        for picture in task["data"]["pictures"]:
+            assert (run / picture.removeprefix("/data/local-files/?d=")).is_file()
+    return tasks
 
 
-def submit(browser: Browser, answers: dict[str, str], seen: str) -> None:
-    """Choose answers, save them, and wait for what the page then shows."""
-    for name, value in answers.items():
-        browser.run(f'document.querySelector(\'input[name="{name}"][value="{value}"]\').click()')
-    browser.run("document.querySelector('#questions button').click()")
-    browser.until(seen)
+def export(run: Path, project: str, *labels: Labels, as_text: bool = False, completed_by: int = 10) -> Path:
+    """A JSON export of Label Studio in the form of its documentation (guide: Label Studio JSON format), by task.
+
+    Choices are those of the alias that the task gives, or of its text. A text is a list, a choice another.
+    """
+    folder = run / "label_studio" / project
+    config = {tag.get("name"): tag.tag for tag in ElementTree.parse(folder / "config.xml").iter()}
+    exported = []
+    for number, (task, answers) in enumerate(zip(tasks_of(run, project), labels, strict=False), 1):
+        result = list[Labels]()
+        for name, values in answers.items():
+            options = {option["alias"]: option["value"] for option in task["data"].get(name, ())}
+            key = "text" if config[name] == "TextArea" else "choices"
+            texts = [options[value] for value in values] if as_text and options else list(values)
+            if texts:  # a control without an answer has no result
+                kind = {"text": "textarea", "choices": "choices"}[key]
+                shared = {"id": f"r{len(result)}", "from_name": name, "to_name": "pictures", "origin": "manual"}
+                result.append({**shared, "type": kind, "value": {key: texts}})
+        times = {"created_at": "2026-11-28T21:52:49.513742Z", "updated_at": "2026-11-28T22:16:08.746926Z"}
+        annotation = {
+            "id": 1000 + number, "completed_by": completed_by, "result": result, "was_cancelled": False,
+            "ground_truth": False, "lead_time": 4.288, "task": number, **times,
+        }  # fmt: skip
+        skipped = {**annotation, "was_cancelled": True, "result": [], "updated_at": "2026-11-28T23:00:00.000000Z"}
+        exported.append(
+            {"id": number, "data": task["data"], "annotations": [annotation, skipped], "predictions": [], "project": 83}
+            | times
+        )
+    unanswered = {"id": 0, "data": tasks_of(run, project)[0]["data"], "annotations": [], "predictions": []}
+    path = folder / "export.json"
+    path.write_text(json.dumps([*exported, unanswered], ensure_ascii=False))
+    return path
 
 
-def label_all(browser: Browser, link: str, discards: int) -> None:
-    """Pass the worked items, and label each scene; a first wrong answer does not open the gate."""
-    browser.open(link)
-    assert "Worked item 1 of 3" in text(browser, "#title")
-    submit(
-        browser, WORKED[0] | {"direct_1": "pass"}, "document.getElementById('notes')?.innerText.startsWith('Not yet')"
-    )
-    for number, answers in enumerate(WORKED, 1):
-        submit(browser, answers, f"document.getElementById('title')?.innerText !== 'Worked item {number} of 3'")
-    browser.until("document.getElementById('title')?.innerText.startsWith('Item 1 of')")
-    browser.run("['next', 'previous', 'next', 'previous'].forEach((id) => document.getElementById(id).click())")
-    browser.until("document.querySelector('#pictures figure:last-child img')?.naturalWidth > 0")
-    assert browser.run("document.querySelectorAll('#pictures img').length") == 1  # however fast one goes on
-    count = browser.run("JSON.parse(document.getElementById('data').textContent).scenes.length")
-    for number in range(1, count + 1):
-        chosen = {"singleton": "yes", "direct_0": "discard" if number <= discards else "pass", "indirect_0": "pass"}
-        ended = f"document.getElementById('meta')?.innerText.startsWith('{number} of')"
-        submit(browser, chosen | {"off_vantage_0": "off_vantage"}, ended)
-    assert faults(browser) == []
-
-
-@needs_chromium
 def test_two_bags_of_foreign_code_become_twelve_items_that_the_encoder_is_scored_on(tmp_path: Path) -> None:
     for number in range(2):
         pictures = [people(3 * number + second // 12, second % 12 * 6) for second in range(36)]
         bag(tmp_path / f"bags/hall{number}", pictures)
     run = tmp_path / "run"
-    told = make("egogapbench", tmp_path / "bags", run, Service(run))
-    assert "items annotate" in told
+    begun = make("egogapbench", tmp_path / "bags", run, Service(run))
+    assert "items annotate" in begun
     assert cv2.imread(str(run / "contact_sheet.png")) is not None
     assert phases(run)["filter"] == {"kept": 6, "open": 0, "dropped": {}}
-    with desk(run, *DESK) as links, Browser(tmp_path / "profile") as browser:
-        label_all(browser, links["Ana"], discards=0)
-        label_all(browser, links["Bo"], discards=1)
-        assert "Ana" not in browser.run("document.getElementById('data').textContent")
-        browser.open(links["Cy"])  # decides the one scene on which they differ
-        assert "Item 1 of 1" in text(browser, "#title")
-        assert "discard" in text(browser, "#question-direct_0 .opinion:nth-of-type(2)")
-        chosen = {"singleton": "yes", "direct_0": "pass", "indirect_0": "pass", "off_vantage_0": "off_vantage"}
-        submit(browser, chosen, "document.getElementById('meta')?.innerText.startsWith('1 of')")
-        browser.open(links["Di"])
-        assert "(direct)" in text(browser, "#description")
-        for number in range(1, 7):
-            passes = {"difficult": "yes", "varied": "yes"}
-            submit(browser, passes, f"document.getElementById('meta')?.innerText.startsWith('{number} of 6')")
-    with desk(run, *DESK) as again:
-        assert again == links
+    printed = annotate(run, *PEOPLE)
+    assert [path.name for path in sorted((run / "label_studio").iterdir())] == ["Ana-label", "Bo-label"]
+    assert "6 open" in printed
+    passes = {"singleton": ["yes"], "direct_0": ["pass"], "indirect_0": ["pass"], "off_vantage_0": ["off_vantage"]}
+    assert "The dive is what the keeper does" in (run / "label_studio/Ana-label/instructions.md").read_text()
+    ana = export(run, "Ana-label", *[passes] * 6)
+    bo = export(run, "Bo-label", passes | {"direct_0": ["discard"]}, *[passes] * 5, as_text=True, completed_by=11)
+    assert "Cy-decide" in annotate(run, *PEOPLE, answers=[ana, bo])
+    [differing] = tasks_of(run, "Cy-decide")  # decides the one scene on which they differ
+    assert "discard" in differing["data"]["about"]
+    assert "Ana" not in differing["data"]["about"]
+    assert len(tasks_of(run, "Di-expert")) == 5
+    annotate(run, *PEOPLE, answers=[export(run, "Cy-decide", passes)])
+    expert_tasks = tasks_of(run, "Di-expert")
+    assert "(direct)" in expert_tasks[0]["data"]["about"]
+    annotate(run, *PEOPLE, answers=[export(run, "Di-expert", *[{"difficult": ["yes"], "varied": ["yes"]}] * 6)])
     rows = {row["question"]: row for row in json.loads((run / "agreement.json").read_text())["agreement"]}
     units = {("pass", "pass"): 11, ("pass", "discard"): 1, ("off_vantage", "off_vantage"): 6}
     [kappa] = cohen_kappas({unit: np.array([float(count)]) for unit, count in units.items()})
@@ -246,45 +251,46 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     bag(tmp_path / "bags/hall", [people(second // 12, second % 12 * 6) for second in range(24)])
     run = tmp_path / "run"
     make("egonormia", tmp_path / "bags", run, Service(run))
-    people_asked = AnnotationDesk(ItemRun(run), ["Ana", "Bo"])
-    first, second = people_asked.scenes
-    with pytest.raises(ValueError, match="worked items first"):
-        people_asked.save("Ana", first, {})
-    for name, others in (("Ana", "c2"), ("Bo", "none")):
-        for number, best in enumerate((["c0"], ["c0"], ["none"])):
-            sensible, happens = (["c0"], ["c0", "c1"], [])[number], (["cannot_tell"], ["yes"], ["cannot_tell"])[number]
-            answers = {"best": best, "sensible": sensible, "happens": happens}
-            assert people_asked.check_worked(name, number, answers)["wrong"] == []
-        assert not people_asked.sees_after(name, first)
-        seen = people_asked.save(name, first, {"best": ["c2"], "sensible": ["c1"]})
-        assert seen["after"].endswith("005.jpg")  # once they have chosen, and cannot change it
-        happens = ["yes" if name == "Ana" else "cannot_tell"]  # on which nobody needs to decide
-        people_asked.save(name, first, {"best": ["c1"], "sensible": [], "happens": happens})
-        assert people_asked.given(name)[first] == {"best": ["c2"], "sensible": ["c1"], "happens": happens}
-        people_asked.save(name, second, {"best": [others], "sensible": []})
-        people_asked.save(name, second, {"happens": ["no"]})
-    with (run / "annotations/Ana.jsonl").open("a") as file:
-        file.write('{"scene": "cut')  # as a full disk leaves it
-    people_asked.finish()
+    annotators, exports = PEOPLE[:4], []
+    annotate(run, *annotators)
+    for name, best in (("Ana", "c2"), ("Bo", "none")):
+        tasks = tasks_of(run, f"{name}-label")
+        assert "happens" not in tasks[0]["data"]
+        assert not any(picture.endswith("005.jpg") for picture in tasks[0]["data"]["pictures"])
+        first, second = (task["data"]["scene"] for task in tasks)
+        labels = ({"best": ["c2"], "sensible": ["c1"]}, {"best": [best], "sensible": []})
+        exports.append(export(run, f"{name}-label", *labels))
+    annotate(run, *annotators, answers=exports)
+    changed = export(run, "Ana-label", {"best": ["c1"], "sensible": []})
+    annotate(run, *annotators, answers=[changed])  # what was chosen does not change once the second after is shown
+    assert tasks_of(run, "Ana-after")[0]["data"]["pictures"][-1].endswith("005.jpg")
+    happens = [
+        export(run, "Ana-after", {"happens": ["yes"]}, {"happens": ["no"]}),  # on which nobody needs to decide
+        export(run, "Bo-after", {"happens": ["cannot_tell"]}, {"happens": ["no"]}),
+    ]
+    annotate(run, *annotators, answers=happens)
     assert phases(run)["annotate"]["dropped"] == {"annotators differ on the best action": 1}
-    third = AnnotationDesk(ItemRun(run), ["Ana", "Bo"], "Cy", "Di")
-    assert third.given("Ana") == people_asked.given("Ana")
-    own = {"best": ["own"], "own": ["<b>", "Why."], "sensible": [], "happens": ["no"]}
-    with pytest.raises(ValueError, match="without markup"):
-        third.save("Cy", second, own)
-    third.save("Cy", second, own | {"own": ["Fetch a cloth.", "It is wet."]})
-    assert "- Fetch a cloth. It is wet. (best)" in third.page_data("Di")["scenes"][1]["description"]
-    third.save("Di", first, {"difficult": ["yes"], "varied": ["yes"]})
-    assert third.finish().open == 1
-    third.save("Di", second, {"difficult": ["no"], "varied": ["yes"]})
-    third.finish()
-    assert AnnotationDesk(ItemRun(run), ["Bo", "Ana"], "Cy", "Di").given("Di") == third.given("Di")
+    annotate(run, *PEOPLE)
+    [task] = tasks_of(run, "Cy-decide")
+    assert task["data"]["scene"] == second
+    own = {"best": ["own"], "own_action": ["<b>"], "own_reason": ["Why."], "sensible": [], "happens": ["no"]}
+    refused = annotate(run, *PEOPLE, answers=[export(run, "Cy-decide", own)], code=1)
+    assert f"Cy, {second}: Your own words: Write what is asked, without markup" in refused
+    own |= {"own_action": ["Fetch a cloth."], "own_reason": ["It is wet."]}
+    annotate(run, *PEOPLE, answers=[export(run, "Cy-decide", own)])
+    tasks = tasks_of(run, "Di-expert")
+    assert "- Fetch a cloth. It is wet. (best)" in tasks[1]["data"]["about"]
+    yes = {"difficult": ["yes"], "varied": ["yes"]}
+    annotate(run, *PEOPLE, answers=[export(run, "Di-expert", yes)])
+    assert phases(run)["annotate"]["open"] == 1
+    annotate(run, *PEOPLE, answers=[export(run, "Di-expert", yes | {"difficult": ["no"]})])
     assert phases(run)["annotate"] == {"kept": 1, "open": 0, "dropped": {"the expert: too easy": 1}}
     assert json.loads((run / "agreement.json").read_text())["happens"] == {"yes": 1, "no": 2, "cannot_tell": 1}
     make("egonormia", tmp_path / "bags", run)
     assert "in the recording: yes 1, no 2, cannot_tell 1." in (run / "items/datasheet.md").read_text()
     [(name, item)] = json.loads((run / "items/egonormia.json").read_text()).items()
-    proposed = {each["id"]: each for each in people_asked.scenes[first].model_dump()["candidates"]}
+    scenes = [json.loads(line) for line in (run / "filter.jsonl").open()]
+    [proposed] = [{option["id"]: option for option in scene["candidates"]} for scene in scenes if scene["id"] == first]
     assert item["behaviors"][item["correct"]] == proposed["c2"]["action"]
     assert {item["behaviors"][place] for place in item["sensibles"]} == {
         proposed[key]["action"] for key in ("c1", "c2")
@@ -293,17 +299,19 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     assert score("egonormia", run / "items", "video")["n"] == 1
     lines = (run / "filter.jsonl").read_text()
     (run / "filter.jsonl").write_text(lines.replace(proposed["c2"]["action"], "Sing."))
-    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given("Ana") == {}  # both scenes, which share it, ask anew
+    refused = annotate(run, *annotators, answers=exports, code=1)  # both scenes, which share it, ask anew
+    assert refused.count("was asked otherwise since") == 3  # the export of one answer took the place of Ana's two
+    assert len(tasks_of(run, "Ana-label")) == 2
 
 
 def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct_them(tmp_path: Path) -> None:
     """Bo and Cy keep the first norm of a clip, Ana changes its label; each words the second their own way."""
-    said = "Thanks for the coffee!"
+    words = "Thanks for the coffee!"
     video = cv2.VideoWriter(str(tmp_path / "office.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 1, (640, 360))
     for at_s in range(47):
         video.write(people(1) if at_s < 30 else cv2.resize(room(at_s), (640, 360)))
     video.release()
-    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{said}\n" for s in (3, 33, 46))
+    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{words}\n" for s in (3, 33, 46))
     (tmp_path / "office.vtt").write_text(f"WEBVTT\n{cues}")
     about = {"context": "at work", "subject": "a guest", "verbal": "says it warmly", "nonverbal": "smiles"}
     norms: list[dict[str, Any]] = [
@@ -312,8 +320,8 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     ]
     norms[2]["start_s"] = 3
     run = tmp_path / "run"
-    told = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
-    assert "--annotator C" in told
+    printed = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
+    assert "--annotator C" in printed
     assert phases(run)["sample"] == {
         "kept": 1,
         "open": 0,
@@ -321,61 +329,75 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     }
     assert phases(run)["filter"] == {"kept": 2, "open": 0, "dropped": {"near twin": 1, "markup": 1}}
     names = ("Ana", "Bo", "Cy")
-    people_asked = AnnotationDesk(ItemRun(run), names)
-    first, second = people_asked.scenes
-    for name in names:
-        for place, right in enumerate(("adherence", "violation", "none")):
-            assert people_asked.check_worked(name, place, {"label": [right]})["wrong"] == []
-        [shown, other] = people_asked.page_data(name)["scenes"]
-        assert (len(shown["pictures"]), f"Ann: {said}" in shown["description"]) == (15, True)
-        answers = {key: [question["value"]] for key, question in shown["questions"].items()}
-        people_asked.save(name, first, answers | ({"label": ["violation"], "start_s": ["9"]} if name == "Ana" else {}))
-        own = {key: [question["value"]] for key, question in other["questions"].items()}
-        people_asked.save(name, second, own | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} looks."]}))
-    for wrong in ({"start_s": ["15"]}, {"norm": [""]}, {"norm": ["`"]}, {"label": ["maybe"]}):
-        with pytest.raises(ValueError, match=r"Write what is asked|Choose an answer"):
-            people_asked.save("Cy", first, answers | wrong)
-    people_asked.finish()
+    coders = [option for name in names for option in ("--annotator", name)]
+    annotate(run, *coders)
+    exports, keeps = [], list[Labels]()
+    for number, name in enumerate(names):
+        tasks = tasks_of(run, f"{name}-label")
+        assert (len(tasks[0]["data"]["pictures"]), f"Ann: {words}" in tasks[0]["data"]["about"]) == (15, True)
+        keeps = []
+        for task in tasks:  # as Label Studio begins with the prediction
+            result = task["predictions"][0]["result"]
+            keeps.append({answer["from_name"]: next(iter(answer["value"].values())) for answer in result})
+        first = keeps[0] | ({"label": ["violation"], "start_s": ["9"]} if name == "Ana" else {})
+        second = keeps[1] | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} \n looks."]})
+        exports.append(export(run, f"{name}-label", first, second, completed_by=number))
+    wrong: Labels
+    for wrong in ({"start_s": ["15"]}, {"norm": []}, {"norm": ["`"]}, {"label": ["maybe"]}):
+        refused = annotate(run, *coders, answers=[export(run, "Cy-label", keeps[0] | wrong)], code=1)
+        assert "Cy, office-m_0" in refused
+        assert "Write what is asked" in refused or "Choose an answer" in refused
+    exports[2] = export(run, "Cy-label", keeps[0], keeps[1] | {"label": ["none"]}, completed_by=2)
+    annotate(run, *coders, answers=exports)
     rows = {row["question"]: row for row in json.loads((run / "agreement.json").read_text())["agreement"]}
     assert (rows["label"]["n"], rows["label"]["equal"]) == (2, 0)
     assert (rows["norm"]["changed"], rows["category"]["changed"]) == (round(2 / 6, 3), 0)
     make("videonorms", tmp_path, run)
     items = [json.loads(line) for line in (run / "items/annotations.jsonl").open()]
-    assert [(each["norm"], each["label"]) for each in items] == [
+    assert [(item["norm"], item["label"]) for item in items] == [
         ("Thank who serves you.", "adherence"), ("Ana looks.", "adherence"), ("Bo looks.", "adherence"),
     ]  # fmt: skip
     assert (items[0]["start_s"], items[1]["other_norms"]) == (2.5, ["Bo looks."])
-    assert {(each["transcript"], each["culture"], each["clip"]) for each in items} == {
-        (f"Ann: {said}", "us", "office-m_0")
+    assert {(item["transcript"], item["culture"], item["clip"]) for item in items} == {
+        (f"Ann: {words}", "us", "office-m_0")
     }
     result = score("videonorms", run / "items", "transcript-given")
     assert (result["n"], result["outcomes"]["failed"]) == (3, 0)
 
 
-@needs_chromium
-def test_a_chinese_norm_is_corrected_in_the_browser(tmp_path: Path) -> None:
+def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refused(tmp_path: Path) -> None:
     bag(tmp_path / "office", [people(1)] * 15)
     (tmp_path / "office.srt").write_text("1\r\n00:00:03,000 --> 00:00:04,000\r\n谢谢你\r\n不客气\r\n")
     about = {"start_s": 2.5, "context": "工作", "subject": "客人", "verbal": "说得亲切", "nonverbal": "微笑"}
     norm = {"category": "感谢", "norm": "应该感谢别人", "label": "adherence", **about}
     run = tmp_path / "run"
     make("videonorms", tmp_path / "office", run, Service(run, scene_videonorms={"norms": [norm]}), "--culture", "cn")
-    with desk(run, *DESK[:4], "--annotator", "Cy") as links, Browser(tmp_path / "profile") as browser:
-        browser.open(links["Ana"])
-        for number, label in enumerate(("adherence", "violation", "none"), 1):
-            ended = f"document.getElementById('title')?.innerText !== 'Worked item {number} of 3'"
-            submit(browser, {"label": label}, ended)
-        browser.until("document.querySelectorAll('#pictures img')[14]?.naturalWidth > 0")
-        assert "谢谢你 不客气" in text(browser, "#description")
-        browser.run("document.querySelector('textarea[name=norm]').value = '应该 \\n 感谢朋友'")
-        submit(browser, {"label": "violation"}, "document.getElementById('meta')?.innerText.startsWith('1 of 1')")
-        assert faults(browser) == []
-    saved = json.loads((run / "annotations/Ana.jsonl").read_text().splitlines()[-1])["answers"]
-    assert (saved["norm"], saved["label"], saved["verbal"]) == (["应该 感谢朋友"], ["violation"], ["说得亲切"])
+    coders = [option for name in ("Ana", "Bo", "Cy") for option in ("--annotator", name)]
+    annotate(run, *coders)
+    [task] = tasks_of(run, "Ana-label")
+    assert "谢谢你 不客气" in task["data"]["about"]
+    assert task["data"]["label_text"] == "遵守还是违反？"
+    keeps = {name: [norm[name]] for name in ("category", "verbal", "nonverbal")} | {"start_s": ["2.5"]}
+    changes = {"norm": ["应该 \n 感谢朋友"], "label": ["violation"]}
+    annotate(run, *coders, answers=[export(run, "Ana-label", keeps | changes)])
+    [noted] = json.loads((run / "annotations/Ana.json").read_text()).values()
+    assert (noted["answers"]["norm"], noted["answers"]["label"]) == (["应该 感谢朋友"], ["violation"])
+    file = export(run, "Bo-label", keeps | changes)
+    tasks = json.loads(file.read_text())
+    of_two = [{**task, "annotations": [{"result": [], "completed_by": place}]} for place, task in enumerate(tasks)]
+    of_others = [{**tasks[0], "data": tasks[0]["data"] | {"person": "Eve"}}]
+    for content, problem in (
+        ("{", "is no JSON export"),
+        ('[{"id": 1, "image": "x.jpg", "choice": "a"}]', "is no JSON export"),  # JSON-MIN
+        (json.dumps(of_two), "more than one person"),
+        (json.dumps(of_others), "Eve"),
+    ):
+        file.write_text(content)
+        assert problem in annotate(run, *coders, answers=[file], code=2)
 
 
 @pytest.mark.parametrize(
-    ("suite", "times_s", "kept", "dropped"),
+    ("suite", "times_s", "moments_s", "dropped"),
     [
         ("videonorms", range(0, 30, 2), [], {"the camera pauses": 1}),
         ("egonormia", (*range(3), *range(60, 63)), [1, 61], {}),  # and not 2, before the largest change
@@ -383,7 +405,7 @@ def test_a_chinese_norm_is_corrected_in_the_browser(tmp_path: Path) -> None:
     ],
 )
 def test_no_clip_spans_a_pause_of_the_camera(
-    tmp_path: Path, suite: str, times_s: Sequence[int], kept: list[int], dropped: dict[str, int]
+    tmp_path: Path, suite: str, times_s: Sequence[int], moments_s: list[int], dropped: dict[str, int]
 ) -> None:
     bag(tmp_path / "hall", [cv2.resize(room(int(at_s > 9)), (320, 180)) for at_s in times_s], times_s)
     (tmp_path / "hall.srt").write_text("1\n00:00:03,000 --> 00:00:04,000\nThanks\n")
@@ -392,7 +414,9 @@ def test_no_clip_spans_a_pause_of_the_camera(
     run = ItemRun(tmp_path / "run", begins)
     faces = [Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=1)] * 2
     assert sample(run, lambda pixels: faces, lambda name: None).dropped == dropped
-    assert [scene.at_s for scene in run.scenes("sample")] == kept if kept else not run.file.phases["sample"].kept
+    assert (
+        [scene.at_s for scene in run.scenes("sample")] == moments_s if moments_s else not run.file.phases["sample"].kept
+    )
 
 
 def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
@@ -402,14 +426,14 @@ def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
     (folder / "broken.mp4").write_bytes(b"\0\0\0\x18ftypmp42 and then nothing")
     (folder / "torn.jpg").write_bytes(b"\xff\xd8\xff")
     (folder / "notes.txt").write_text("no recording")
-    told = make("egonormia", folder, tmp_path / "run", code=1)
+    printed = make("egonormia", folder, tmp_path / "run", code=1)
     for line in (
         "single: fewer than three frames",
         "empty_room: fewer than two people seen",
         "broken: cannot be read",
         "torn: cannot",
     ):
-        assert line in told
+        assert line in printed
     for options, problem in (((), "--licence, --consent"), (ALLOWED, "holds no recording")):
         source = folder if not options else folder.parent / "run"
         ended = tactful("items", "make", "egonormia", source, "--out", tmp_path / "other", *options)
@@ -461,17 +485,17 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert phases(run)["assemble"]["dropped"] == {"an error without WHY => BETTER as its comment": 1}
     segments = [json.loads(line) for line in (run / "items/segments.jsonl").open()]
-    assert Counter(each["kind"] for each in segments)["error"] == 11
+    assert Counter(segment["kind"] for segment in segments)["error"] == 11
     tasks = {*re.findall(r"(\w+): \d+", ended.stdout.splitlines()[-1])}
     assert tasks == {"error3", "units", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
     assert score("hsri", run / "items", "text", limit=2)["outcomes"]["failed"] == 0
     drawn = draw_questions(read(run / "items"))
-    by_text = {each.get("rationale", ""): each.get("attributes") for each in segments}
+    by_text = {segment.get("rationale", ""): segment.get("attributes") for segment in segments}
     for question in drawn:
         if question.task == "rationale":
             own, *others = (by_text[question.options[place]] for place in (*question.right, *range(5)))
-            assert [each for place, each in enumerate(others) if (place,) != question.right and each == own] == []
-    none = [each["transcript"] for each in segments if each["kind"] == "none"]
+            assert [other for place, other in enumerate(others) if (place,) != question.right and other == own] == []
+    none = [segment["transcript"] for segment in segments if segment["kind"] == "none"]
     assert max(after["start_s"] - before["end_s"] for before, after in none) < 12  # over no coded segment
     for name in ("S1-m_0/000.jpg", "S1-m_2-m_0/000.jpg"):  # as another suite has them
         ItemRun(run).write(f"pictures/{name}", b"")

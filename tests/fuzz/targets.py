@@ -23,8 +23,8 @@ from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRules
 from calibration.talk_verdicts.talk_file import read_talks
+from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
 from norm_core.models.bert_onnx import read_safetensors

@@ -18,10 +18,10 @@ from tests.patience import PATIENCE_S
 
 def call(*arguments: str | Path) -> tuple[int, str, str]:
     """Exit code, standard output and standard error or the error's own words."""
-    found = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="tactful bag")
-    if isinstance(found.exception, TactfulError):
-        return found.exception.exit_code, found.stdout, str(found.exception)
-    return found.exit_code, found.stdout, found.stderr
+    ended = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="tactful bag")
+    if isinstance(ended.exception, TactfulError):
+        return ended.exception.exit_code, ended.stdout, str(ended.exception)
+    return ended.exit_code, ended.stdout, ended.stderr
 
 
 def cut_short(bag: Path, share: float = 0.6) -> Path:
@@ -33,16 +33,16 @@ def cut_short(bag: Path, share: float = 0.6) -> Path:
 
 def test_info_tells_storage_definitions_and_what_is_odd(tmp_path: Path) -> None:
     bag = write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal")
-    code, told, noted = call("info", bag, "--json")
+    code, printed, noted = call("info", bag, "--json")
     assert (code, noted) == (0, "")
-    found = json.loads(told)
-    assert found["notes"] == ["has no metadata.yaml"]
-    assert found["files"] == [{"file": "bag_0.db3", "bytes": (bag / "bag_0.db3").stat().st_size}]
-    assert found["topics"][0] == {
+    info = json.loads(printed)
+    assert info["notes"] == ["has no metadata.yaml"]
+    assert info["files"] == [{"file": "bag_0.db3", "bytes": (bag / "bag_0.db3").stat().st_size}]
+    assert info["topics"][0] == {
         "topic": "/a", "type": "zoo_msgs/msg/Animal", "messages": 30, "decoded": False, "latched": False
     }  # fmt: skip
-    code, told, noted = call("info", bag)
-    assert "type unknown" in told
+    code, printed, noted = call("info", bag)
+    assert "type unknown" in printed
     assert "2 topics of an unknown type" in " ".join(noted.split())
 
 
@@ -89,8 +89,8 @@ def test_where_rosbag2_is_installed_its_equal_command_is_named(
 @pytest.mark.parametrize("verb", ["info", "cut", "anonymize"])
 def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str) -> None:
     bag = cut_short(write_mcap(tmp_path / "bag"))
-    code, told, why = call(verb, bag, *(() if verb == "info" else (tmp_path / "new",)))
-    assert (code, told) == (2, "")
+    code, printed, why = call(verb, bag, *(() if verb == "info" else (tmp_path / "new",)))
+    assert (code, printed) == (2, "")
     assert "bag_0.mcap: File end magic is invalid; if it was cut short or damaged, " in why
     assert "save the readable part with ./tactful bag recover BAG OUT" in why
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
@@ -98,47 +98,47 @@ def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str
 
 def test_recover_exits_with_1_where_something_was_lost(tmp_path: Path) -> None:
     whole = write_mcap(tmp_path / "whole")
-    code, told, _ = call("recover", whole, tmp_path / "new")
+    code, printed, _ = call("recover", whole, tmp_path / "new")
     assert code == 0
-    assert told.endswith("mended: has no metadata.yaml\nnothing is known to be lost\n")
-    code, told, _ = call("recover", cut_short(whole), tmp_path / "less", "--json")
-    found = json.loads(told)
+    assert printed.endswith("note: has no metadata.yaml\nnothing is known to be lost\n")
+    code, printed, _ = call("recover", cut_short(whole), tmp_path / "less", "--json")
+    report = json.loads(printed)
     with BagReader(tmp_path / "less") as reader:
         assert code == 1
-        assert 0 < found["messages"] == reader.message_count < COUNT
-        assert (found["first_ns"], found["last_ns"]) == reader.bounds_ns
-    assert (found["whole"], found["is_cut"]) == (False, True)
-    assert found["lost_times"] == [{"after_ns": found["last_ns"], "before_ns": None}]
-    code, told, _ = call("recover", whole, tmp_path / "again")
+        assert 0 < report["messages"] == reader.message_count < COUNT
+        assert reader.bounds_ns
+        assert report["last_ns"] == reader.bounds_ns[1]
+    assert (report["whole"], report["cut"]) == (False, True)
+    code, printed, _ = call("recover", whole, tmp_path / "again")
     assert code == 1
-    assert "it was cut short" in told
+    assert "it was cut short" in printed
     assert call("recover", whole, tmp_path / "again")[0] == 2
 
 
 def test_cut_takes_times_and_topics(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
-    code, told, noted = call("cut", bag, tmp_path / "new", "--from", "1", "--to", "2.05", "--topics", "/b")
-    assert (code, told) == (0, f"{tmp_path / 'new'}: 3 messages in 1.050 s\n")
+    code, printed, noted = call("cut", bag, tmp_path / "new", "--from", "1", "--to", "2.05", "--topics", "/b")
+    assert (code, printed) == (0, f"{tmp_path / 'new'}: 3 messages in 1.050 s\n")
     assert "nothing of /a" in noted
-    code, told, _ = call("cut", bag, tmp_path / "other", "--from", "3.8", "--json")
-    assert json.loads(told)["messages"] == 2
+    code, printed, _ = call("cut", bag, tmp_path / "other", "--from", "3.8", "--json")
+    assert json.loads(printed)["messages"] == 2
     assert call("cut", bag, tmp_path / "third", "--from", "soon")[0] == 2
 
 
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     code = (
-        "import sys; from pathlib import Path; from norm_core.bags.recovery import report as r\n"
-        "add = r.FragmentCounter.add\n"
-        "def wait(counter, fragment):\n"
-        "    add(counter, fragment)\n"
-        "    if counter.messages == 20: print('half', flush=True); sys.stdin.read()\n"
-        "r.FragmentCounter.add = wait\n"
+        "import sys; from norm_core.bags.writer import BagWriter\n"
+        "write = BagWriter.write_copied\n"
+        "def wait(writer, *message):\n"
+        "    write(writer, *message)\n"
+        "    if writer.message_count == 20: print('half', flush=True); sys.stdin.read()\n"
+        "BagWriter.write_copied = wait\n"
         "from tactful_cli.main import main; main()\n"
     )
-    made = tmp_path / "new"
+    out = tmp_path / "new"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "bag", "recover", str(bag), str(made)],
+        [sys.executable, "-c", code, "bag", "recover", str(bag), str(out)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as command:  # fmt: skip
         assert command.stdout

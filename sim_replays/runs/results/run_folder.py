@@ -48,6 +48,7 @@ from sim_replays.suites.target import (
     Prediction,
     PredictionFile,
     Predictions,
+    ReplyReading,
     Target,
     intersection_over_union,
     picks_target,
@@ -175,6 +176,8 @@ def _predictions(
             text=answer.text,
             grades=grades.get((key.items[query_id], answer.task), {}),
             reason=answer.reason,
+            # An Answer has no field for it.
+            reading=next((reading for reading in ReplyReading if answer.reason.startswith(reading)), None),
         )
         by_key[prediction.key] = prediction
     return by_key

@@ -35,25 +35,25 @@ def test_a_cut_is_the_messages_from_one_time_up_to_another(
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
     bag = write_rosbags(folder / "bag")
-    made = cut_bag(bag, folder / "new", str(first / 10), str((first + length) / 10))
+    report = cut_bag(bag, folder / "new", str(first / 10), str((first + length) / 10))
     assert read(folder / "new") == entries()[first : first + length]
-    assert made.messages == len(entries()[first : first + length])
+    assert report.messages == len(entries()[first : first + length])
 
 
 def test_topics_are_chosen_and_the_others_told(tmp_path: Path) -> None:
     bag = write_before_iron(tmp_path / "bag")
-    made = cut_bag(bag, tmp_path / "new", "1", topics=["/b"])
+    report = cut_bag(bag, tmp_path / "new", "1", topics=["/b"])
     assert read(tmp_path / "new") == [e for e in entries()[10:] if e[0] == "/b"]
-    assert made.dropped_topics == ("/a",)
+    assert report.dropped_topics == ("/a",)
     with pytest.raises(BagError, match=r"has no topic /c; it has /a, /b"):
         cut_bag(bag, tmp_path / "other", "1", topics=["/c"])
 
 
 def test_what_was_latched_before_the_cut_stands_at_its_beginning(tmp_path: Path) -> None:
-    said = ["/map one", "/map two", "/a x", "/tf_static arm", "/tf_static leg", "/tf_static arm", "/mode on", "/a y"]
-    messages = [(text.split()[0], START_NS + i * 10**9, cdr(text)) for i, text in enumerate(said)]
+    texts = ["/map one", "/map two", "/a x", "/tf_static arm", "/tf_static leg", "/tf_static arm", "/mode on", "/a y"]
+    messages = [(text.split()[0], START_NS + i * 10**9, cdr(text)) for i, text in enumerate(texts)]
     bag = write_rosbags(tmp_path / "bag", messages=messages, latched=("/map",))
-    made = cut_bag(bag, tmp_path / "new", "7")
+    report = cut_bag(bag, tmp_path / "new", "7")
     at_ns = START_NS + 7 * 10**9
     assert read(tmp_path / "new") == [
         ("/map", at_ns, cdr("/map two")),
@@ -61,7 +61,7 @@ def test_what_was_latched_before_the_cut_stands_at_its_beginning(tmp_path: Path)
         ("/tf_static", at_ns, cdr("/tf_static arm")),
         ("/a", at_ns, cdr("/a y")),
     ]
-    assert made.latched == {"/map": 1, "/tf_static": 2}
+    assert report.latched == {"/map": 1, "/tf_static": 2}
     with BagReader(tmp_path / "new") as reader:
         assert [t.topic for t in reader.topics if t.latched_depth] == ["/map"]
 

@@ -18,8 +18,8 @@ from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.storage import MAX_TOPICS
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
@@ -120,16 +120,16 @@ def zoo(path: Path, definition: str, values: dict[str, Any]) -> Path:
 def test_two_bags_may_mean_different_things_by_one_type(tmp_path: Path) -> None:
     first = zoo(tmp_path / "first", "string name\n", {"name": "gnu"})
     second = zoo(tmp_path / "second", "int32 legs\nstring name\n", {"legs": 4, "name": "gnu"})
-    with BagReader(first) as one, BagReader(second) as other:
-        assert [one.decode(m).name for m in one.messages()] == ["gnu"]
+    with BagReader(first) as reader, BagReader(second) as other:
+        assert [reader.decode(m).name for m in reader.messages()] == ["gnu"]
         assert [(a.legs, a.name) for a in map(other.decode, other.messages())] == [(4, "gnu")]
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize("is_defined", [True, False])
+def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path, is_defined: bool) -> None:
     bag = (
         zoo(tmp_path / "bag", "string name\n", {"name": "gnu"})
-        if known
+        if is_defined
         else write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal", [("/zoo", 1, cdr("gnu"))])
     )
     with BagReader(bag) as reader, BagWriter(tmp_path / "new") as writer:
@@ -138,8 +138,8 @@ def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path,
     with BagReader(tmp_path / "new") as reader:
         (message,) = reader.messages()
         assert message.data == cdr("gnu")
-        assert reader.topics[0].digest.startswith("RIHS01_") == known
-        if known:
+        assert reader.topics[0].digest.startswith("RIHS01_") == is_defined
+        if is_defined:
             assert reader.decode(message).name == "gnu"
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rosbags.rosbag2 import CompressionMode
 
+from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.runtime import unpacking
 from norm_core.runtime.picture_decoding import check_packed_picture, decode_picture
 from norm_core.runtime.unpacking import UnpackError, unpack_lz4, unpack_zstd

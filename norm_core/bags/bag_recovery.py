@@ -1,0 +1,276 @@
+"""Rebuild a valid bag from a damaged one: whole chunks or rows up to the damage in each file, and what is missing."""
+
+import os
+import shutil
+import sqlite3
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from mcap.exceptions import EndOfFile, McapError
+from mcap.records import Channel, Chunk, DataEnd, Header, McapRecord, Message, Schema
+from mcap.stream_reader import StreamReader
+from rosbags.rosbag2.errors import ReaderError
+
+from norm_core.bags.storage import (
+    MAX_TOPICS,
+    TOO_MANY_TOPICS,
+    UNMERGED,
+    decompress_chunk,
+    is_packed,
+    list_files,
+    unpack_file,
+)
+from norm_core.bags.topic import BagError, BagTopic, read_qos
+from norm_core.bags.types import Definitions
+from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
+from norm_core.records.record import record
+from norm_core.runtime.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_zstd_file
+
+Salvaged = tuple[BagTopic, int, bytes]  # with the recording stamp in ns
+# What the libraries raise for damage; BagError, UnpackError and UnicodeDecodeError are ValueErrors.
+_UNREADABLE = (
+    McapError, ReaderError, sqlite3.Error, struct.error, ValueError, LookupError, TypeError, MemoryError, OverflowError,
+)  # fmt: skip
+_DATA_END = b"\x0f" + struct.pack("<QI", 4, 0)
+
+
+@record
+class BagRecoveryReport:
+    """The result of a recovery; `stops` says where reading a file ended before its end, and why."""
+
+    bag: str
+    made: str
+    messages: int
+    messages_by_topic: dict[str, int]
+    lost_by_topic: dict[str, int]  # by the counts of metadata.yaml, or else what was left out
+    last_ns: int | None
+    stops: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the rest of a file is missing or unreadable."""
+        return bool(self.stops)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no loss is known."""
+        return not (self.stops or self.lost_by_topic)
+
+
+def recover_bag(
+    bag: Path, out: Path, progress: Callable[[int, int], None] = lambda done, size: None
+) -> BagRecoveryReport:
+    """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes done and the total.
+
+    Raises BagError where nothing can be read.
+    """
+    listing = list_files(bag)
+    size = sum(file.stat().st_size for file in listing.files)
+    by_topic, left_out = Counter[str](), Counter[str]()
+    stops, last_ns, bytes_before = list[str](), None, 0
+    with atomic_bag(out) as writer:
+        scratch = partial_folder(out) / "scratch"
+        scratch.mkdir()
+        for file in listing.files:
+            definitions = Definitions()
+
+            def tell(at: int, bytes_before: int = bytes_before) -> None:
+                progress(bytes_before + at, size)
+
+            try:
+                for topic, stamp_ns, data in _salvage(file, scratch, tell):
+                    if topic.serialization != "cdr":
+                        left_out[topic.topic] += 1
+                        continue
+                    writer.write_copied(definitions.completed(topic, data), data, stamp_ns)
+                    by_topic[topic.topic] += 1
+                    last_ns = max(stamp_ns, last_ns or 0)
+            except BagWriteError:
+                raise
+            except OSError as error:
+                raise BagError(f"{bag}: cannot be recovered: {error}") from error
+            except _StopError as stop:
+                stops.append(f"{file.name} {stop}")
+            bytes_before += file.stat().st_size
+            progress(bytes_before, size)
+        if stops and not by_topic:
+            raise BagError(f"{bag}: nothing in it can be recovered: {'; '.join(stops[:3])}")
+    return BagRecoveryReport(
+        bag=str(bag),
+        made=str(out),
+        messages=by_topic.total(),
+        messages_by_topic=dict(sorted(by_topic.items())),
+        lost_by_topic=dict(sorted((Counter(listing.promised) - by_topic if listing.promised else left_out).items())),
+        last_ns=last_ns,
+        stops=tuple(stops),
+        notes=listing.notes,
+    )
+
+
+class _StopError(Exception):
+    """A file cannot be read further."""
+
+
+def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[Salvaged]:
+    """Yield the messages of a file in its order. Raises _StopError where it cannot be read further."""
+    why_partial = ""
+    if is_packed(file):
+        with file.open("rb") as packed:
+            file = scratch / file.stem
+            try:
+                unpack_zstd_file(packed, file)
+            except UnpackError as error:
+                why_partial = f"can be decompressed only in part: {error}"
+    yield from _sqlite_messages(file, scratch) if file.suffix == ".db3" else _mcap_messages(file, progress)
+    if why_partial:
+        raise _StopError(why_partial)
+
+
+class _ExactReader:
+    """A file that raises EndOfFile in place of giving less than was asked for, and for a size that nothing has."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """Read exactly so many bytes."""
+        data = self._file.read(size) if 0 <= size <= MAX_UNPACKED_BYTES else b""
+        if len(data) != size:
+            raise EndOfFile
+        return data
+
+
+def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[Salvaged]:
+    schemas: dict[int, Schema] = {}
+    topics: dict[int, BagTopic] = {}
+    definition_bytes = whole_bytes = 0
+    with path.open("rb") as file:
+        try:
+            for entry in _records(file, is_file=True):
+                # A chunk is read to its end first: a message of a chunk that ends in damage may be damaged itself.
+                for part in _chunk_records(entry) if isinstance(entry, Chunk) else [entry]:
+                    if isinstance(part, Header) and part.profile not in ("", "ros2"):
+                        raise BagError(f"its profile is {part.profile!r}, and that of ROS 2 is 'ros2'")
+                    if isinstance(part, Schema):
+                        schemas.setdefault(part.id, part)
+                        definition_bytes += len(part.data)
+                    elif isinstance(part, Channel):
+                        topics.setdefault(part.id, _topic_of(part, schemas))
+                    elif isinstance(part, Message):
+                        if part.log_time >= 1 << 63:
+                            raise BagError(f"a message has the stamp {part.log_time}")
+                        yield topics[part.channel_id], part.log_time, unpack_file(part.data)
+                    if max(len(schemas), len(topics)) > MAX_TOPICS or definition_bytes > MAX_UNPACKED_BYTES:
+                        raise BagError(TOO_MANY_TOPICS)
+                whole_bytes = file.tell()
+                progress(whole_bytes)
+        except _UNREADABLE as error:
+            raise _StopError(
+                f"could be read up to byte {whole_bytes} of {path.stat().st_size}: {_why(error)}"
+            ) from error
+
+
+def _records(file: IO[bytes], *, is_file: bool) -> Iterator[McapRecord]:
+    """Yield the records up to the end of the data; raise one of _UNREADABLE for damage."""
+    reader = StreamReader(
+        _ExactReader(file),  # type: ignore[arg-type]  # only its `read` is called
+        skip_magic=not is_file,
+        emit_chunks=True,
+        record_size_limit=MAX_UNPACKED_BYTES,
+    )
+    for entry in reader.records:
+        if isinstance(entry, DataEnd):
+            return
+        yield entry
+
+
+def _chunk_records(chunk: Chunk) -> list[McapRecord]:
+    content = decompress_chunk(chunk.data, chunk.compression, chunk.uncompressed_size, chunk.uncompressed_crc)
+    return list(_records(BytesIO(content + _DATA_END), is_file=False))
+
+
+def _topic_of(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
+    schema = schemas[channel.schema_id] if channel.schema_id else None
+    return BagTopic(
+        topic=channel.topic,
+        type_name=schema.name if schema else "",
+        definition=schema.data.decode("utf-8", "replace") if schema else "",
+        is_idl=schema is not None and schema.encoding in ("ros2idl", "omgidl"),
+        serialization=channel.message_encoding,
+        qos=tuple(read_qos(channel.metadata.get("offered_qos_profiles", ""))),
+    )
+
+
+def _why(error: BaseException) -> str:
+    return "the file ends there" if isinstance(error, EndOfFile) else str(error).rstrip(".") or type(error).__name__
+
+
+def _sqlite_messages(path: Path, scratch: Path) -> Iterator[Salvaged]:
+    with path.open("rb") as file:
+        header = file.read(100)
+    size, page_bytes, rows = path.stat().st_size, int.from_bytes(header[16:18], "big"), 0
+    page_bytes = page_bytes if page_bytes > 1 else 65_536
+    logs = [end for end in UNMERGED if path.with_name(path.name + end).is_file()]
+    address = f"file:{quote(str(path.resolve()))}?immutable=1"
+    if logs or size % page_bytes:
+        copy = scratch / path.name
+        for end in ("", *logs) if copy != path else ():
+            shutil.copyfile(path.with_name(path.name + end), scratch / f"{path.name}{end}")
+        if not logs:
+            os.truncate(copy, size - size % page_bytes)  # SQLite would read the rest of a cut page as zeros
+        address = f"file:{quote(str(copy.resolve()))}"
+    try:
+        with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as database:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_UNPACKED_BYTES)
+            database.text_factory = lambda text: text.decode("utf-8", "replace")
+            # Lets SQLite read a file that is shorter than its header states.
+            database.execute("PRAGMA writable_schema=ON")
+            topics = _sqlite_topics(database)
+            for row in database.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY id"):
+                topic_id, stamp_ns, data = row
+                if not isinstance(stamp_ns, int) or stamp_ns < 0 or not isinstance(data, bytes):
+                    raise BagError("a row is no message")
+                yield topics[topic_id], stamp_ns, unpack_file(data)
+                rows += 1
+    except _UNREADABLE as error:
+        raise _StopError(f"could be read up to message {rows}: {_why(error)}") from error
+    if not logs and (stated_bytes := int.from_bytes(header[28:32], "big") * page_bytes) > size:
+        raise _StopError(f"was cut short: its header states {stated_bytes - size} bytes more")
+
+
+def _sqlite_topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
+    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    # A view could make up rows without end.
+    if not {"topics", "messages"} <= {name for (name,) in tables.fetchmany(MAX_TOPICS)}:
+        raise BagError("it has no tables of topics and messages")
+    limit = f"LIMIT {MAX_TOPICS + 1}"
+    definitions: dict[str, tuple[str, str]] = {}
+    with suppress(sqlite3.DatabaseError):  # sqlite3 bags have had this table since Iron
+        for name, encoding, text in database.execute(
+            f"SELECT topic_type, encoding, encoded_message_definition FROM message_definitions {limit}"
+        ):
+            definitions[name] = encoding, text
+    topics = {}
+    rows = database.execute(f"SELECT * FROM topics {limit}")
+    for values in rows:
+        row = dict(zip((column[0] for column in rows.description), values, strict=True))
+        encoding, definition = definitions.get(row["type"], ("", ""))
+        topics[row["id"]] = BagTopic(
+            topic=row["name"],
+            type_name=row["type"],
+            definition=definition,
+            is_idl=encoding == "ros2idl",
+            digest=row.get("type_description_hash") or "",
+            serialization=row["serialization_format"],
+            qos=tuple(read_qos(row.get("offered_qos_profiles") or "")),
+        )
+    if max(len(topics), len(definitions)) > MAX_TOPICS:
+        raise BagError(TOO_MANY_TOPICS)
+    return topics

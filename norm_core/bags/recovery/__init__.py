@@ -1,1 +1,0 @@
-"""Recover messages from damaged bag files."""
