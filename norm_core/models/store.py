@@ -119,9 +119,14 @@ class Store:
         return f"run {PROGRAM} models add {manifest.name}"
 
     def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
-        """Return the weights to load; raise EngineFailedError if files are missing or changed."""
+        """Return the weights to load, none for a server; raise EngineFailedError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
+        folder, lock = self.locate(manifest, beside, verify=verify)
+        return ModelFiles(folder=folder, sha256=lock.weights_sha256)
+
+    def locate(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> tuple[Path, Lock]:
+        """Return the folder and lock of weights on this machine; raise EngineFailedError as `open`."""
         located = self.found(manifest, beside)
         if located is None and manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
@@ -141,7 +146,7 @@ class Store:
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; "
                 f"{self.remedy(manifest, folder)}"
             )
-        return ModelFiles(folder=folder, sha256=lock.weights_sha256)
+        return folder, lock
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

@@ -138,8 +138,7 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
     if not dry_run and not is_done:
         if not is_pulled:
             pull_with_progress(base.name)
-        source = store.open(base, beside).folder
-        assert source is not None  # the base model is no server's
+        source, _ = store.locate(base, beside)
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
             bar = progress.add_task("merging layers", total=None)
             write_reader(

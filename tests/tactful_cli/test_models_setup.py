@@ -11,8 +11,10 @@ import yaml
 
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.manifest import Manifest
 from norm_core.models.reader_folder import BASES, ReaderSize, write_manifest
-from norm_core.models.store import sha256_of_file
+from norm_core.models.store import list_files, sha256_of_file, write_lock
+from norm_core.runtime.config import check_config
 from tactful_cli.up.profile import load
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
@@ -172,18 +174,22 @@ def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(
 def test_the_reader_is_written_once_and_again_where_it_is_damaged(
     models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base, adapter, reader = tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "store/reader-middle"
+    base, adapter = tmp_path / "store/tiny-qwen/base.gguf", tmp_path / "adapter.safetensors"
+    reader = tmp_path / "store/reader-middle"
+    base.parent.mkdir(parents=True)
     write_tiny_decoder(base)
     write_adapter(adapter, sha256_of_file(base))
     file = {"path": base.name, "sha256": sha256_of_file(base), "size_bytes": base.stat().st_size}
     fields = {
         "name": "tiny-qwen",
         "task": "language",
-        "engine": "transformers",
+        "engine": "openai",  # as the shipped ones: the weights come from packages, and a server reads them too
+        "source": {"packages": ["tiny-qwen==1.0"], "url": "http://localhost:9/v1"},
         "quantization": "f32",
         "licence": "MIT",
     }
-    manifest = {**fields, "source": {"path": str(tmp_path)}, "files": [file], "context_tokens": 100, "max_images": 0}
+    manifest = {**fields, "files": [file], "context_tokens": 100, "max_images": 0}
+    write_lock(base.parent, list_files(check_config(Manifest, manifest, "tiny-qwen")))
     (tmp_path / "own/tiny-qwen.yaml").write_text(yaml.safe_dump(manifest))
     monkeypatch.setitem(BASES, ReaderSize.MIDDLE, "tiny-qwen")
 
