@@ -16,7 +16,8 @@ from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
-from norm_core.engines.sentences.packaged_model import SentenceModel, file_sha256
+from norm_core.engines.sentences.mapped_arrays import file_sha256
+from norm_core.engines.sentences.packaged_model import SentenceModel
 from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
