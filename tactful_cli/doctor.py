@@ -117,10 +117,7 @@ def _processor() -> str:
     if flags and "AVX2" not in instructions:
         state += "; speech recognition and models are several times slower without AVX2"
     elif flags and "VNNI" not in instructions:
-        state += (
-            "; int8 models are slower without VNNI, and those quantized elsewhere at full range are less accurate; "
-            f"those of {PROGRAM} models quantize are exact"
-        )
+        state += "; int8 models are slower without VNNI, and those quantized at full range are less accurate"
     return state
 
 

@@ -1,6 +1,11 @@
 """Arrows run one way: who may import whom."""
 
 import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -41,6 +46,24 @@ def test_only_the_nodes_import_ros(folder: Path) -> None:
 def test_the_nodes_do_import_ros() -> None:
     """The check above would pass on an empty list of imports; this one would not."""
     assert "rclpy" in {name for _, name in imports(NODES)}
+
+
+def test_each_import_of_another_maker_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    declared = {re.split(r"[^\w.-]", bound)[0].lower() for bound in bounds}
+    makers = packages_distributions()
+    foreign = {name for _, name in imports(ROOT / "norm_core")} - {"norm_core", *sys.stdlib_module_names}
+    packages = {name: {maker.lower().replace("_", "-") for maker in makers.get(name, [name])} for name in foreign}
+    assert {name for name, names in packages.items() if not declared & names} == set()
+
+
+def test_models_know_no_engine() -> None:
+    """An engine loads what a manifest names; a manifest and its weights can be read without one."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "norm_core/models").glob("*.py")}
+    assert {
+        name for name, text in texts.items() if re.search(r"^ *(from|import) norm_core\.engines", text, re.M)
+    } == set()
 
 
 @pytest.mark.parametrize("folder", [f for f in MAY_IMPORT if f != NODES], ids=lambda folder: folder.name)

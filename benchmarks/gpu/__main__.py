@@ -127,7 +127,7 @@ def _place(is_tiny: bool) -> str | None:
 
 def _gpu_name() -> str:
     """Ask nvidia-smi, because torch would start CUDA before the steps fork."""
-    from norm_core.models.planning.survey import survey
+    from norm_core.models.machine import survey
 
     gpu = survey().gpu
     return gpu.name if gpu else "a GPU without nvidia-smi"

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from norm_core.engines.reader.reader_setup import PARTS, DecoderShape
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, TURN_OUTPUTS
-from norm_core.models.reader_setup import PARTS, DecoderShape
 
 # The places of two outputs of a line: people hold it against the machine, people find it notably good.
 HELD, GOOD = TURN_OUTPUTS - 2, TURN_OUTPUTS - 1

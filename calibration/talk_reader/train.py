@@ -26,10 +26,10 @@ from torch.nn import functional
 from calibration.command import run_command
 from calibration.talk_reader.decoder import GOOD, HELD, ReaderModel
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
+from norm_core.engines.reader.gguf_tokenizer import tokenizer_of
+from norm_core.engines.reader.reader_setup import decoder_shape, decoder_tensor
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, OPTION_OUTPUTS, TURN_OUTPUTS
 from norm_core.models.gguf_file import GgufFile
-from norm_core.models.gguf_tokenizer import tokenizer_of
-from norm_core.models.reader_setup import decoder_shape, decoder_tensor
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError

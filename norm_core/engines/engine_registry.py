@@ -8,12 +8,12 @@ from pydantic import Field
 
 from norm_core.engines.backend import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import C, Config, check_config
+from norm_core.runtime.server_address import is_on_this_machine
 
 # Formats that transformers loads unchanged; all others are quantizations.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}

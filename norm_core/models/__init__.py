@@ -1,4 +1,4 @@
-"""Manifests, weights and quantization of the models that Tactful can ask."""
+"""Manifests and weights of the models that Tactful can ask."""
 
 import lazy_loader
 

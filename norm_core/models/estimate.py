@@ -30,6 +30,16 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
     return MemoryNeed(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)
 
 
+def memory_of_files(size_bytes: int, manifest: Manifest) -> MemoryNeed:
+    """Estimate memory by the size of the weights, and the peak with the keys and values of a full context."""
+    load_mb = max(0.1, round(size_bytes / 1e6, 1))
+    cache_mb = (manifest.kv_bytes_per_token or 0) * (manifest.context_tokens or 0) / 1e6
+    how = "the size of the files"
+    if cache_mb:
+        how += f"; at the peak {manifest.kv_bytes_per_token} bytes of keys and values for each token of the context"
+    return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + cache_mb, 1), estimated=True, how=how)
+
+
 def doubles_on_a_cpu(manifest: Manifest) -> bool:
     """Whether a model takes twice its estimate without a GPU, as transformers makes 32-bit weights of 16-bit ones."""
     is_estimate = manifest.memory is not None and manifest.memory.estimated

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.engines.errors import EngineFailedError
-from norm_core.models.store import sha256_of_file
+from norm_core.models.store import WeightsError, sha256_of_file
 from norm_core.records.record import record
 
 Floats = NDArray[np.float32]
@@ -106,12 +105,12 @@ class GgufFile:
     """A mapped file: `metadata` by key, and tensors that are decoded when asked for, in rows."""
 
     def __init__(self, path: Path) -> None:
-        """Raises EngineFailedError if the file cannot be read, is cut off or is no GGUF file."""
+        """Raises WeightsError if the file cannot be read, is cut off or is no GGUF file."""
         self.path = path
         try:
             self._bytes = np.memmap(path, np.uint8, mode="r")
         except OSError as error:
-            raise EngineFailedError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+            raise WeightsError(f"{path}: cannot be read: {error.strerror}; check the path") from error
         except ValueError as error:
             raise self._fault("it is empty") from error
         self._at = 4
@@ -134,7 +133,7 @@ class GgufFile:
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
         """Return a tensor, or a range of its rows, as float32."""
         if name not in self._tensors:
-            raise EngineFailedError(f"{self.path}: holds no tensor {name}; take another file of the model")
+            raise WeightsError(f"{self.path}: holds no tensor {name}; take another file of the model")
         tensor = self._tensors[name]
         if tensor.kind not in _TYPES:
             known = ", ".join(entry[0] for entry in _TYPES.values())
@@ -156,7 +155,7 @@ class GgufFile:
         beginning = bytes(self._bytes[:16])
         if beginning[:4] != b"GGUF":
             hint = "fetch it with git lfs pull" if beginning.startswith(b"version https") else "name another file"
-            raise EngineFailedError(f"{self.path}: is no GGUF file, as it begins with {beginning!r}; {hint}")
+            raise WeightsError(f"{self.path}: is no GGUF file, as it begins with {beginning!r}; {hint}")
         version, tensor_count, value_count = self._take("IQQ")
         if version not in _VERSIONS:
             raise ValueError(f"its version is {version}, and 2 and 3 can be read")
@@ -213,5 +212,5 @@ class GgufFile:
         self._at += struct.calcsize(f"<{form}")
         return values
 
-    def _fault(self, reason: str) -> EngineFailedError:
-        return EngineFailedError(f"{self.path}: is no whole GGUF file ({reason}); download it again")
+    def _fault(self, reason: str) -> WeightsError:
+        return WeightsError(f"{self.path}: is no whole GGUF file ({reason}); download it again")

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from norm_core.engines.openai.address import check_server_url
 from norm_core.runtime.config import Config, ConfigError, check_config
+from norm_core.runtime.server_address import check_server_url
 
 
 def _inside(path: str) -> str:

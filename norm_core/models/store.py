@@ -5,22 +5,34 @@ The first pull writes the lock; later pulls and checks must match it.
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from norm_core.engines.errors import EngineFailedError
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.data_files import site_folder
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 
 LOCK_NAME = "tactful-lock.json"  # no repository has a file of this name
+SPARE_DISK_MB = 200.0
+
+
+class WeightsError(TactfulError):
+    """Weights are missing, changed or damaged."""
+
+
+class PullError(TactfulError):
+    """Weights cannot be downloaded, or do not match the expected hash."""
+
+    exit_code = 1
 
 
 class Lock(Config):
@@ -119,29 +131,44 @@ class Store:
         return f"run {PROGRAM} models add {manifest.name}"
 
     def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
-        """Return the weights to load; raise EngineFailedError if files are missing or changed."""
+        """Return the weights to load, none for a server; raise WeightsError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
+        folder, lock = self.locate(manifest, beside, verify=verify)
+        return ModelFiles(folder=folder, sha256=lock.weights_sha256)
+
+    def locate(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> tuple[Path, Lock]:
+        """Return the folder and lock of weights on this machine; raise WeightsError as `open`."""
         located = self.found(manifest, beside)
         if located is None and manifest.source.path is not None:
             folder = (beside or Path()) / manifest.source.path
-            raise EngineFailedError(
+            raise WeightsError(
                 f"{manifest.name}: {folder} is not here, or no hash is known of what is in it; "
                 f"restore it, or write a new manifest with {PROGRAM} models add {folder}"
             )
         if located is None:
-            raise EngineFailedError(
+            raise WeightsError(
                 f"the weights of {manifest.name} are not installed; run {PROGRAM} models add {manifest.name}"
             )
         folder, lock = located
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
-            raise EngineFailedError(
+            raise WeightsError(
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; "
                 f"{self.remedy(manifest, folder)}"
             )
-        return ModelFiles(folder=folder, sha256=lock.weights_sha256)
+        return folder, lock
+
+
+def check_room(folder: Path, needed_bytes: int) -> None:
+    """Raise PullError if the disk of the folder has no room for so many bytes."""
+    free_mb = shutil.disk_usage(folder).free / 1e6
+    if free_mb < needed_bytes / 1e6 + SPARE_DISK_MB:
+        raise PullError(
+            f"{folder} has {free_mb:.0f} MB free, and {needed_bytes / 1e6:.0f} MB are to come: "
+            "free some room, or set TACTFUL_WEIGHTS to a folder on a larger disk"
+        )
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

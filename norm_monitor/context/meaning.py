@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.sentences.packaged_model import mapped_arrays
+from norm_core.engines.sentences.mapped_arrays import mapped_arrays
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.models.reader_folder import ReaderSize

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from scoring.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
+from scoring.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from sim_replays.own_items.candidates import MARKUP
 from sim_replays.own_items.item_run import RIGHT_KINDS, Candidate, Drop, ItemError, ItemRun, PhaseCount, Scene
 from sim_replays.own_items.label_studio import Answers, Task, answers_of, read_export, write_projects

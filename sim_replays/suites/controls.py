@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import lcm, prod
 
-from scoring.figures import Figures, average
 from norm_core.records.outcome import Outcome
+from scoring.figures import Figures, average
 from sim_replays.suites.suite import Control, Suite
 from sim_replays.suites.target import Key, Prediction, Predictions, Target
 

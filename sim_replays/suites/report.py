@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from scoring.figures import Figure, Figures, difference, share
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, in_words
+from scoring.figures import Figure, Figures, difference, share
 from sim_replays.suites.suite import RANGES, Suite
 from sim_replays.suites.target import (
     PredictionFile,

@@ -11,7 +11,6 @@ from typing import Any
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from scoring.figures import Figures, average
 
 Key = tuple[str, str]  # an item's id and a task
 

@@ -1,6 +1,5 @@
 """Download the weights of a model, and write the manifest of one's own from its files and the options."""
 
-import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -9,15 +8,14 @@ from typing import Any
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
+from norm_core.engines.openai.served import find_served
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.detection.checkpoint import MAX_IMAGES, memory_of_files
-from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.remote_model import find_on_hub, find_served, gguf_fields
-from norm_core.models.download import HUB, DownloadSettings, PullError
-from norm_core.models.estimate import estimate_memory
+from norm_core.models.estimate import estimate_memory, memory_of_files
+from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, matching
+from norm_core.models.hub import list_repository
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
-from norm_core.models.pull import Origin, pull_model
-from norm_core.models.store import Store, hashed_file
+from norm_core.models.pull import pull_model
+from norm_core.models.store import LOCK_NAME, Store, hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
@@ -26,9 +24,7 @@ from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
 
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
-_AT_LOAD = {"nf4", "int8"}
 _NUMBER_FORMATS = {"bf16", "f16", "f32"}
-_MODULES = {EngineKind.TRANSFORMERS: "transformers"}
 _IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
 
 
@@ -43,38 +39,35 @@ class StatedFields:
     context_tokens: int | None = None
     include: tuple[str, ...] = ()
     revision: str = ""
-    mirror: str = ""
-    folder: Path | None = None
     served_model: str = ""
     api_key_variable: str = ""
 
 
 def pull_listed(name: str, stated: StatedFields) -> dict[str, Any]:
     """Download the weights of a listed model. Returns the values that the command prints."""
-    if stated != StatedFields(mirror=stated.mirror, folder=stated.folder):
+    if stated != StatedFields():
         raise ConfigError(
-            f"{name}: is listed already, so that only --mirror and --from apply; change its manifest, or write "
-            f"./{name} for a folder of that name"
+            f"{name}: is listed already, so that no option applies; change its manifest, or write ./{name} for a "
+            "folder of that name"
         )
-    return pull_with_progress(name, stated.mirror, stated.folder)
+    return pull_with_progress(Catalogue().manifest(name))
 
 
-def pull_with_progress(name: str, mirror: str = "", folder: Path | None = None) -> dict[str, Any]:
+def pull_with_progress(manifest: Manifest) -> dict[str, Any]:
     """Pull one model, and show the progress on standard error."""
-    manifest, store = Catalogue().manifest(name), Store()
-    origin = Origin(mirror=mirror, folder=folder, settings=DownloadSettings(token=os.environ.get("HF_TOKEN", "")))
+    store = Store()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=err) as shown:
+    with Progress(*columns, console=err) as progress:
         bars: dict[str, TaskID] = {}
 
         def advance(path: str, done_bytes: int, total_bytes: int | None) -> None:
             if path not in bars:
-                bars[path] = shown.add_task(f"{name}: {path}", total=total_bytes)
-            shown.update(bars[path], completed=done_bytes)
+                bars[path] = progress.add_task(f"{manifest.name}: {path}", total=total_bytes)
+            progress.update(bars[path], completed=done_bytes)
 
-        lock = pull_model(manifest, store, origin, advance)
+        lock = pull_model(manifest, store, advance)
     return {
-        "name": name,
+        "name": manifest.name,
         "folder": str(store.folder(manifest)),
         "revision": lock.revision,
         "size_mb": sum(file.size_bytes for file in lock.files) / 1e6,
@@ -83,24 +76,26 @@ def pull_with_progress(name: str, mirror: str = "", folder: Path | None = None) 
 
 
 def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
-    """Write the manifest, and download a hub's weights. Returns the values that the command prints."""
-    path = Path(source).expanduser()
-    catalogue, size_bytes, is_reached = Catalogue(), None, False
+    """Write the manifest, after a download from a hub. Returns the values that the command prints."""
+    path, catalogue = Path(source).expanduser(), Catalogue()
+    pulled: dict[str, Any] = {}
     if source.startswith(("http://", "https://")):
         fields = find_served(source, stated.served_model, stated.api_key_variable)
         name = fields["settings"]["model"].rpartition("/")[2]
     elif path.exists():
-        if stated.revision or stated.mirror or stated.folder:
-            raise ConfigError(f"{source}: is on this machine; --revision, --mirror and --from are for a hub's model")
-        fields, name, size_bytes = _of_files(path.absolute(), stated)
+        fields = _of_files(path.absolute(), stated)
+        name = path.absolute().name if path.is_dir() else path.stem
     elif _HUB_NAME.match(source):
-        (fields, is_reached), name = _of_hub(source, stated), source.rpartition("/")[2]
+        name = source.rpartition("/")[2]
+        catalogue.check_free(stated.name or _name_of(name))
+        fields, pulled = _of_hub(source, stated)
     elif "/" not in source:
         raise ConfigError(f"{source}: is no folder or file here, and {catalogue.unknown(source)}")
     else:
         raise ConfigError(
             f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME or a server's URL"
         )
+    size_bytes = sum(file["size_bytes"] for file in pulled.get("files", fields.get("files", ())))
     plain = _merged(fields, stated, stated.name or _name_of(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
@@ -109,67 +104,69 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
     if memory:
         plain["memory"] = memory.model_dump(mode="json")
-    added = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
-    if is_reached:
-        try:
-            pulled = pull_with_progress(manifest.name, stated.mirror, stated.folder)
-        except PullError as error:
-            command = f"{PROGRAM} models add {manifest.name}"
-            raise PullError(f"{error}. The manifest is written; go on with {command}") from error
-        return added | pulled | {"hashes": "locked", "next": _next_steps(manifest, is_here=True)}
-    hashes = "stated" if manifest.files else "unverified" if manifest.source.hub else ""
-    return added | {"hashes": hashes, "next": _next_steps(manifest)}
+    written = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
+    hashes = "locked" if pulled else "stated" if manifest.files else ""
+    return pulled | written | {"hashes": hashes, "next": _next_steps(manifest)}
 
 
-def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
-    model = find_model(path, stated.include)
-    with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
-        files = [hashed_file(model.folder, name).model_dump() for name in model.files]
-    fields = {
-        **model.fields,
-        "engine": model.engine,
-        "task": model.task,
-        "source": {"path": str(model.folder)},
-        "files": files,
-    }
-    name = path.name if path.is_dir() else re.sub(r"-00001-of-\d{5}$", "", path.stem)
-    if path.parent.name == "snapshots":  # a hub's cache names the folder by its commit
-        name = path.parent.parent.name.rpartition("--")[2]
-    return fields, name, sum(file["size_bytes"] for file in files)
-
-
-def _of_hub(repository: str, stated: StatedFields) -> tuple[dict[str, Any], bool]:
-    """Return fields of the manifest, and whether the hub could be asked."""
-    is_reached, settings = True, DownloadSettings(token=os.environ.get("HF_TOKEN", ""))
-    server = stated.mirror or os.environ.get("HF_ENDPOINT") or HUB
+def _of_files(path: Path, stated: StatedFields) -> dict[str, Any]:
+    """Return fields of the manifest of a folder's files, or of one file and those that --include adds."""
+    folder = path if path.is_dir() else path.parent
     try:
-        found = find_on_hub(repository, stated.revision, stated.include, server, settings)
-    except PullError as error:
-        if stated.task is None:
-            raise ConfigError(
-                f"{repository}: is no folder or file here, and the hub does not describe it: {error}; "
-                "mend that, or state --task to write the manifest without the hub"
-            ) from error
-        is_reached = False
-        found = gguf_fields(stated.include, stated.include) if any(".gguf" in name for name in stated.include) else {}
-        found = {"engine": EngineKind.TRANSFORMERS, "quantization": "bf16", "include": stated.include, **found}
-    source = {"hub": repository, "revision": stated.revision, "include": list(found.pop("include", ()))}
-    return {**found, "source": {key: value for key, value in source.items() if value}}, is_reached
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != LOCK_NAME)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be read: {error.strerror}; check its permissions") from error
+    chosen = _chosen(names, stated.include)
+    names = sorted({path.name, *chosen}) if path != folder else chosen or names
+    model = find_model(folder, names)
+    with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
+        files = [hashed_file(folder, name).model_dump() for name in model.files]
+    source = {"path": str(folder)}
+    return {**model.fields, "engine": model.engine, "task": model.task, "source": source, "files": files}
+
+
+def _of_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Download a repository's model; return fields of its manifest, and what the download printed."""
+    repository = list_repository(hub, stated.revision)
+    names = list(repository.sizes)
+    include = stated.include or CHECKPOINT_FILES
+    if not matching(_chosen(names, include if stated.include else ()) or names, ("*.gguf", "*.safetensors")):
+        raise ConfigError(f"{hub}: holds no weights in .safetensors or .gguf; name a repository that holds them")
+    if not stated.include and not matching(names, ("*.safetensors",)):
+        gguf = matching(names, ("*.gguf",))[0]
+        raise ConfigError(f"{hub}: holds GGUF files alone; choose one with --include, as {gguf}")
+    if stated.include and not matching(names, stated.include)[0].endswith(".gguf"):
+        include = tuple(dict.fromkeys((*CHECKPOINT_FILES, *stated.include)))
+    source = {"hub": hub, "revision": stated.revision or None, "include": list(include) if stated.include else None}
+    source = {key: value for key, value in source.items() if value}
+    fields = {"name": _name_of(hub.rpartition("/")[2]), "task": Task.LANGUAGE, "engine": EngineKind.TRANSFORMERS}
+    provisional = check_config(
+        Manifest, {**fields, "source": source, "quantization": "unknown", "licence": "not stated"}, hub
+    )
+    pulled = pull_with_progress(provisional)
+    model = find_model(Path(pulled["folder"]), [file["path"] for file in pulled["files"]])
+    fields = {"licence": repository.licence, **{key: value for key, value in model.fields.items() if value is not None}}
+    return {**fields, "engine": model.engine, "task": model.task, "source": source}, pulled
+
+
+def _chosen(names: list[str], patterns: tuple[str, ...]) -> list[str]:
+    """Return the names that a user's patterns choose; raise ConfigError for a pattern that chooses none."""
+    for pattern in patterns:
+        if not matching(names, (pattern,)):
+            raise ConfigError(f"--include: no file matches {pattern}; there are {', '.join(names) or 'none'}")
+    return matching(names, patterns)
 
 
 def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[str, Any]:
     engine, quantization = fields["engine"], stated.quantization or fields["quantization"]
-    if stated.quantization and stated.quantization != fields["quantization"]:
-        changes_at_load = engine is EngineKind.TRANSFORMERS and fields["quantization"] in _NUMBER_FORMATS
-        if fields["quantization"] not in ("unknown", "gguf") and not changes_at_load:
-            raise ConfigError(
-                f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
-                "transformers model that is not quantized"
-            )
+    if quantization != fields["quantization"] and fields["quantization"] not in ("unknown", "gguf", *_NUMBER_FORMATS):
+        raise ConfigError(
+            f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
+            "transformers model that is not quantized"
+        )
     task = stated.task or fields.get("task")
     if task is None:
-        tasks = ", ".join(Task)
-        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
+        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {', '.join(Task)}")
     plain = {
         "name": name,
         "task": task.value,
@@ -177,9 +174,9 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "source": fields["source"],
         "files": fields.get("files"),
         "quantization": quantization,
-        **{key: fields.get(key) for key in ("parameters_million", "precise_million", "kv_bytes_per_token")},
+        **{key: fields.get(key) for key in ("parameters_million", "kv_bytes_per_token")},
         "context_tokens": stated.context_tokens or fields.get("context_tokens"),
-        "max_images": _IMAGES.get(task) if fields.get("max_images") is None else fields["max_images"],
+        "max_images": fields.get("max_images", _IMAGES.get(task)),
         "settings": fields.get("settings"),
         "licence": stated.licence or fields.get("licence") or "not stated",
     }
@@ -194,15 +191,11 @@ def _name_of(text: str) -> str:
     return name
 
 
-def _next_steps(manifest: Manifest, *, is_here: bool = False) -> list[str]:
+def _next_steps(manifest: Manifest) -> list[str]:
     """List the commands that make the model usable on this machine."""
     steps = []
-    if (module := _MODULES.get(manifest.engine)) and find_spec(module) is None:
+    if manifest.engine is EngineKind.TRANSFORMERS and find_spec("transformers") is None:
         steps.append(install_command(EXTRAS[manifest.engine]))
-    if manifest.source.hub and not is_here:
-        steps.append(f"{PROGRAM} models add {manifest.name}")
-    if manifest.engine is EngineKind.ENCODER and "model.onnx" not in {file.path for file in manifest.files}:
-        return [*steps, f"{PROGRAM} models quantize {manifest.name} --recipe int8-encoder"]
     if manifest.task in (Task.VISION_LANGUAGE, Task.LANGUAGE):
         steps.append(f"{PROGRAM} models setup {manifest.name}")
     return steps

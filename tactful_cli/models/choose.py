@@ -1,26 +1,19 @@
-"""`tactful models choose`, and `setup` of the reader: rank the models for this machine, or for a described one."""
+"""`tactful models choose`: which models fit beside what is free on this computer."""
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.choices import ModelChoice, choose
+from norm_core.models.machine import Machine, survey
 from norm_core.models.manifest import Manifest
-from norm_core.models.planning.choices import ModelChoice, choose
-from norm_core.models.planning.machine import Machine, read_machine
-from norm_core.models.planning.survey import survey
-from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
-from norm_core.models.reader_setup import time_reader, write_reader
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.wording import count_of
-from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.models.add import pull_with_progress
+from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import AsJson
 
 
@@ -32,36 +25,28 @@ def known_names(incomplete: str) -> list[str]:
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
 
 
-def choose_models(
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
-    ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Rank the models that fit this machine, best first: on a GPU, without a note, with sight, then by size."""
-    computer = machine_of(machine)
-    choices = rank(computer)
+def choose_models(as_json: AsJson = False) -> None:
+    """Rank the models that fit this machine, best first: on a GPU, with sight, then by size; then say what does not."""
+    machine = survey_here()
+    choices = rank(machine)
     if as_json:
         rows = [asdict(choice) | {"runs": choice.runs} for choice in choices]
-        print_json({"machine": asdict(computer), "choices": rows})
+        print_json({"machine": asdict(machine), "choices": rows})
         return
-    err.print(describe(computer), soft_wrap=True)
-    for fault in computer.faults:
+    err.print(describe(machine), soft_wrap=True)
+    for fault in machine.faults:
         complain(fault)
-    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "note")
-    shown = [choice for choice in choices if choice.runs or show_all]
-    for choice in shown:
-        download_mb = choice.download_mb + choice.installation.download_mb
-        note = choice.obstacle or choice.caution
-        table.add_row(choice.model, choice.device, memory_words(choice), f"{download_mb:.0f}", note)
+    table = Table(
+        Column("model", no_wrap=True), "on", "peak MB", "free MB", "download MB", "what keeps it from running"
+    )
+    for choice in choices:
+        free = f"{choice.free_mb:.0f}" if choice.free_mb else ""
+        cells = (choice.model, choice.device, memory_words(choice), free, f"{choice.download_mb:.0f}", choice.obstacle)
+        table.add_row(*cells)
     print_table(table)
-    hidden = sum(not choice.runs for choice in choices)
-    is_unknown = any(choice.peak_mb is None for choice in shown)
     err.print(
-        f"Measured: in a run of the project, or of {PROGRAM} models setup here; estimated: from the model's size. "
-        + (f"?: not known; {PROGRAM} models setup MODEL measures. " if is_unknown else "")
-        + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
+        f"Measured: in a run of the project, or of {PROGRAM} models setup here; estimated: from the model's size; ?: "
+        f"not known, {PROGRAM} models setup MODEL measures. Which model for which robot: docs/how-to/models.md",
         soft_wrap=True,
     )
     err.print(
@@ -76,9 +61,9 @@ def memory_words(choice: ModelChoice) -> str:
     return f"{choice.peak_mb:.0f} {'estimated' if choice.is_estimate else 'measured'}" if choice.peak_mb else "?"
 
 
-def machine_of(described: Path | None) -> Machine:
-    """Return the described machine or this one."""
-    return read_machine(described) if described else survey(disk=Store().root)
+def survey_here() -> Machine:
+    """Return this machine, with the disk of the weights."""
+    return survey(disk=Store().root)
 
 
 def rank(machine: Machine) -> list[ModelChoice]:
@@ -95,72 +80,10 @@ def rank(machine: Machine) -> list[ModelChoice]:
 
 def describe(machine: Machine) -> str:
     """Describe a machine in one line."""
-    gpu = machine.gpu
-    if gpu:
-        free = f", {machine.gpu_free_mb:.0f} MB free" if machine.gpu_free_mb else ""
-        shared = " shared with the CPU" if gpu.memory_mb is None and machine.jetson else ""
-        parts = [f"{gpu.name}{free}{shared}", f"driver {gpu.driver}" if gpu.driver else ""]
-        parts.append(f"compute capability {gpu.compute_capability}" if gpu.compute_capability else "")
-        if len(machine.gpus) > 1:
-            parts.append(f"the freest of {len(machine.gpus)} GPUs, as a model is loaded into one")
-    else:
-        parts = ["no GPU"]
-    if machine.jetson:
-        jetpack = machine.jetson.jetpack or "unknown"
-        parts.append(f"Jetson Linux {machine.jetson.l4t or 'unknown'} (JetPack {jetpack})")
-    parts.append(f"CUDA {machine.cuda}" if machine.cuda else "")
-    parts += [machine.architecture, f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else ""]
+    gpu, free_mb = machine.gpu, machine.gpu_free_mb
+    parts = [f"{gpu.name}{f', {free_mb:.0f} MB free' if free_mb else ''}" if gpu else "no GPU"]
+    if len(machine.gpus) > 1:
+        parts.append(f"the freest of {len(machine.gpus)} GPUs, as a model is loaded into one")
+    parts.append(f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else "")
     parts.append(f"{machine.disk_free_mb / 1e3:.0f} GB of disk free" if machine.disk_free_mb else "")
     return "; ".join(filter(None, parts))
-
-
-def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    """Carry out the steps that are not done; with `dry_run`, print them."""
-    named = f" --adapter {adapter}" if adapter else ""
-    adapter = adapter or shipped_adapter(size)
-    if not adapter.is_file():
-        raise ConfigError(
-            f"--size {size}: no adapter of it is shipped; teach one (calibration/talk_reader/README.md) and name it "
-            "with --adapter"
-        )
-    catalogue, store, folder = Catalogue(), Store(), reader_folder(size)
-    base, beside = catalogue.manifest(BASES[size]), catalogue.path(BASES[size]).parent
-    is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
-    steps = [
-        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
-        {
-            "title": "write the reader",
-            "command": f"{PROGRAM} models setup reader --size {size}{named}",
-            "done": is_done,
-        },
-    ]
-    result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
-    if not dry_run and not is_done:
-        if not is_pulled:
-            pull_with_progress(base.name)
-        source = store.open(base, beside).folder
-        assert source is not None  # the base model is no server's
-        with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
-            bar = progress.add_task("merging layers", total=None)
-            write_reader(
-                source / base.files[0].path,
-                adapter,
-                folder,
-                size=size,
-                advance=lambda done, total: progress.update(bar, completed=done, total=total),
-            )
-        for step in steps:
-            step["done"] = True
-    elif not dry_run:
-        time_reader(folder)
-    if as_json:
-        print_json(result)
-        return
-    for number, step in enumerate(steps, 1):
-        done = ", done" if step["done"] else ""
-        out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
-    if manifest := read_manifest(folder):
-        if manifest.line_s is not None:
-            out.print(f"a line takes {manifest.line_s:.2f} s here", soft_wrap=True)
-        out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
-        out.print(f"reader: {folder}", soft_wrap=True, markup=False)

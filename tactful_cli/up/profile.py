@@ -10,10 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from norm_core.engines.errors import EngineFailedError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
-from norm_core.models.store import Store
+from norm_core.models.store import Store, WeightsError
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
@@ -105,7 +104,7 @@ class Profile:
                 continue
             try:
                 Store().open(catalogue.manifest(model), catalogue.path(model).parent, verify=False)
-            except (ConfigError, EngineFailedError) as error:
+            except (ConfigError, WeightsError) as error:
                 problems.append(f"parameters of {node}: {parameter}: {error}")
         return problems
 

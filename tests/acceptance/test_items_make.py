@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 import pytest
 
-from scoring.agreement_coefficients import cohen_kappas
 from norm_core.records.flag import Attribute
 from norm_core.records.presence import Face
+from scoring.agreement_coefficients import cohen_kappas
 from sim_replays.own_items.item_run import ItemRun, RunFile
 from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.suites.hsri_segments import draw_questions, read

@@ -15,8 +15,8 @@ from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, 
 from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk, written_scenes
 from calibration.talk_reader.swaps import replied_lines, swaps
 from calibration.talk_verdicts.talk_file import Answer, Talk
+from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, option_line, scene_lines
-from norm_core.models.reader_setup import write_reader
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.errors import TactfulError

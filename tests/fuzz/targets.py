@@ -27,10 +27,9 @@ from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
-from norm_core.models.bert_onnx import read_safetensors
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import Manifest
-from norm_core.models.planning.machine import read_machine
+from norm_core.models.safetensors import read_safetensors
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.config import load_config, load_yaml
@@ -268,9 +267,8 @@ TARGETS: dict[str, Target] = {
         (b'{"version":1,"participants":{"P-7K3MX":{"names":["Ada"]}}}',),
     ),
     "safetensors": Target(_file("a.safetensors", read_safetensors), (SAFETENSORS,)),
-    "gguf": Target(_file("a.gguf", GgufFile), (GGUF,), (TactfulError, EngineFailedError)),
+    "gguf": Target(_file("a.gguf", GgufFile), (GGUF,)),
     "manifest": Target(_file("m.yaml", lambda path: load_config(Manifest, path)), (MANIFEST,)),
-    "machine": Target(_file("m.yaml", read_machine), (b'{"architecture":"aarch64","ram_mb":8000,"gpus":[]}',)),
     "offsets": Target(_file("o.yaml", lambda path: SensorOffsets.camera_ns(str(path), "/a")), (OFFSETS,)),
     "cues": Target(
         _file("c.yaml", ThresholdTable.of), (shipped_file("norm_monitor.cues", "thresholds.yaml").read_bytes(),)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TalkReader, open_reader
-from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.fusion.site_thresholds import made_with

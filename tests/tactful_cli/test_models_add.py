@@ -11,7 +11,6 @@ import pytest
 
 from norm_core.engines.openai.batch import BatchRequest, BatchWriter, read_answers
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.models.bert_onnx import write_onnx
 from norm_core.records.outcome import Outcome
 from tests.command_line import tactful
 from tests.norm_core.engines.fake_server import (
@@ -23,9 +22,9 @@ from tests.norm_core.engines.fake_server import (
     free_port,
     serving,
 )
-from tests.norm_core.engines.tiny_bert import write_tiny_bert
-from tests.norm_core.models.detection.tiny_files import write_checkpoint
-from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
+from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, serving_hub
+from tests.norm_core.models.tiny_decoder import write_tiny_decoder
+from tests.norm_core.models.tiny_files import write_checkpoint
 
 
 def hub_files(folder: Path, **changes: Any) -> dict[str, bytes]:
@@ -41,57 +40,43 @@ def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> 
     shown = json.loads(models("models", "list", "our-team-vl", "--json")[1])
     assert shown["manifest"] == added["manifest"]
     assert shown["manifest"]["source"] == {"path": str(folder)}
-    assert (shown["manifest"]["licence"], shown["manifest"]["context_tokens"]) == ("mit", 2048)
+    assert shown["manifest"]["context_tokens"] == 2048
     assert shown["manifest"]["memory"]["estimated"]
     (folder / "config.json").write_text("{}")
     assert "config.json has" in models("models", "list", "our-team-vl")[2]
 
 
-def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path) -> None:
-    with HubServer(hub_files(tmp_path / "made", vision_config={"depth": 1})) as hub:
-        code, printed, complained = models("models", "add", REPOSITORY, "--name", "ours", HF_ENDPOINT=hub.url)
+def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = hub_files(tmp_path / "made", vision_config={"depth": 1})
+    with serving_hub(files, monkeypatch, tmp_path / "hf"):
+        code, printed, complained = models("models", "add", REPOSITORY, "--name", "ours")
         assert code == 0, complained
-        assert "ours: 3 files, 0.0 MB in " in printed
-        shown = json.loads(models("models", "list", "ours", "--json")[1])
-        hub.freeze_listing()
-        hub.files["model.safetensors"] = bytes(len(hub.files["model.safetensors"]) - 1) + b"r"
-        (tmp_path / "store").rename(tmp_path / "elsewhere")
-        code, _, complained = models("models", "add", REPOSITORY, "--name", "rotten", HF_ENDPOINT=hub.url)
+    assert "ours: 3 files, 0.0 MB in " in printed
+    shown = json.loads(models("models", "list", "ours", "--json")[1])
     assert (shown["hashes"], shown["lock"]["revision"]) == ("locked", COMMIT)
-    assert shown["manifest"]["task"] == "vision-language"
-    assert code == 1
-    assert "The manifest is written; go on with ./tactful models add rotten" in complained
+    assert (shown["manifest"]["task"], shown["manifest"]["licence"]) == ("vision-language", "mit")
 
 
-def test_a_listed_model_takes_no_other_options(models: Any) -> None:
+def test_a_listed_model_takes_no_options(models: Any) -> None:
     code, _, complained = models("models", "add", "tiny-vl", "--licence", "MIT")
     assert code == 2
-    assert "tiny-vl: is listed already, so that only --mirror and --from apply" in complained
+    assert "tiny-vl: is listed already, so that no option applies" in complained
     assert "did you mean tiny-vl?" in models("models", "add", "tiny-vll")[2]
 
 
-def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path) -> None:
-    with HubServer({"README.md": b"", "a-q4.gguf": b"", "a-q8.gguf": b""}) as hub:
-        refused = models("models", "add", REPOSITORY, "--name", "ours", "--mirror", hub.url)
+def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_decoder(tmp_path / "a-q8.gguf")
+    files = {"README.md": b"", "a-q4.gguf": b"", "a-q8.gguf": (tmp_path / "a-q8.gguf").read_bytes()}
+    with serving_hub(files, monkeypatch, tmp_path / "hf") as hub:
+        refused = models("models", "add", REPOSITORY, "--name", "ours")
         assert refused[0] == 2
         assert "choose one with --include, as a-q4.gguf" in refused[2]
-        chosen = models(
-            "models", "add", REPOSITORY, "--name", "ours", "--mirror", hub.url, "--include", "a-q8.gguf", "--json"
-        )
+        chosen = models("models", "add", REPOSITORY, "--name", "ours", "--include", "a-q8.gguf", "--json")
+    assert chosen[0] == 0, chosen[2]
+    assert hub.sent == ["a-q8.gguf"]
     manifest = json.loads(chosen[1])["manifest"]
     assert manifest["engine"] == "transformers"
     assert manifest["source"] == {"hub": REPOSITORY, "include": ["a-q8.gguf"]}
-
-
-def test_without_the_hub_the_task_is_stated(models: Any) -> None:
-    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9"}
-    code, _, complained = models("models", "add", REPOSITORY, "--name", "ours", **nowhere)
-    assert code == 2
-    assert "state --task to write the manifest without the hub" in complained
-    code, printed, _ = models("models", "add", REPOSITORY, "--name", "ours", "--task", "language", **nowhere)
-    assert code == 0
-    assert "hashes: unverified until the first download locks them" in printed
-    assert "next: ./tactful models add ours" in printed
 
 
 def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:
@@ -130,8 +115,7 @@ def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path
 
 
 def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:
-    write_tiny_bert(tmp_path / "bert")
-    write_onnx(tmp_path / "bert", tmp_path / "detector.onnx")
+    (tmp_path / "detector.onnx").write_bytes(b"a graph")
     code, _, complained = models("models", "add", str(tmp_path / "detector.onnx"))
     assert code == 2
     assert "state --task, one of vision-language, " in complained

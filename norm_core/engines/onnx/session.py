@@ -3,7 +3,6 @@
 import ctypes
 import hashlib
 import io
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
@@ -22,7 +21,6 @@ from norm_core.engines.providers import OnFault, Provider, ProviderFault
 from norm_core.records.record import record
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.extras import install_command
-from norm_core.runtime.program import PROGRAM
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -128,11 +126,6 @@ def _tensorrt_version() -> str:
 
 _BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
 
-# The name of a quantized model's kept outputs in its metadata, and the cosine to them below which a machine errs.
-SAMPLE = "tactful_sample"
-_SAMPLE_COSINE = 0.99
-_SAMPLE_LENGTH = 256
-
 _log = logging.getLogger(__name__)
 
 
@@ -149,14 +142,9 @@ class OnnxSession:
     def inputs(self) -> dict[str, tuple[int | None, ...]]:
         """The shape of each input by name; None for a dimension of any length."""
         return {
-            given.name: tuple(side if isinstance(side, int) else None for side in given.shape)
-            for given in self._session.get_inputs()
+            declared.name: tuple(side if isinstance(side, int) else None for side in declared.shape)
+            for declared in self._session.get_inputs()
         }
-
-    @property
-    def outputs(self) -> list[str]:
-        """The names of the outputs, in order."""
-        return [given.name for given in self._session.get_outputs()]
 
     def run(self, outputs: Sequence[str] | None, inputs: Arrays) -> list[Any]:
         """Return the outputs by name, or all outputs; raise EngineFailedError if the model cannot be run.
@@ -187,14 +175,6 @@ class OnnxSession:
         for fault in found.faults:
             _log.warning("%s does not run on %s: %s", self._source.model.name, fault.provider, fault.reason)
             self._source.on_fault(fault)
-
-    def blank(self) -> dict[str, NDArray[Any]]:
-        """Return zeros of the declared shapes, with length one for a free dimension."""
-        return zeros_for(self._session)
-
-    def sample(self) -> str:
-        """Return what to keep as SAMPLE in the metadata of a quantized model: numbers from its outputs for noise."""
-        return json.dumps(_sample_outputs(self._session))
 
 
 @record
@@ -246,7 +226,6 @@ def _first_running(
         try:
             session = create_session(source, providers[nth:])
             session.run(outputs, example or zeros_for(session))
-            _check_sample(session, source.model)
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors share no other base
             faults.append(ProviderFault(provider=provider, reason=_first_line(error)))
         else:
@@ -254,36 +233,6 @@ def _first_running(
             return _Running(session=session, provider=provider, later=later, faults=tuple(faults))
     reasons = "; ".join(f"{fault.provider}: {fault.reason}" for fault in faults)
     raise EngineFailedError(f"{source.model}: cannot be loaded, so it may be cut off or no ONNX model: {reasons}")
-
-
-def _sample_outputs(session: Any) -> list[list[float]]:
-    """Run a session on the same noise everywhere; return numbers from all over each output."""
-    numbers = np.random.default_rng(0)
-    given = {
-        name: (numbers.uniform(-1, 1, zeros.shape)).astype(zeros.dtype) for name, zeros in zeros_for(session).items()
-    }
-    flat = [np.asarray(output, np.float64).ravel() for output in session.run(None, given)]
-    return [output[:: max(1, output.size // _SAMPLE_LENGTH)].tolist() for output in flat]
-
-
-def cosine(left: Any, right: Any) -> float:
-    """Return the cosine of two arrays of numbers; of zeros, whether they are equal."""
-    a, b = (np.asarray(side, np.float64).ravel() for side in (left, right))
-    length = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / length if length else float(np.array_equal(a, b))
-
-
-def _check_sample(session: Any, model: Path) -> None:
-    """Raise EngineFailedError if a quantized model gives other outputs here than where it was made."""
-    kept = session.get_modelmeta().custom_metadata_map.get(SAMPLE)
-    if kept is None:
-        return
-    worst = min(map(cosine, json.loads(kept), _sample_outputs(session)))
-    if worst < _SAMPLE_COSINE:
-        raise EngineFailedError(
-            f"{model.name}: its outputs here have a cosine of {worst:.2f} to those where it was quantized; "
-            f"quantize it here ({PROGRAM} models quantize), or take the model that it was made from"
-        )
 
 
 def _first_line(error: Exception) -> str:

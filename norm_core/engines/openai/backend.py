@@ -9,7 +9,6 @@ from typing import Any
 
 from norm_core.engines.backend import ServerStatus
 from norm_core.engines.errors import EngineError, RefusedError, UnparsedError
-from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
@@ -17,6 +16,7 @@ from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
+from norm_core.runtime.server_address import is_on_this_machine
 
 _NO_SCHEMA = re.compile(r"response_format|json_schema|structured output", re.IGNORECASE)
 _NO_LOGPROBS = re.compile(r"log-?\s?prob", re.IGNORECASE)

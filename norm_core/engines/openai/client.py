@@ -19,9 +19,9 @@ from norm_core.engines.errors import (
     PastDeadlineError,
     RefusedError,
 )
-from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.api_key import ApiKey
 from norm_core.engines.request_context import RequestContext
+from norm_core.runtime.server_address import is_on_this_machine
 
 # Pauses between probes: the first, and the longest after doubling.
 _FIRST_S, _LONGEST_S = 0.5, 15.0

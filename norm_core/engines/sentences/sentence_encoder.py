@@ -1,7 +1,7 @@
-"""Sentence embeddings from packaged weights or an ONNX encoder, and the engine that they make."""
+"""Sentence embeddings from packaged weights, and the engine that they make."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.onnx.session import open_session
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
-from norm_core.engines.sentences.packaged_model import SentenceModel, file_sha256
+from norm_core.engines.sentences.mapped_arrays import file_sha256
+from norm_core.engines.sentences.packaged_model import SentenceModel
 from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.program import PROGRAM
 
 Vectors = NDArray[np.float32]
 
@@ -33,21 +32,26 @@ COSINE_DIGITS = 4  # of what is decided on: later digits of a cosine differ by p
 _LOADING = Lock()
 
 
-class RecentVectors:
-    """Unit vectors of sentences, each encoded alone; the most recent ones are cached, and any thread may ask."""
+class SentenceEncoder:
+    """The packaged encoder, of sentences in 16 languages; it caches recent vectors, and any thread may ask."""
 
     def __init__(self, remembered: int = 4096) -> None:
+        """Find the installed package's model. Raises EngineFailedError if it is not installed."""
         self._remembered = remembered
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
+        self.resources = Path(spec.origin).parent / "resources"
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Return one row per sentence, independent of the other sentences in the batch."""
+        """Return one unit vector per sentence as a row, independent of the other sentences in the batch."""
         wanted = [_text(sentence) for sentence in sentences]
         with self._lock:
             if texts := [text for text in dict.fromkeys(wanted) if text not in self._vectors]:
                 # Copied, because a view of one row would keep the whole table in memory.
-                self._vectors.update(zip(texts, map(np.copy, self._encode_new(texts)), strict=True))
+                self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
             rows = [self._vectors[text] for text in wanted]
             for text in dict.fromkeys(wanted):
                 self._vectors.move_to_end(text)
@@ -59,26 +63,6 @@ class RecentVectors:
         """Clear the cache of sentences."""
         with self._lock:
             self._vectors.clear()
-
-    @property
-    def dimensions(self) -> int:
-        """The length of a vector; 0 if it is not known before the first."""
-        return 0
-
-    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
-        raise NotImplementedError
-
-
-class SentenceEncoder(RecentVectors):
-    """The packaged encoder, of sentences in 16 languages."""
-
-    def __init__(self, remembered: int = 4096) -> None:
-        """Load the installed package's model. Raises EngineFailedError if it is not installed."""
-        super().__init__(remembered)
-        spec = find_spec(_PACKAGE)
-        if spec is None or spec.origin is None:
-            raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
-        self.resources = Path(spec.origin).parent / "resources"
 
     @property
     def dimensions(self) -> int:
@@ -95,9 +79,6 @@ class SentenceEncoder(RecentVectors):
         with _LOADING:
             return _loaded(self.resources)
 
-    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
-        return self._model.encode(texts)
-
 
 @lru_cache(maxsize=1)
 def _loaded(resources: Path) -> SentenceModel:
@@ -108,40 +89,6 @@ def _loaded(resources: Path) -> SentenceModel:
 def _text(sentence: str) -> str:
     """Return the part of a sentence that is read; a lone surrogate is dropped."""
     return sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()
-
-
-DEFAULT_TOKENS = 256
-
-
-class OnnxSentences(RecentVectors):
-    """An encoder from a folder with model.onnx and tokenizer.json."""
-
-    def __init__(
-        self, folder: Path, weights_sha256: str, *, most_tokens: int = DEFAULT_TOKENS, remembered: int = 4096
-    ) -> None:
-        super().__init__(remembered)
-        self.weights_sha256 = weights_sha256
-        self._tokenizer = open_tokenizer(folder / "tokenizer.json", most_tokens)
-        self._session = open_session(folder / "model.onnx")
-
-    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
-        for text in texts:
-            tokens = np.array([self._tokenizer.encode(text).ids], np.int64)
-            yield self._session.run(["vector"], {"tokens": tokens})[0][0]
-
-
-def open_tokenizer(path: Path, most_tokens: int = DEFAULT_TOKENS) -> Any:
-    """Load a tokenizer that truncates long texts and does not pad."""
-    # Imported here, because the packaged encoder does not need it.
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise EngineFailedError(f"{path}: is no tokenizer: {error}") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(most_tokens)
-    return tokenizer
 
 
 # A cosine higher by 0.1 makes an option about e times as likely.
@@ -198,19 +145,12 @@ class EncoderBackend:
 
 
 def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
-    """Load the packaged encoder, or one from a folder with model.onnx and tokenizer.json; it has no settings."""
+    """Load the packaged encoder, which has no settings."""
     if manifest.settings:
         raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")
     if manifest.name == MODEL:
         return EncoderBackend(SentenceEncoder(), quantization=manifest.quantization)
-    if weights.folder is None or not {"model.onnx", "tokenizer.json"} <= {file.path for file in manifest.files}:
-        raise EngineFailedError(
-            f"the encoder engine reads model.onnx and tokenizer.json, which {manifest.name} does not list: "
-            f"make them with {PROGRAM} models quantize {manifest.name} --recipe int8-encoder"
-        )
-    most_tokens = manifest.context_tokens or DEFAULT_TOKENS
-    sentences = OnnxSentences(weights.folder, weights.sha256, most_tokens=most_tokens)
-    return EncoderBackend(sentences, manifest.name, manifest.quantization)
+    raise EngineFailedError(f"{manifest.name}: is no encoder that Tactful reads; name {MODEL}")
 
 
 def _said(prompt: Prompt) -> str:

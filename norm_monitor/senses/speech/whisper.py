@@ -10,11 +10,10 @@ import numpy as np
 from faster_whisper import WhisperModel
 from pydantic import AfterValidator, Field
 
-from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.providers import OnFault, ProviderFault
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Task
-from norm_core.models.store import Store
+from norm_core.models.store import Store, WeightsError
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
@@ -34,7 +33,7 @@ def model_folder(model: str) -> Path:
         raise ConfigError(f"{name}: is a model for {manifest.task}; name one for {Task.SPEECH_TO_TEXT}")
     try:
         folder = Store().open(manifest, catalogue.path(name).parent).folder
-    except EngineFailedError as error:
+    except WeightsError as error:
         raise ConfigError(str(error)) from error
     if folder is None:
         raise ConfigError(f"{name}: runs on a server; name a Whisper model on this machine")

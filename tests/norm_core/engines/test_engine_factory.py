@@ -15,7 +15,7 @@ from norm_core.engines.engine_factory import guard_load, open_engine, place_of
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, HashedFile, Manifest
-from norm_core.models.store import ModelFiles, Store
+from norm_core.models.store import ModelFiles, Store, WeightsError
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, score
@@ -100,13 +100,13 @@ def test_changed_weights_are_refused_before_the_backend_sees_them(
 ) -> None:
     backend_is(lambda *_: pytest.fail("the backend was asked to load changed weights"))
     (tmp_path / "weights/model.gguf").write_bytes(b"abd")
-    with pytest.raises(EngineFailedError, match=r"not the ones locked: model\.gguf has the SHA-256 a52d159f"):
+    with pytest.raises(WeightsError, match=r"not the ones locked: model\.gguf has the SHA-256 a52d159f"):
         open_engine(manifest, WallClock(), beside=tmp_path)
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: BackendIs) -> None:
     backend_is()
-    with pytest.raises(EngineFailedError, match=r"run \./tactful models add smolvlm2-256m"):
+    with pytest.raises(WeightsError, match=r"run \./tactful models add smolvlm2-256m"):
         open_engine(Catalogue().manifest("smolvlm2-256m"), WallClock(), store=Store(tmp_path))
 
 
@@ -116,7 +116,7 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
 ) -> None:
     backend_is()
     changed = check_config(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
-    with pytest.raises(EngineFailedError, match=r"(weights|elsewhere) is not here, or no hash is known"):
+    with pytest.raises(WeightsError, match=r"(weights|elsewhere) is not here, or no hash is known"):
         open_engine(changed, WallClock(), beside=tmp_path)
 
 

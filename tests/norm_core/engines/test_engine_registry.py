@@ -12,12 +12,12 @@ import pytest
 
 from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.backend import Answers, Guide
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.server_address import is_on_this_machine
 
 KINDS = {
     EngineKind.TRANSFORMERS: ("transformers.backend", "TransformersBackend"),

@@ -1,6 +1,5 @@
 """A session runs where it can, says where that is, and says what is wrong with a model that cannot."""
 
-import json
 import shutil
 from collections.abc import Callable
 from importlib.metadata import version
@@ -13,17 +12,18 @@ import pytest
 from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CPU, CUDA, SAMPLE, TENSORRT, in_order, open_session
+from norm_core.engines.onnx.session import CPU, CUDA, TENSORRT, in_order, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
+SHAPES = {"input": (1, 576), "h": (1, 1, 128), "c": (1, 1, 128)}
+SILENCE = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
 
 
 def test_the_provider_really_used_is_reported() -> None:
     session = open_session(SILERO, providers=(CPU,))
     assert (session.provider, session.faults) == (CPU, ())
-    assert session.inputs["input"] == (None, 576)
-    (probability, *_) = session.run(None, session.blank())
+    (probability, *_) = session.run(None, SILENCE)
     assert 0 <= float(np.ravel(probability)[0]) <= 1
 
 
@@ -108,10 +108,10 @@ def test_a_provider_that_fails_at_work_gives_way_for_good(broken_gpu: type[Broke
     told: list[ProviderFault] = []
     broken_gpu.runs = 2
     session = open_session(SILERO, on_fault=told.append)
-    first = session.run(None, session.blank())
+    first = session.run(None, SILENCE)
     assert (session.provider, told) == (CUDA, [])
     for _ in range(2):
-        again = session.run(None, session.blank())
+        again = session.run(None, SILENCE)
         assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
     assert (session.provider, session.faults) == (CPU, tuple(told))
     assert [fault.reason for fault in told] == ["it failed at work: CUDA failure 2: out of memory"]
@@ -140,18 +140,3 @@ def test_a_damaged_model_is_named(tmp_path: Path, damage: Callable[[bytes], byte
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(EngineFailedError, match=r"none\.onnx: there is no such model file"):
         open_session(tmp_path / "none.onnx")
-
-
-def test_a_quantized_model_that_gives_other_outputs_here_is_not_loaded(tmp_path: Path) -> None:
-    """A model keeps what it gave where it was made; a processor that saturates its products gives something else."""
-    onnx = pytest.importorskip("onnx")
-    graph, model = onnx.load(str(SILERO)), tmp_path / "made.onnx"
-    kept = open_session(SILERO, providers=(CPU,)).sample()
-    onnx.helper.set_model_props(graph, {SAMPLE: kept})
-    onnx.save(graph, str(model))
-    open_session(model, providers=(CPU,))
-    other = [[-number for number in output] for output in json.loads(kept)]
-    onnx.helper.set_model_props(graph, {SAMPLE: json.dumps(other)})
-    onnx.save(graph, str(model))
-    with pytest.raises(EngineFailedError, match=r"made\.onnx: .* a cosine of -1\.00 .* quantize it here"):
-        open_session(model, providers=(CPU,))

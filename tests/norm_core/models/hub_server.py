@@ -1,101 +1,97 @@
-"""A server on this machine that speaks as a hub of models does, and misbehaves as a test tells it to."""
+"""A server on this machine that speaks as the Hugging Face Hub does to its client."""
 
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
+
+import pytest
+from huggingface_hub import constants
 
 REPOSITORY = "team/tiny-vl"
 COMMIT = "c0ffee" + "0" * 34
 
 
 class HubServer:
-    """Serves one repository; what was asked for, with the Range header, stands in requests."""
+    """Serves one repository; `stated` are the files that its list tells of, if they are not those that it sends."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        self.files = files
-        self.commit = COMMIT
-        self.cut_after: dict[str, int] = {}  # ends the line after so many bytes, once
-        self.ignores_range = False
-        self.hashes = True
-        self.listing: dict[str, Any] | None = None  # given instead of what the files are
-        self.moved_to = ""  # another server, to which requests for large files are sent on
-        self.is_gated = False  # gives its list to all, and files only to who has a token
-        self.requests: list[tuple[str, str, str]] = []
+        self.files, self.stated = files, dict[str, bytes]()
+        self.is_gated = False
+        self.sent: list[str] = []
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self) -> None:
+                hub.answer(self)
+
+            def do_HEAD(self) -> None:
                 hub.answer(self)
 
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> "HubServer":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def asked(self, path: str) -> list[str]:
-        """The Range header of each request for a file, empty where there was none."""
-        return [sent_range for asked, sent_range, _ in self.requests if asked.endswith(path)]
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        sent_range = handler.headers.get("Range", "")
-        self.requests.append((handler.path, sent_range, handler.headers.get("Authorization", "")))
-        if handler.path.startswith(f"/api/models/{REPOSITORY}/revision/"):
-            self._send(handler, 200, json.dumps(self.listing or self._live_listing()).encode())
-            return
-        file = re.fullmatch(rf"/{REPOSITORY}/resolve/{self.commit}/(.+)", handler.path)
-        if self.is_gated and not handler.headers.get("Authorization"):
-            self._send(handler, 401, b"Access to this model is restricted.")
-            return
-        if file is None or file[1] not in self.files:
-            self._send(handler, 404, b"no such file")
-            return
-        if self.moved_to and file[1].endswith(".safetensors"):
-            handler.send_response(302)
-            handler.send_header("Location", f"{self.moved_to}{handler.path}")
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
-            return
-        content, start = self.files[file[1]], 0
-        if sent_range and not self.ignores_range:
-            start = int(sent_range.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(content):
-                self._send(handler, 416, b"")
-                return
-        self._send(handler, 206 if start else 200, content[start:], self.cut_after.pop(file[1], None))
+        listed = [self._sibling(*file) for file in (self.files | self.stated).items()]
+        file = re.fullmatch(rf"/{REPOSITORY}/resolve/{COMMIT}/(.+)", handler.path)
+        if self.is_gated and "Authorization" not in handler.headers:
+            _send(handler, 401, b"", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted."})
+        elif handler.path.startswith(f"/api/models/{REPOSITORY}/tree/"):
+            tree = [{"type": "file", "path": file["rfilename"], "size": file["size"], "oid": "0"} for file in listed]
+            _send(handler, 200, json.dumps(tree).encode(), {"Content-Type": "application/json"})
+        elif handler.path.startswith(f"/api/models/{REPOSITORY}"):
+            about = {"id": REPOSITORY, "sha": COMMIT, "siblings": listed, "cardData": {"license": "mit"}}
+            _send(handler, 200, json.dumps(about).encode(), {"Content-Type": "application/json"})
+        elif file and file[1] in self.files:
+            content = self.files[file[1]]
+            if handler.command == "GET":
+                self.sent.append(file[1])
+            etag = hashlib.sha256(content).hexdigest()
+            _send(handler, 200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+        else:
+            _send(handler, 404, b"", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
 
-    def freeze_listing(self) -> None:
-        """Keep telling of the files as they are now, whatever becomes of them."""
-        self.listing = self._live_listing()
+    @staticmethod
+    def _sibling(path: str, content: bytes) -> dict[str, Any]:
+        plain: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": "0"}
+        if path.endswith(".safetensors"):
+            digest = hashlib.sha256(content).hexdigest()
+            plain["lfs"] = {"sha256": digest, "size": len(content), "pointerSize": 1}
+        return plain
 
-    def _live_listing(self) -> dict[str, Any]:
-        def sibling(path: str, content: bytes) -> dict[str, Any]:
-            blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-            plain: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": blob}
-            if path.endswith(".safetensors") and self.hashes:
-                plain["lfs"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 1}
-            return plain if self.hashes else {"rfilename": path}
 
-        return {"sha": self.commit, "siblings": [sibling(*item) for item in self.files.items()], "tags": []}
+def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
+    handler.send_response(status)
+    for name, value in (headers | {"Content-Length": str(len(body))}).items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    if handler.command == "GET":
+        handler.wfile.write(body)
 
-    def _send(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, cut_after: int | None = None) -> None:
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body[:cut_after])
-        handler.close_connection = True
+
+@contextmanager
+def serving_hub(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, cache: Path) -> Iterator[HubServer]:
+    """Let the hub's client in this process ask a server of the test's own."""
+    hub = HubServer(files)
+    url = f"http://127.0.0.1:{hub.server.server_port}"
+    template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    thread = Thread(target=hub.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        hub.server.shutdown()
+        hub.server.server_close()

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.engines.errors import EngineFailedError
 from norm_core.models.gguf_file import GgufFile
+from norm_core.models.store import WeightsError
 from tests.norm_core.models.tiny_decoder import number, texts, write_gguf
 
 
@@ -79,7 +79,7 @@ def test_floats_and_metadata_are_read(tmp_path: Path) -> None:
     assert file.metadata == {"a": 7, "b": ["é", ""]}
     for name in tensors:
         np.testing.assert_array_equal(file.tensor(name), values)
-    with pytest.raises(EngineFailedError, match="holds no tensor other"):
+    with pytest.raises(WeightsError, match="holds no tensor other"):
         file.tensor("other")
 
 
@@ -89,9 +89,9 @@ def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut(tmp_path: Path) 
     cut = tmp_path / "cut.gguf"
     for length in range(0, len(whole) - 30, 7):  # the last bytes only fill the last block
         cut.write_bytes(whole[:length])
-        with pytest.raises(EngineFailedError, match=r"cut\.gguf: is no (whole )?GGUF file"):
+        with pytest.raises(WeightsError, match=r"cut\.gguf: is no (whole )?GGUF file"):
             GgufFile(cut)
-    with pytest.raises(EngineFailedError, match="cannot be read"):
+    with pytest.raises(WeightsError, match="cannot be read"):
         GgufFile(tmp_path / "absent.gguf")
 
 
@@ -100,5 +100,5 @@ def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut(tmp_path: Path) 
 )
 def test_tensors_of_another_kind_are_refused(kind: int, shape: tuple[int, ...], reason: str, tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "a.gguf", {}, {"weights": (kind, shape, bytes(512))})
-    with pytest.raises(EngineFailedError, match=reason):
+    with pytest.raises(WeightsError, match=reason):
         GgufFile(path).tensor("weights")

@@ -1,5 +1,6 @@
 """A Qwen2 or Llama decoder of random weights in GGUF, an adapter for it, and what both must answer."""
 
+import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import pre_tokenizers
-
-from tests.norm_core.engines.tiny_bert import write_safetensors
 
 WIDTH, INNER, HEADS, KEY_HEADS, LAYERS, RANK = 128, 256, 4, 2, 2, 4
 HEAD, EPSILON, BASE = WIDTH // HEADS, 1e-6, 10_000.0
@@ -24,6 +23,17 @@ PARTS = {
     "down": ("ffn_down", WIDTH, INNER),
 }
 Tensors = dict[str, NDArray[Any]]
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]], dtype: str, metadata: dict[str, str]) -> None:
+    header: dict[str, Any] = {"__metadata__": metadata}
+    body = b""
+    for name, tensor in tensors.items():
+        offsets = [len(body), len(body) + tensor.nbytes]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": offsets}
+        body += tensor.tobytes()
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + body)
 
 
 def text(value: str) -> bytes:

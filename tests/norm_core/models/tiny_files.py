@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tests.norm_core.engines.tiny_bert import write_safetensors
 from tests.norm_core.models import tiny_decoder
 
 CONFIG: dict[str, Any] = {
@@ -44,7 +43,7 @@ def write_checkpoint(folder: Path, **changes: Any) -> Path:
     (folder / "tokenizer.json").write_text("{}")
     (folder / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n# Tiny\n")
     tensors = {name: np.zeros(shape, np.uint16) for name, shape in SHAPES.items()}
-    write_safetensors(folder / "model.safetensors", tensors, "BF16", {"format": "pt"})
+    tiny_decoder.write_safetensors(folder / "model.safetensors", tensors, "BF16", {"format": "pt"})
     return folder
 
 

@@ -1,6 +1,6 @@
 """The packaged sentence encoder's forward pass as an ONNX graph; the weights stay in the package.
 
-`python -m norm_core.models.sentence_graph` writes it again; that needs onnx, which running it does not.
+`python -m norm_core.engines.sentences.sentence_graph` writes it again; that needs onnx, which running it does not.
 """
 
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from norm_core.engines.reader.onnx_graph import OnnxGraph
 from norm_core.engines.sentences.packaged_model import GRAPH, ORDERS, WIDTH
-from norm_core.models.onnx_graph import OnnxGraph
 
 _EMBEDDED, _EPSILON, _OPSET = 512, 1e-12, 18
 _FEATURES = _EMBEDDED + len(ORDERS) * WIDTH

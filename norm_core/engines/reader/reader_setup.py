@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.reader.gguf_tokenizer import tokenizer_of
+from norm_core.engines.reader.onnx_graph import OnnxGraph
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, TalkReader
-from norm_core.models.bert_onnx import read_safetensors
-from norm_core.models.detection.checkpoint import read_safetensors_header
 from norm_core.models.gguf_file import Floats, GgufFile
-from norm_core.models.gguf_tokenizer import tokenizer_of
-from norm_core.models.onnx_graph import OnnxGraph
 from norm_core.models.reader_folder import (
     EMBEDDINGS,
     GRAPH,
@@ -28,6 +26,7 @@ from norm_core.models.reader_folder import (
     ReaderSize,
     write_manifest,
 )
+from norm_core.models.safetensors import read_safetensors, read_safetensors_header
 from norm_core.models.store import hashed_file, sha256_of_file
 from norm_core.records.record import record
 

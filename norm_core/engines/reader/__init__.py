@@ -1,0 +1,1 @@
+"""Make the reader of talk from a base model and an adapter."""

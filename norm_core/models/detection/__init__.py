@@ -1,1 +1,0 @@
-"""Read from a model's own files what its manifest states."""

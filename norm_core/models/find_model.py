@@ -1,0 +1,126 @@
+"""What the files of a model say about it: its engine, task, size and limits."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from norm_core.models.gguf_file import GgufFile
+from norm_core.models.manifest import EngineKind, ModelSource, Task
+from norm_core.models.store import WeightsError
+from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
+
+# Tactful asks for no more: a longer context takes memory that no prompt of ours uses.
+MAX_CONTEXT_TOKENS = 8192
+MAX_IMAGES = 15
+CHECKPOINT_FILES: tuple[str, ...] = ModelSource.model_fields["include"].default
+_NUMBER_FORMATS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+
+
+@record
+class FoundModel:
+    """An engine, the files that it needs, and fields of the manifest; `task` is None where unknown."""
+
+    engine: EngineKind
+    task: Task | None
+    files: tuple[str, ...]
+    fields: Mapping[str, Any]
+
+
+def find_model(folder: Path, names: Sequence[str]) -> FoundModel:
+    """Describe the model that files of a folder make; raise ConfigError if they make none, or several."""
+    ggufs, graphs = matching(names, ("*.gguf",)), matching(names, ("*.onnx",))
+    if "config.json" in names and matching(names, ("*.safetensors",)):
+        return _checkpoint(folder, matching(names, CHECKPOINT_FILES))
+    if ggufs:
+        return _gguf(folder, ggufs)
+    if {"model.bin", "config.json"} <= set(names):
+        files = matching(names, ("model.bin", "*.json", "vocabulary*"))
+        fields = {"quantization": "unknown"}
+        return FoundModel(engine=EngineKind.CTRANSLATE2, task=Task.SPEECH_TO_TEXT, files=tuple(files), fields=fields)
+    if len(graphs) == 1:
+        fields = {"quantization": "unknown"}
+        return FoundModel(engine=EngineKind.ONNX, task=None, files=tuple(names), fields=fields)
+    raise ConfigError(
+        f"{folder}: {', '.join(graphs) or 'its files'} make no model that is known: name a folder with config.json "
+        "and .safetensors, one .gguf or .onnx file, or what CTranslate2 converted"
+    )
+
+
+def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return the names that fit a pattern."""
+    return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _checkpoint(folder: Path, files: list[str]) -> FoundModel:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+        fields = _fields_of(config)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}; check its permissions") from error
+    except (ValueError, AttributeError, TypeError, ZeroDivisionError) as error:
+        raise ConfigError(f"{path}: is no configuration of a model ({error}); download it again") from error
+    weights_bytes = sum((folder / name).stat().st_size for name in matching(files, ("*.safetensors",)))
+    if width := _BYTES.get(fields["quantization"]):
+        fields["parameters_million"] = round(weights_bytes / width / 1e6, 3) or None
+    task = Task.VISION_LANGUAGE if fields["max_images"] else Task.LANGUAGE
+    return FoundModel(engine=EngineKind.TRANSFORMERS, task=task, files=tuple(files), fields=fields)
+
+
+def _fields_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what transformers' configuration states; it raises what wrong types of entries raise."""
+    text = config.get("text_config") or config
+    heads, width = text.get("num_attention_heads"), text.get("hidden_size")
+    head_size = text.get("head_dim") or (width // heads if heads and width else None)
+    stated = next(filter(None, (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))), "")
+    quantized = (config.get("quantization_config") or {}).get("quant_method")
+    return {
+        "quantization": str(quantized or _NUMBER_FORMATS.get(str(stated), "bf16")),
+        "kv_bytes_per_token": _key_value_bytes(
+            text.get("num_hidden_layers"), text.get("num_key_value_heads") or heads, head_size
+        ),
+        "context_tokens": _context(text.get("max_position_embeddings")),
+        "max_images": MAX_IMAGES if config.get("vision_config") else 0,
+    }
+
+
+def _gguf(folder: Path, names: list[str]) -> FoundModel:
+    """Describe a GGUF file, of which transformers makes 16-bit weights."""
+    if len(names) != 1 or "mmproj" in names[0] or "-of-" in names[0]:
+        raise ConfigError(
+            f"{folder}: {', '.join(names)}: one GGUF file of words is needed; choose it with --include NAME, or "
+            f"start llama-server with them and give its address: {PROGRAM} models add http://HOST:8080/v1"
+        )
+    try:
+        file = GgufFile(folder / names[0])
+    except WeightsError as error:
+        raise ConfigError(str(error)) from error
+    heads, width = file.of_architecture("attention.head_count"), file.of_architecture("embedding_length")
+    head_size = width // heads if isinstance(heads, int) and heads and isinstance(width, int) else None
+    fields = {
+        "quantization": "gguf",
+        "parameters_million": round(sum(map(math.prod, file.shapes.values())) / 1e6, 1) or None,
+        "kv_bytes_per_token": _key_value_bytes(
+            file.of_architecture("block_count"), file.of_architecture("attention.head_count_kv") or heads, head_size
+        ),
+        "context_tokens": _context(file.of_architecture("context_length")),
+        "max_images": 0,
+        "licence": str(file.metadata.get("general.license", "")),
+    }
+    return FoundModel(engine=EngineKind.TRANSFORMERS, task=Task.LANGUAGE, files=tuple(names), fields=fields)
+
+
+def _key_value_bytes(layers: Any, heads: Any, head_size: Any) -> int | None:
+    """Return the bytes of 16-bit keys and values for a token; None if a number is unknown."""
+    numbers = (layers, heads, head_size)
+    return 2 * layers * heads * head_size * 2 if all(isinstance(n, int) and n > 0 for n in numbers) else None
+
+
+def _context(tokens: Any) -> int | None:
+    return min(tokens, MAX_CONTEXT_TOKENS) if isinstance(tokens, int) and tokens > 0 else None

@@ -1,0 +1,105 @@
+"""Weights of a repository on the Hugging Face Hub, by huggingface-hub."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+from pydantic import TypeAdapter, ValidationError
+
+from norm_core.models.find_model import matching
+from norm_core.models.manifest import FilePath, Manifest
+from norm_core.models.store import Lock, PullError, check_room, find_damages, hashed_file
+from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
+
+_PATHS = TypeAdapter(FilePath)
+
+
+@record
+class Repository:
+    """A commit, with the size of each file in bytes, the SHA-256 of the large ones, and the licence."""
+
+    commit: str
+    sizes: Mapping[str, int]
+    sha256: Mapping[str, str]
+    licence: str
+
+
+def list_repository(name: str, revision: str) -> Repository:
+    """Ask the hub for the files of a revision."""
+    from huggingface_hub import HfApi  # noqa: PLC0415  takes a fifth of a second
+
+    with _explained(name):
+        info = HfApi().model_info(name, revision=revision or None, files_metadata=True)
+    files = info.siblings or []
+    try:
+        sizes = {_PATHS.validate_python(file.rfilename): file.size or 0 for file in files}
+    except ValidationError as error:
+        raise PullError(f"{name}: lists a file by a path that leads out of its folder; do not use it") from error
+    return Repository(
+        commit=info.sha or "",
+        sizes=sizes,
+        sha256={file.rfilename: file.lfs.sha256 for file in files if file.lfs},
+        licence=str(getattr(info.card_data, "license", None) or ""),
+    )
+
+
+def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Lock:
+    """Download what is missing or damaged, and return the lock; an earlier one states the commit and all hashes."""
+    source = manifest.source
+    assert source.hub
+    if earlier and source.revision and earlier.revision != source.revision:
+        raise PullError(
+            f"{manifest.name} is locked at {earlier.revision}, and its manifest now says {source.revision}: "
+            f"remove {folder} to pull that one"
+        )
+    if earlier:
+        damaged = [damage.path for damage in find_damages(folder, earlier)]
+        for path in damaged:  # the hub's client would take a changed file for its own
+            (folder / path).unlink(missing_ok=True)
+        if damaged:
+            _download(source.hub, earlier.revision, damaged, folder)
+        lock = earlier
+    else:
+        repository = list_repository(source.hub, source.revision or "")
+        names = matching(list(repository.sizes), source.include)
+        if not names:
+            raise PullError(f"{source.hub}: no file at {repository.commit} matches {', '.join(source.include)}")
+        check_room(folder, sum(repository.sizes[name] for name in names))
+        _download(source.hub, repository.commit, names, folder)
+        files = tuple(hashed_file(folder, name) for name in names)
+        stated = dict(repository.sha256) | {file.path: file.sha256 for file in manifest.files}
+        expected = (file.model_copy(update={"sha256": stated.get(file.path, file.sha256)}) for file in files)
+        lock = Lock(source=source.hub, revision=repository.commit, files=tuple(expected))
+    if damages := find_damages(folder, lock):
+        (folder / damages[0].path).unlink(missing_ok=True)
+        raise PullError(f"{damages[0].path}: {damages[0].what}; it was removed: run the same command again")
+    return lock
+
+
+def _download(repository: str, commit: str, names: list[str], folder: Path) -> None:
+    from huggingface_hub import HfApi  # noqa: PLC0415  as above
+
+    with _explained(repository):
+        HfApi().snapshot_download(repository, revision=commit or None, allow_patterns=names, local_dir=folder)
+
+
+@contextmanager
+def _explained(repository: str) -> Iterator[None]:
+    """Raise PullError with the remedy for what the hub's client raises."""
+    try:
+        yield
+    except (httpx2.HTTPError, OSError, ValueError) as error:
+        response = getattr(error, "response", None)
+        status = getattr(response, "status_code", 0)
+        remedy = "after a fault of the network, the same command goes on from what came"
+        if status in (401, 403, 404):
+            remedy = "check its name and revision; for a gated model, accept its terms on the hub and set HF_TOKEN"
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        where = os.environ.get("HF_ENDPOINT", "the hub")
+        raise PullError(
+            f"{repository}: {where} does not give it: {reason}; {remedy}. Without a network, copy the folder that "
+            f"{PROGRAM} models add prints elsewhere to TACTFUL_WEIGHTS here"
+        ) from error

@@ -1,1 +1,0 @@
-"""What a machine has, and which model and engine fit it."""
