@@ -1,4 +1,4 @@
-"""The labels of a session by coder, their notes for annotation tools, and the events of coders matched by onset."""
+"""The labels of a session by coder, and the events of coders matched by onset."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,45 +68,6 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
 def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
     """Sort labels by start, end, polarity and attribute."""
     return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
-
-
-def to_note(label: Label, *, instant: bool) -> str:
-    """Write the fields that a format lacks into one readable line, which from_note parses."""
-    known = {
-        "cue": label.code,
-        "severity": label.severity.value if label.severity else "",
-        "p": "" if label.probability is None else repr(label.probability),
-        "event": label.event_id,
-    }
-    parts = [f"{key}={value}" for key, value in known.items() if value and not any(c.isspace() for c in value)]
-    if instant:
-        parts.append("instant")
-    return f"{' '.join(parts)} | {one_line(label.comment)}"
-
-
-def from_note(note: str) -> dict[str, object]:
-    """Parse the fields in a note. Unknown text becomes the comment, so coders may write freely."""
-    head, bar, comment = note.partition(" | ") if " | " in note else note.rstrip().partition(" |")
-    fields: dict[str, object] = {}
-    try:
-        for part in head.split():
-            key, _, value = part.partition("=")
-            match key:
-                case "cue":
-                    fields["code"] = value
-                case "severity":
-                    fields["severity"] = Severity(value)
-                case "p":
-                    fields["probability"] = float(value)
-                case "event":
-                    fields["event_id"] = value
-                case "instant":
-                    fields["instant"] = True
-                case _:
-                    raise ValueError(key)
-    except ValueError:
-        return {"comment": note.strip()}
-    return fields | {"comment": comment} if bar else {"comment": note.strip()}
 
 
 def severity_named(text: str) -> Severity | None:

@@ -59,8 +59,8 @@ def participants_of(
     )
 
 
-def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[Participant] = ()) -> Redactor:
-    """Build the redactor from the policy and the key file."""
+def redactor_of(keys: Path | None, participants: Iterable[Participant] = (), policy: Path | None = None) -> Redactor:
+    """Build the redactor from the key file and the policy."""
     participants, names = tuple(participants), None
     if keys:
         file = KeyFile(keys)

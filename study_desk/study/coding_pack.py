@@ -6,7 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import combinations
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
-from study_desk.coding.forms.eaf import write_eaf_template
-from study_desk.coding.forms.sheet import in_place_of, sheet_of
+from study_desk.coding.forms.eaf import write_eaf
+from study_desk.coding.forms.sheet import in_place_of, origin_of, sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.report.bag_video import VideoOptions, write_video
@@ -184,9 +184,9 @@ def write_pack(
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
             media = _made_media(study, name, recording, folder, remarks, progress)
-        sheet = replace(sheet_of(recording, ()), media=(), verdicts={})
+        sheet = sheet_of(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
-        write_eaf_template(
+        write_eaf(
             eaf, sheet, media, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
         )
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
@@ -285,7 +285,7 @@ def _made_media(  # noqa: PLR0917
     check_bag(recording, study.folder / bag)
     made = folder / "media" / f"{name}.mp4"
     made.parent.mkdir(mode=0o700, exist_ok=True)
-    options = VideoOptions(start_ns=sheet_of(recording, ()).origin_ns, audible_ns=None, shows_faces=True)
+    options = VideoOptions(start_ns=origin_of(recording), audible_ns=None, shows_faces=True)
     report = write_video(study.folder / bag, made, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
     return (LinkedMedia(path=str(made)),)

@@ -11,7 +11,7 @@ from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from study_desk.coding.forms.form_file import CheckedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, origin_of
 from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Review
@@ -251,7 +251,7 @@ def _read(form: CheckedForm, file: Path, target: CodingTarget, recording: Record
 def _target(
     recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
 ) -> CodingTarget:
-    origin_ns = sheet_of(recording).origin_ns
+    origin_ns = origin_of(recording)
     return CodingTarget(
         session=recording.info.session,
         part=part,

@@ -117,7 +117,7 @@ def import_(  # noqa: PLR0917
             raise TactfulError(f"{target}: --retract takes a log and --coder, and no FILE")
         _retract(target, coder, as_json=as_json)
         return
-    redactor = redactor_of(None, keys)
+    redactor = redactor_of(keys)
     options = ImportOptions(
         coder=coder,
         add=add,

@@ -187,7 +187,7 @@ def review(  # noqa: PLR0917
         port=port,
         clip=cut if bag and not reason else None,
         no_clip=reason,
-        redactor=redactor_of(None, keys),
+        redactor=redactor_of(keys),
         coders=coders,
         study=membership[0].file if membership else None,
         media=player_media(watched, bag, finder, video, hidden),

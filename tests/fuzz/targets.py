@@ -197,9 +197,6 @@ VERSION="3.0">
 </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER><LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="d"/>
 </ANNOTATION_DOCUMENT>"""
 ELAN_TABLE = b"error engagement\t\t00:00:01.000\t1.000\t00:00:02.500\t2.500\t00:00:01.500\t1.500\tminor\n"
-TEXTGRID = b"""File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 2\ntiers? <exists>\nsize = 1
-item []:\n item [1]:\n class = "IntervalTier"\n name = "emotions"\n xmin = 0\n xmax = 2\n intervals: size = 1
- intervals [1]:\n xmin = 0\n xmax = 2\n text = "error"\n"""
 BORIS = (
     b'{"project_format_version":"7.0","behaviors_conf":{"0":{"code":"error","type":"Point event"}},"subjects_conf":{},\
 "observations":{"s":{"type":"MEDIA","time offset":0,"events":[[1.5,"","error","",""]],"file":{"1":["a.mp4"]}}}}'
@@ -258,7 +255,6 @@ TARGETS: dict[str, Target] = {
     ),
     "eaf": Target(_file("a.eaf", _form), (EAF,)),
     "elan_table": Target(_file("a.txt", _form), (ELAN_TABLE,)),
-    "textgrid": Target(_file("a.TextGrid", _form), (TEXTGRID,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),
     "table": Target(_file("a.csv", _form), (TABLE,)),
     "review": Target(_file("a.json", _form), (b'{"session":"S1","reviews":[]}', b"[]")),

@@ -170,7 +170,7 @@ def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
         keys.add(("Bo",), pseudonym="Ana")
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
-        redactor_of(None, tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
+        redactor_of(tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
     (tmp_path / "keys.json").write_text('{"participants": {"P-1": {"names": [""]}}}')
     with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
         KeyFile(tmp_path / "keys.json").names()

@@ -27,7 +27,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD, KeyFile
 from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
-from tactful_cli.study.forms import every_table, summary
+from tactful_cli.study.agreement import every_table, summary
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import records, write_log
@@ -71,30 +71,23 @@ def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
     assert "events-000001.jsonl:5" in refused.stderr
 
 
-def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) -> None:
+def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) -> None:
     file = own_log / "events-000001.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
-    saved = tactful("study", "repair", str(own_log), str(tmp_path / "new"))
-    assert saved.returncode == 1
-    assert "lost: events-000001.jsonl:5 was changed" in saved.stdout
-    assert tactful("study", "status", str(tmp_path / "new")).returncode == 0
-    shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
+    damaged = b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]])
+    file.write_bytes(damaged)
+    study = init_study(tmp_path / "study", "library-2026").folder
+    run("participant", study, "P-7K3MX")
+    added = tactful("study", "add", str(study), str(own_log))
+    assert (added.returncode, added.stdout) == (1, f"{study}/sessions/S07\n")
+    remarks = " ".join(added.stderr.split())
+    assert "lost: events-000001.jsonl:5 was changed" in remarks
+    assert f"{own_log}: was damaged, and stays as it is" in remarks
+    assert file.read_bytes() == damaged
+    assert tactful("study", "status", str(study / "sessions/S07")).returncode == 0
+    shown = tactful("study", "report", str(study / "sessions/S07"))
     assert shown.returncode == 0
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
-    assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
-
-
-@pytest.mark.parametrize("form", ["csv", "eaf", "textgrid"])
-def test_every_form_is_written_and_over_a_coded_file_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
-    (tmp_path / "x").write_text("a day's work")
-    command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x"), "--json"]
-    refused = CliRunner().invoke(app, command)
-    assert isinstance(refused.exception, FormError)
-    assert "--force" in str(refused.exception)
-    assert (tmp_path / "x").read_text() == "a day's work"
-    assert json.loads(CliRunner().invoke(app, [*command, "--force"]).stdout)["labels"] >= 8
-    assert (tmp_path / "x").stat().st_size > 500
 
 
 def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
@@ -164,9 +157,7 @@ def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path:
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
-@pytest.mark.parametrize(
-    "arguments", [["report", "/nowhere"], ["status", "/nowhere"], ["export", "/", "--form", "csv"]]
-)
+@pytest.mark.parametrize("arguments", [["report", "/nowhere"], ["status", "/nowhere"]])
 def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
     shown = tactful("study", *arguments)
     assert (shown.returncode, shown.stdout) == (2, "")
@@ -214,11 +205,10 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
 def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
     folder = tmp_path / "a/b/log"
     write_log(folder, session=session, length_s=30, flags=2)
-    for arguments in (["export", str(folder), "--form", "csv"], ["report", str(folder)]):
-        shown = CliRunner().invoke(app, ["study", *arguments])
-        assert shown.exit_code == 0, shown.output
-        assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
-    assert len([path for path in tmp_path.rglob("*") if path.suffix in {".csv", ".html"}]) == 2
+    shown = CliRunner().invoke(app, ["study", "report", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
+    assert len(list(tmp_path.rglob("*.html"))) == 1
 
 
 def run(*arguments: str | Path) -> Result:
@@ -302,7 +292,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     for name in ("S1", "S2"):
         write_log(tmp_path / name, session=name, length_s=30, flags=2)
         run("add", study, tmp_path / name)
-        run("export", study / "sessions" / name, "--form", "csv")
+        run("report", study / "sessions" / name)
     bag.write_bytes(b"x")
     plan = (study / "study.yaml").read_text()
     (study / "study.yaml").write_text(plan.replace("  S1: {", "  S1: {media: [s1.mp4], "))
@@ -314,7 +304,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     for line in (
         "coded by C-1",
         "goes: sessions/S1/events-000001.jsonl",
-        "changed since: exports/S1.csv",
+        "changed since: exports/S1.html",
         "stays: s1.mp4",
     ):
         assert line in asked.stdout
@@ -326,7 +316,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
     assert done.exit_code == 0, done.output
     left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
-    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.csv").exists(), bag.exists()) == (
+    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.html").exists(), bag.exists()) == (
         set(), True, True, True,
     )  # fmt: skip
     shown = " ".join(run("status", study).output.split())

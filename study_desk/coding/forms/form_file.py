@@ -13,7 +13,6 @@ from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark, check_text
 from study_desk.coding.forms.tables import TidyTable, read_text, read_text_table
-from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.log.schema import Label, Review
 
 _MAX_BYTES = 200_000_000
@@ -56,7 +55,7 @@ class ReviewFile:
 
 
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | BorisTable | EafForm | ElanTable | ReviewFile | TextGridForm | TidyTable
+CodedForm = BorisProject | BorisTable | EafForm | ElanTable | ReviewFile | TidyTable
 
 
 class CheckedForm:
@@ -123,7 +122,6 @@ def _read_form(path: Path) -> CodedForm:
     openers: dict[str, Callable[[Path], CodedForm]] = {
         ".eaf": EafForm,
         ".boris": BorisProject,
-        ".textgrid": TextGridForm,
         ".json": ReviewFile,
     }
     if ending not in openers:

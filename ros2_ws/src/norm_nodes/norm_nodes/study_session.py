@@ -92,7 +92,7 @@ def _opener(
     config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
     participants = participants_of(config.participants, config.clips, config.no_words)
-    redactor = redactor_of(_path(config.policy), _path(config.key_file), participants)
+    redactor = redactor_of(_path(config.key_file), participants, _path(config.policy))
     info = SessionInfo(
         study=config.name,
         session=config.session,
