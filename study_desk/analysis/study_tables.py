@@ -96,7 +96,7 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
             for code, number in unlisted.items()
         ]
         for each in coders:
-            kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
+            kind = _KINDS.get(each, "judge of flags" if each in session.judged else "human")
             labels = session.labels[each]
             frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
             frame |= {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
@@ -142,7 +142,7 @@ def with_consensus(recording: Recording) -> CodedSession:
 
 def complete_coders(session: CodedSession) -> list[str]:
     """List the coders who judged the whole session."""
-    return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
+    return [who for who in session.labels if session.judged.get(who, session.events) >= session.events]
 
 
 def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
@@ -203,7 +203,7 @@ def _event(label: Label, session: CodedSession) -> Row:
     }
 
 
-_KINDS_OF_CODER = ("monitor", "human", "consensus", "reviewer")
+_KINDS_OF_CODER = ("monitor", "human", "consensus", "judge of flags")
 # Name, unit, description and levels.
 _Described = tuple[str, str, str, tuple[str, ...]]
 
@@ -219,7 +219,12 @@ def _about_columns(conditions: Sequence[str]) -> list[_Described]:
 
 _CODER_COLUMNS: list[_Described] = [
     ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
-    ("coder_kind", "", "a reviewer judged the monitor's flags, and so found nothing that it missed", _KINDS_OF_CODER),
+    (
+        "coder_kind",
+        "",
+        "a judge of flags coded nothing else, so found nothing that the monitor missed",
+        _KINDS_OF_CODER,
+    ),
     ("analysed", "0 or 1", "1: this coder stands for the session", ()),
 ]
 _PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())

@@ -262,7 +262,7 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     records = without_superseded(records)
     last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
-    reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
+    reviews = {(review.event_id, review.coder): review for review in _of(records, Review)}
     latest_codings = {coding.coder: coding for coding in _of(records, Coding)}
     codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
     labels, removals = _current_labels(records)

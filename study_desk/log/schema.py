@@ -69,21 +69,20 @@ class SessionInfo:
 
 @record
 class Review:
-    """A reviewer's verdict on one event. Readers use the reviewer's latest one; the disk keeps all."""
+    """A coder's verdict on one event. Readers use the coder's latest one; the disk keeps all."""
 
     event_id: str
-    reviewer: str
+    coder: str
     verdict: Verdict
     polarity: Polarity | None = None
     attributes: tuple[Attribute, ...] = ()
     severity: Severity | None = None
     note: str = ""
-    blind: bool = False  # given without seeing the monitor's label
 
     def __post_init__(self) -> None:
-        """Raises ValueError without a reviewer, or if a relabelled event has no attribute."""
-        if not self.reviewer:
-            raise ValueError("a verdict needs a reviewer: give a pseudonym")
+        """Raises ValueError without a coder, or if a relabelled event has no attribute."""
+        if not self.coder:
+            raise ValueError("a verdict needs a coder: give a pseudonym")
         if self.verdict is Verdict.RELABEL and not self.attributes:
             raise ValueError("a relabelled event needs at least one attribute: give one, or another verdict")
 

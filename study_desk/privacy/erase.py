@@ -264,7 +264,7 @@ def _version_of(record: Any) -> tuple[str, ...] | None:
         case SocialFlag():
             return "flag", record.event_id
         case Review():
-            return "verdict", record.event_id, record.reviewer
+            return "verdict", record.event_id, record.coder
         case _:
             return None
 

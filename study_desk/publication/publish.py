@@ -186,10 +186,8 @@ def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
                 participants.update(p.pseudonym for p in entry.participants)
             case Utterance() if entry.speaker is not Speaker.ROBOT:
                 sentences.update(telling_sentences(entry.text))
-            case Label() | Coding():
+            case Label() | Coding() | Review():
                 coders.add(entry.coder)
-            case Review():
-                coders.add(entry.reviewer)
     coders -= {MONITOR, CONSENSUS}
     pseudonyms = dict.fromkeys(coders, "a coder's pseudonym in the study")
     pseudonyms |= dict.fromkeys(participants, "a participant's pseudonym in the study")

@@ -14,16 +14,18 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import NS_PER_MS
+from norm_core.runtime.time import NS_PER_MS, Clock
 from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders, in_order, label_of, monitor_labels
-from study_desk.log.recording import Recording
+from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Opinion
-from study_desk.log.writer import LogWriteError
+from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.redact import Redactor
 from study_desk.report.page_items import Item, VoiceNumbers, ms_since, speech_item
 from study_desk.report.page_server import (
     NOT_FOUND,
     PageReply,
     PageRequest,
+    PageServer,
     StillAt,
     fill_page,
     number_in,
@@ -369,14 +371,51 @@ class RemovalForm:
 
 
 class CodingServer:
-    """The requests of coders, who see nothing of the monitor or of others until their coding is done."""
+    """Serve one log to coders, each with a token, who see nothing of the monitor or of others until they are done.
 
-    def __init__(self, desk: CodingDesk, media: PlayerMedia, coders: Sequence[str], notes: Mapping[str, str]) -> None:
-        self._desk, self._media, self._coders, self._notes = desk, media, coders, notes
-        self._start_ns = desk.recording.start_ns
+    Closing it releases the log.
+    """
 
-    def answer(self, coder: str, request: PageRequest) -> PageReply:
-        """Do what a coder asks for."""
+    def __init__(
+        self,
+        folder: Path,
+        coders: Mapping[str, str],  # by token
+        clock: Clock,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        redactor: Redactor | None = None,
+        study: StudyFile | None = None,
+        media: PlayerMedia | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        recording = from_log(folder)
+        self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
+        self._coders, self._media, self._notes = dict(coders), media or PlayerMedia(), notes or {}
+        self._start_ns = recording.start_ns
+        self._log = StudyLog.resume(folder, clock, redactor=redactor)
+        self._writing = threading.Lock()
+        try:
+            self._server = PageServer(
+                [*self._coders], self._answer, link_from="study code", host=host, port=port, media=[VIDEO]
+            )
+        except TactfulError:
+            self._log.close()
+            raise
+        self.host, self.port = self._server.host, self._server.port
+        self.url, self.serve = self._server.url, self._server.serve
+
+    def close(self) -> None:
+        """Stop serving and release the log."""
+        self._server.close()
+        self._log.close()
+
+    def _append(self, record: Any, ros_ns: int) -> None:
+        with self._writing:
+            self._log.append(record, ros_ns)
+
+    def _answer(self, request: PageRequest) -> PageReply:
+        coder = self._coders[request.token]
         try:
             return self._shown(coder, request) if request.method == "GET" else self._taken(coder, request)
         except LogWriteError as error:
@@ -389,8 +428,8 @@ class CodingServer:
     def _shown(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
-                note = self._notes.get(coder, "")
-                return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders, note))
+                note, coders = self._notes.get(coder, ""), [*self._coders.values()]
+                return page_reply(coding_page(self._desk, coder, request.token, self._media, coders, note))
             case "/still":
                 return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":

@@ -19,7 +19,7 @@ from study_desk.coding.forms.sheet import in_place_of, origin_of, sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.report.bag_video import VideoOptions, write_video
-from study_desk.report.pictures import check_bag, reason_against_clips
+from study_desk.report.pictures import check_bag, reason_against_pictures
 from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
 from study_desk.study.study_folder import NotWatchableError, Study, StudyError
 
@@ -162,7 +162,7 @@ def write_pack(
     make_media: bool = False,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> CodingPack:
-    """Write an EAF for each session that the coder owes, and one BORIS project of all, in the order drawn for them.
+    """Write an EAF for each session that the coder owes, a BORIS project and a table, in the order drawn for them.
 
     `make_media` makes a video from the bag of each session that names no media.
     """
@@ -204,7 +204,9 @@ def write_pack(
     write_boris_project(
         project, observations, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
     )
-    codebook, readme = folder / "codebook.csv", folder / "README.txt"
+    table, codebook, readme = folder / f"{coder}.csv", folder / "codebook.csv", folder / "README.txt"
+    with in_place_of(table) as part:
+        part.write_text("session,coder,code,severity,start_s,end_s,comment\n", encoding="utf-8-sig")
     with in_place_of(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("name", "key", "definition", "counts", "does not count"))
@@ -217,9 +219,9 @@ def write_pack(
     with in_place_of(readme) as part:
         order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
         part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
-    for path in (project, codebook, readme):
+    for path in (project, table, codebook, readme):
         note_study_output(study, path, PACK_GUIDE)
-    return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
+    return CodingPack(sessions=tuple(owed), files=(*files, project, table, codebook, readme), remarks=tuple(remarks))
 
 
 def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
@@ -248,7 +250,7 @@ def _media(
     named = [linked_media(text) for text in recording.info.media]
     if not named:
         return ()
-    if reason := reason_against_clips(recording):
+    if reason := reason_against_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     links = []
@@ -279,7 +281,7 @@ def _made_media(  # noqa: PLR0917
     if not bag or not (study.folder / bag).exists():
         remarks.append(f"{name}: study.yaml names no media and no bag that is there: coders see and hear nothing there")
         return ()
-    if reason := reason_against_clips(recording):
+    if reason := reason_against_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     check_bag(recording, study.folder / bag)

@@ -185,7 +185,7 @@ WHY = {
     Kind.UTTERANCE: "the words that a flag is judged by, names taken out",
     Kind.ROBOT_SPEECH: "when the robot spoke",
     Kind.PRESENCE: "how many faces were seen and where they looked; no picture, no identity, no emotion",
-    Kind.REVIEW: "reviewers' verdicts",
+    Kind.REVIEW: "coders' verdicts on flags",
     Kind.LABEL: "coders' labels",
     Kind.LABEL_REMOVAL: "that a coder took a label back",
     Kind.CODING: "which coders coded the whole session",

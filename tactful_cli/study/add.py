@@ -36,7 +36,7 @@ from study_desk.privacy.redact import KeyFile, Redactor
 from study_desk.study.add_session import AddedLog, add_log, free_log_folder, note_session, planned_session, session_info
 from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, titled_table
+from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, show, titled_table
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.study.arguments import Media, SessionPeople
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
@@ -76,7 +76,7 @@ def monitored_records(
     for text in remarks_of(bag, senses, monitor):
         complain(text)
     for line in describe((*senses.health_log.counters, *monitor.counters)):
-        err.print(line, soft_wrap=True)
+        remark(line)
 
 
 app = typer.Typer()
@@ -188,13 +188,13 @@ def _log_session(  # noqa: PLR0917
     counts = f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}"
     print_result(result, counts, f"head {recording.head}", as_json=as_json)
     if unreadable:
-        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
+        remark(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
     if not recording.flags and not monitored:
-        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+        remark(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
     elif not (recording.utterances or recording.robot_speech or recording.presences):
-        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+        remark(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
     elif not recording.flags:
-        err.print(f"The monitor flagged nothing in {bag}.")
+        remark(f"The monitor flagged nothing in {bag}.")
 
 
 @app.command()
@@ -248,10 +248,10 @@ def _verify(log: Path, expect: str) -> dict[str, Any]:
 
 def _print_log(result: dict[str, Any]) -> None:
     for fault in result["faults"]:
-        print(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
+        show(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
     ended = "recording ended" if result["sealed"] else "recording not ended"
-    print(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
-    print(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
+    show(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
+    show(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
 
 
 def _stored(items: Iterable[StoredItem]) -> Table:
@@ -271,7 +271,7 @@ def _print_status(study: StudyStatus) -> None:
     print_table(table)
     for session in study.sessions:
         if session.head:
-            print(f"{session.name}: head {session.head}")
+            show(f"{session.name}: head {session.head}")
         remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
@@ -287,9 +287,9 @@ def _print_status(study: StudyStatus) -> None:
     remark(*study.problems)
     owed = sum(len(session.owed_by) for session in study.sessions)
     wrong = len(study.problems) + sum(len(session.problems) for session in study.sessions)
-    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
+    show(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
     if owed:
-        err.print(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
+        remark(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
 
 
 def _row(session: SessionStatus) -> tuple[str, ...]:

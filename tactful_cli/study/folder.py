@@ -29,7 +29,7 @@ from study_desk.study.frozen_plan import (
     plan_lines,
 )
 from study_desk.study.study_folder import Study, init_study
-from tactful_cli.console import print_result, titled_table
+from tactful_cli.console import print_result, show, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -160,7 +160,7 @@ def init(
         condition or (),
         coder or (),
     )
-    print(study.path)
+    show(str(study.path))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`tactful study`: logs, codings, agreement, reports, reviews and privacy of study sessions."""
+"""`tactful study`: logs, codings, agreement, reports and privacy of study sessions."""
 
 from tactful_cli.study import add, agreement, coding, folder, pages
 from tactful_cli.verb import group

@@ -12,6 +12,10 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from norm_core.records.flag import Verdict
+from norm_core.runtime.time import ReplayClock
+from study_desk.log.schema import Review
+from study_desk.log.writer import StudyLog
 from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
 from tests.study_session import START_NS, write_log
@@ -24,7 +28,7 @@ JOKE = "{id: joke, name: joke, definition: the robot jokes, polarity: competence
 
 @pytest.fixture(scope="module")
 def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of four sessions with sound, of which C-3 has coded one, and a reviewer judged a flag."""
+    """A study of four sessions with sound, of which C-3 has coded one, and Rev-9 judged a flag."""
     folder = tmp_path_factory.mktemp("packs") / "library-2026"
     named = [part for coder in CODERS for part in ("--coder", coder)]
     study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *named)
@@ -46,10 +50,8 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     coded.write_text(f"session,polarity,attribute,start_s,end_s,comment\nS1,error,emotions,33.3,34.4,{SECRET}\n")
     study("import", folder, coded, "--coder", "C-3")
     event_id = labels(folder / "sessions/S1", "monitor")[0].event_id
-    verdicts = folder.parent / "verdicts.json"
-    review = {"event_id": event_id, "reviewer": "Rev-9", "verdict": "reject", "note": "not so"}
-    verdicts.write_text(json.dumps({"session": "S1", "reviews": [review]}))
-    study("import", folder, verdicts)
+    with StudyLog.resume(folder / "sessions/S1", ReplayClock(START_NS)) as writer:
+        writer.append(Review(event_id=event_id, coder="Rev-9", verdict=Verdict.REJECT, note="not so"), START_NS)
     early = folder.parent / "first pack"
     drawn = json.loads(study("pack", folder, early, "--coder", "C-1", "--twice", "0.5", "--seed", "3", "--json"))[
         "assignment"

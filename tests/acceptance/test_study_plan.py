@@ -193,7 +193,7 @@ def test_coders_meet_sessions_in_orders_of_their_own(uncoded: Path) -> None:
     assert sorted(orders["C-1"]) == sorted(orders["C-2"]) == ["S1", "S2", "S3", "S4"]
     assert orders["C-1"] != orders["C-2"]
     first, second, *_ = orders["C-1"]
-    page = ("review", uncoded / "sessions" / second, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody
+    page = ("code", uncoded / "sessions" / second, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody
     assert f"C-1: codes {first} before {second}" in study(*page, code=2)
 
 

@@ -61,7 +61,7 @@ from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import WordsPolicy
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import KeyFile
-from study_desk.report.review_server import ReviewServer
+from study_desk.report.coding_server import CodingServer
 from tactful_cli.graph_stream import parse_line
 from tactful_cli.mcp.session import Session, advice_of
 from tactful_cli.up.profile import load as load_profile
@@ -111,7 +111,6 @@ def _file(name: str, read: Callable[[Path], Any], folder: str = "") -> Callable[
 
 def _form(path: Path) -> None:
     form = CheckedForm(path)
-    form.verdicts()
     for part in form.parts:
         with suppress(TactfulError):
             form.marks(part.name)
@@ -152,15 +151,15 @@ class _Client:
 
 
 @cache
-def _review_server() -> ReviewServer:
+def _coding_server() -> CodingServer:
     log = _scratch() / "reviewed"
     StudyLog.begin(log, SessionInfo(study="s", session="S1"), WallClock()).close()
-    return ReviewServer(log, {"good": "Ana"}, WallClock(), coders={"coder": "Ben"})
+    return CodingServer(log, {"good": "Ben"}, WallClock())
 
 
 def _http(data: bytes) -> None:
-    """Give a request to the pages of reviewers and coders."""
-    server = _review_server()._server._server  # noqa: SLF001 - its handler, without a socket
+    """Give a request to the pages of coders."""
+    server = _coding_server()._server._server  # noqa: SLF001 - its handler, without a socket
     server.RequestHandlerClass(_Client(data), ("127.0.0.1", 1), server)
 
 
@@ -257,7 +256,6 @@ TARGETS: dict[str, Target] = {
     "elan_table": Target(_file("a.txt", _form), (ELAN_TABLE,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),
     "table": Target(_file("a.csv", _form), (TABLE,)),
-    "review": Target(_file("a.json", _form), (b'{"session":"S1","reviews":[]}', b"[]")),
     "study_log": Target(_file("a.jsonl", read_log), (LOG,)),
     "keys": Target(
         _file("keys.json", lambda path: KeyFile(path).names()),
@@ -312,9 +310,9 @@ TARGETS: dict[str, Target] = {
         _http,
         (
             b"GET /?token=good HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-            b"POST /reviews HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 38\r\n\r\n"
+            b"POST /done HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 38\r\n\r\n"
             b'{"event_id":"e","verdict":"confirmed"}',
-            b"GET /labels HTTP/1.1\r\nHost: localhost\r\nX-Token: coder\r\nRange: bytes=0-9\r\n\r\n",
+            b"GET /labels HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nRange: bytes=0-9\r\n\r\n",
         ),
     ),
     "mcp": Target(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.forms.boris import BorisProject
-from study_desk.coding.forms.form_file import CheckedForm, ReviewFile
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError
 from study_desk.study.study_file import HSRI, Code
 from tests.study_session import START_NS
@@ -202,13 +202,6 @@ def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
         CheckedForm(tmp_path / "a.tsv").labels(ANA)
 
 
-def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
-    review = {"event_id": "e", "reviewer": "", "verdict": "reject"}
-    (tmp_path / "a.json").write_text(json.dumps({"session": "S", "reviews": [review]}))
-    with pytest.raises(FormError, match="a verdict needs a reviewer"):
-        ReviewFile(tmp_path / "a.json")
-
-
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"
@@ -233,7 +226,7 @@ HOSTILE = {
     "enc.eaf": "cannot be read: unknown encoding",
     "lol.eaf": "declares entities",
     "lol16.eaf": "declares entities",
-    "nan.json": "is no review",
+    "nan.json": "json is not read",
     "neg.boris": "event 2: its time",
     "origin.eaf": "'--5', and no time",
     "sur.boris": "event 1: holds a NUL character, or half of a character",

@@ -70,7 +70,7 @@ def session_records(speaker_id: str) -> list[object]:
             start_ns=START_NS, end_ns=START_NS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="C-1",
             comment="the goldfish Bubbles died on it, and nothing",
         ),
-        Review(event_id="long", reviewer="C-2", verdict=Verdict.ACCEPT, note="goldfish Bubbles died on ..."),
+        Review(event_id="long", coder="C-2", verdict=Verdict.ACCEPT, note="goldfish Bubbles died on ..."),
     ]  # fmt: skip
 
 

@@ -118,17 +118,6 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert not any("not ended properly" in note for note in recording.notes)
 
 
-def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_path: Path) -> None:
-    flag = open_recording(own_log).flags[0]
-    verdict = {"event_id": flag.event_id, "reviewer": "R1", "verdict": "reject"}
-    (tmp_path / "v.json").write_text(json.dumps({"session": "S07", "reviews": [verdict]}))
-    command = ["study", "import", str(own_log), str(tmp_path / "v.json")]
-    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("1 verdict\n")
-    assert CliRunner().invoke(app, command).exit_code == 0
-    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
-    assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]
-
-
 def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     shown = tactful("study", "report", str(wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
     assert shown.returncode == 0
@@ -183,10 +172,8 @@ def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
-def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
-    own_log: Path, start: Sequence[str], number: int
-) -> None:
-    command = [*start, *TACTFUL, "study", "review", str(own_log), "--reviewer", "Ana", "--reviewer", "Bo"]
+def test_code_prints_a_link_a_coder_and_gives_the_log_back(own_log: Path, start: Sequence[str], number: int) -> None:
+    command = [*start, *TACTFUL, "study", "code", str(own_log), "--coder", "Ana", "--coder", "Bo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout
         links = [server.stdout.readline().split() for _ in range(2)]
@@ -336,7 +323,7 @@ def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path
     (folder / "study.yaml").write_text(text)
     assert run("add", folder, tmp_path / "S1").exit_code == 0
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("  S1: {", "  S1: {coders: [C-2], "))
-    told = run("review", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
+    told = run("code", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
     assert "session S1 is assigned to C-2, not to C-1" in told.output
     assert "coders see no picture and hear no sound: name the bag with --bag" in told.output
 
@@ -379,3 +366,34 @@ def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
     assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
     assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+
+
+def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
+    """Escapes in the names of folders and files are printed as text by every verb that names them."""
+    escape = "\x1b[2J\x9b31m"
+    study, coded, log = tmp_path / f"zoo{escape}", tmp_path / f"a{escape}.csv", tmp_path / f"log{escape}"
+    coded.write_text("session,polarity,attribute,start_s,end_s\nS1,error,engagement,1,2\n")
+    write_log(log, session="S1", length_s=30, flags=2)
+    session = study / "sessions" / "S1"
+    for verb, *arguments in (
+        ("init", study, "--name", "library-2026", "--coder", "C-1"),
+        ("participant", study, "P-7K3MX", "--coders"),
+        ("add", study, log),
+        ("pack", study, study / f"pack{escape}", "--coder", "C-1"),
+        ("import", study, coded, "--coder", "C-1"),
+        ("status", study, "--stored"),
+        ("agreement", study),
+        ("report", session),
+        ("report", study),
+        ("plan", study),
+        ("withdraw", study, "--session", "S1", "--yes", "--reason", f"the robot fell{escape}"),
+        ("status", study),
+    ):
+        printed = run(verb, *arguments)
+        assert isinstance(printed.exception, SystemExit | None), (verb, printed.exception)
+        assert not set(printed.output) & set("\x1b\x9b"), verb
+    script = SHIPPED.parent / "many_hands/w02/w02_memory_clock.yaml"
+    bags = ("--out", str(tmp_path / f"bags{escape}"), "--transcripts", "--frames-hz", "0")
+    for command in (["scenarios", str(script), *bags], ["calibrate", "thresholds", str(study)]):
+        printed = CliRunner().invoke(app, command)
+        assert not set(printed.output) & set("\x1b\x9b"), command

@@ -1,4 +1,4 @@
-"""Log a study session from the monitor node, with the verdicts that reviewers give live."""
+"""Log a study session from the monitor node, with the verdicts that coders give live."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -118,7 +118,7 @@ def _review_of(request: Any) -> Review:
     relabels = verdict is Verdict.RELABEL
     return Review(
         event_id=request.event_id,
-        reviewer=request.reviewer,
+        coder=request.reviewer,
         verdict=verdict,
         polarity=_member(Polarity, request.polarity) if relabels else None,
         attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else (),
