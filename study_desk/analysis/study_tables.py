@@ -89,20 +89,22 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
             "condition": session.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
-        unlisted = file.unlisted_codes(label for each in (MONITOR, *coders) for label in session.labels.get(each, ()))
+        unlisted = file.unlisted_codes(label for coder in (MONITOR, *coders) for label in session.labels.get(coder, ()))
         remarks += [
             f"session {name}: {count_of(number, 'label')} with code {code}, which study.yaml does not list; "
             "they count in codes_unlisted"
             for code, number in unlisted.items()
         ]
-        for each in coders:
-            kind = _KINDS.get(each, "judge of flags" if each in session.judged else "human")
-            labels = session.labels[each]
+        for coder_name in coders:
+            kind = _KINDS.get(coder_name, "judge of flags" if coder_name in session.judged else "human")
+            labels = session.labels[coder_name]
             frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
-            frame |= {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
+            frame |= {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
             sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
             events += [
-                about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
+                about
+                | {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
+                | _event(label, session)
                 for label in labels
             ]
     event_columns = _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])

@@ -238,7 +238,7 @@ class ComparedEvent:
     @property
     def is_agreed(self) -> bool:
         """Whether every coder has it, under the same label."""
-        kinds = {(each.polarity, each.attribute, each.code, each.severity) for each in self.opinions}
+        kinds = {(opinion.polarity, opinion.attribute, opinion.code, opinion.severity) for opinion in self.opinions}
         return not self.missing and len(kinds) == 1
 
 
@@ -254,8 +254,8 @@ def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent
     for coder, theirs in labels.items():
         first = [next(iter(group.values())) for group in groups]
         matching = match_any(first, theirs, TOLERANCE_NS)
-        for known, new in matching.pairs:
-            groups[known][coder] = theirs[new]
+        for matched, new in matching.pairs:
+            groups[matched][coder] = theirs[new]
         groups += [{coder: theirs[new]} for new in matching.left_b]
         groups.sort(key=lambda group: next(iter(group.values())).start_ns)
     return tuple(_compared(group, labels) for group in groups)

@@ -259,7 +259,7 @@ def after_withdrawals(
     participants: Iterable[Participant], withdrawals: Iterable[Withdrawal]
 ) -> tuple[Participant, ...]:
     """Take withdrawn consents from participants."""
-    withdrawn = {(each.participant, consent) for each in withdrawals for consent in each.consents}
+    withdrawn = {(withdrawal.participant, consent) for withdrawal in withdrawals for consent in withdrawal.consents}
 
     def keeps(pseudonym: str, consent: Consent) -> bool:
         return not withdrawn & {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)}

@@ -130,8 +130,8 @@ def publish(  # noqa: PLR0917
     key.forget_except(people, shared)
     contents = dataset_files(study.file, shared, key, licence)
     before = _checksums(folder)
-    kept = _edited(folder, before)
-    contents |= kept
+    edited = _edited(folder, before)
+    contents |= edited
     stale = [name for name in before if name not in contents and name != CHECKSUMS]
     if not before and next(files_in(folder), None):
         raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
@@ -158,7 +158,7 @@ def publish(  # noqa: PLR0917
         sessions=len(shared),
         participants=len(people),
         left_out=tuple(remarks),
-        kept=tuple(kept),
+        kept=tuple(edited),
     )
 
 

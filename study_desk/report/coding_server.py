@@ -77,12 +77,12 @@ class CodingDesk:
         self._drafts: dict[str, dict[str, Label]] = defaultdict(dict)
         self._ids: dict[str, set[str]] = defaultdict(set)  # every id that a coder has used
         standing: list[Label | LabelRemoval] = [*recording.labels, *recording.drafts, *recording.removals]
-        for each in standing:
-            self._ids[each.coder].add(each.label_id)
+        for version in standing:
+            self._ids[version.coder].add(version.label_id)
         for label in recording.drafts:
             self._drafts[label.coder][label.label_id] = label
         self._coded = coder_labels(recording)
-        self._settled = {each.label_id: each for each in standing if each.coder == CONSENSUS}
+        self._settled = {label.label_id: label for label in standing if label.coder == CONSENSUS}
 
     def is_done(self, coder: str) -> bool:
         """Whether a coder has coded the whole session, and may see what others found."""
@@ -158,7 +158,7 @@ class CodingDesk:
             return len(agreed)
 
     def _settle(self, coder: str, event: ComparedEvent, form: ConsensusForm) -> None:
-        opinion = next((each for each in event.opinions if each.coder == form.opinion_of), None)
+        opinion = next((opinion for opinion in event.opinions if opinion.coder == form.opinion_of), None)
         if form.opinion_of and opinion is None:
             raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")
         label = self._label(form.event) if form.event else label_of(opinion) if opinion else None
@@ -205,7 +205,7 @@ def is_hsri(code: Code) -> bool:
 
 
 def _next_id(ids: Iterable[str]) -> str:
-    numbers = [int(each[1:]) for each in ids if each[:1] == "e" and each[1:].isdecimal()]
+    numbers = [int(label_id[1:]) for label_id in ids if label_id[:1] == "e" and label_id[1:].isdecimal()]
     return f"e{max(numbers, default=0) + 1}"
 
 
@@ -242,7 +242,7 @@ def coding_page(  # noqa: PLR0917
         "notes": [note] if note else [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
-        "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
+        "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
         "presence": [],
         "decisions": [],
         "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
@@ -287,7 +287,7 @@ def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -
 def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
     recording, codings = desk.recording, desk.others(coder)
     compared = desk.compared(coder)
-    consensus = [each for event in compared if isinstance(each := desk.settled(event.label_id), Label)]
+    consensus = [decision for event in compared if isinstance(decision := desk.settled(event.label_id), Label)]
     rows: Mapping[str, Iterable[Label]] = {
         MONITOR: {label.event_id: label for label in monitor_labels(recording)}.values(),
         **codings,
@@ -301,7 +301,7 @@ def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
         ],
         "rows": list(rows),
         "coders": list(codings),
-        "waiting": [each for each in waiting if each not in codings],
+        "waiting": [coder for coder in waiting if coder not in codings],
         "compared": [compared_item(event, desk.settled(event.label_id), recording) for event in compared],
         "info": {
             "study": recording.info.study,

@@ -122,12 +122,12 @@ class LiveStills:
     def at(self, stamp_ns: int) -> bytes | None:
         """Return the last picture up to a time as JPEG; None if it is not near."""
         with self._adding:
-            number = bisect_right(self._frames, stamp_ns, key=lambda each: each[0])
-            found = self._frames[number - 1] if number else None
-        if found is None or stamp_ns - max(found[:2]) > LIVE_REACH_NS:
+            number = bisect_right(self._frames, stamp_ns, key=lambda kept_frame: kept_frame[0])
+            latest = self._frames[number - 1] if number else None
+        if latest is None or stamp_ns - max(latest[:2]) > LIVE_REACH_NS:
             return None
         with self._looking:
-            return self._cache.jpeg(found[0], lambda: found[2])
+            return self._cache.jpeg(latest[0], lambda: latest[2])
 
 
 PIECE_BYTES = 2_000_000
@@ -164,12 +164,14 @@ def video_reply(video: Path, byte_range: str) -> PageReply:
     """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
     try:
         size = video.stat().st_size
-        found = _RANGE.fullmatch(byte_range or "bytes=0-")
-        first = int(found[1]) if found else size
+        range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
+        first = int(range_match[1]) if range_match else size
         if first >= size:
             refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
             return refused._replace(headers={"Content-Range": f"bytes */{size}"})
-        last = min(int(found[2]) if found and found[2] else size - 1, size - 1, first + PIECE_BYTES - 1)
+        last = min(
+            int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
+        )
         with video.open("rb") as file:
             file.seek(first)
             data = file.read(max(0, last - first + 1))

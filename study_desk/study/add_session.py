@@ -31,17 +31,17 @@ def planned_session(
     """Join what is given about a session with study.yaml. Raises StudyError where they disagree."""
     planned = study.file.sessions.get(name, PlannedSession())
     people = {p.pseudonym: p.person_ids for p in participants}
-    given: dict[str, object] = {
+    stated_fields: dict[str, object] = {
         "condition": condition,
         "participants": people,
         "bag": relative_path(bag, study.folder) if bag else "",
         "media": tuple(relative_path(Path(path), study.folder) for path in media),
     }
-    for field, value in given.items():
+    for field, value in stated_fields.items():
         if value and getattr(planned, field) not in (value, PlannedSession.model_fields[field].default):
             stated = getattr(planned, field)
             raise StudyError(f"session {name}: {STUDY_FILE} says {field} {stated}, not {value}: correct one of the two")
-    session = planned.model_copy(update={field: value for field, value in given.items() if value})
+    session = planned.model_copy(update={field: value for field, value in stated_fields.items() if value})
     if session.condition and study.file.conditions:
         study.check_known("condition", [session.condition], study.file.conditions)
     study.check_known("participant", session.participants, study.file.participants)

@@ -73,7 +73,9 @@ def assign(study: Study, *, twice: float | None = None, seed: int | None = None)
         drawn=tuple(name for name in conditions if name in drawn),
         twice=share,
         seed=number,
-        loads={coder: sum(coder in each for each in coders.values()) for coder in study.file.coders},
+        loads={
+            coder: sum(coder in session_coders for session_coders in coders.values()) for coder in study.file.coders
+        },
     )
 
 
@@ -87,7 +89,7 @@ def draw(
     rng: random.Random,
 ) -> dict[str, tuple[str, ...]]:
     """Draw coders for the sessions without stated ones. Coders who have begun a session keep it."""
-    taken = {name: tuple(each) for name, each in stated.items()}
+    taken = {name: tuple(names) for name, names in stated.items()}
     load: Counter[str] = Counter()
     in_condition: Counter[tuple[str, str]] = Counter()
     pairs: Counter[frozenset[str]] = Counter()
@@ -128,7 +130,7 @@ def _twice(
     share: float,
 ) -> set[str]:
     """Choose the sessions to code twice, so that each condition comes as near to the share as it can."""
-    doubled = Counter(conditions[name] for name, each in coders.items() if len(each) > 1)
+    doubled = Counter(conditions[name] for name, names in coders.items() if len(names) > 1)
     total = Counter(conditions.values())
     left = [name for name in open_sessions if len(coders.get(name, ())) < 2]
     missing = math.ceil(round(share * len(conditions), 9)) - doubled.total()
@@ -285,12 +287,12 @@ def _made_media(  # noqa: PLR0917
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     check_bag(recording, study.folder / bag)
-    made = folder / "media" / f"{name}.mp4"
-    made.parent.mkdir(mode=0o700, exist_ok=True)
+    video = folder / "media" / f"{name}.mp4"
+    video.parent.mkdir(mode=0o700, exist_ok=True)
     options = VideoOptions(start_ns=origin_of(recording), audible_ns=None, shows_faces=True)
-    report = write_video(study.folder / bag, made, options, progress=progress)
+    report = write_video(study.folder / bag, video, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
-    return (LinkedMedia(path=str(made)),)
+    return (LinkedMedia(path=str(video)),)
 
 
 def _copied(path: Path, inside: Path) -> Path:

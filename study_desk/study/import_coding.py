@@ -130,17 +130,17 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         read.append(_Read(session=session, coder=coder, file=file, entries=entries))
     coded = _coded_in(read)
     additions, empty, remarks = [], [], []
-    for each in read:
-        if not each.entries and (not options.complete or (each.session, each.coder) in coded):
-            empty.append(f"{each.session} ({each.file.name})")
+    for part_read in read:
+        if not part_read.entries and (not options.complete or (part_read.session, part_read.coder) in coded):
+            empty.append(f"{part_read.session} ({part_read.file.name})")
             continue
-        chosen = replace(options, coder=each.coder)
-        recording = recordings[each.session]
-        addition = _addition(study.log_of(each.session), recording, each.file, each.entries, chosen)
-        if remark := _check_coders(study, each.session, addition, options):
+        chosen = replace(options, coder=part_read.coder)
+        recording = recordings[part_read.session]
+        addition = _addition(study.log_of(part_read.session), recording, part_read.file, part_read.entries, chosen)
+        if remark := _check_coders(study, part_read.session, addition, options):
             remarks.append(remark)
-        if not each.entries:
-            coded[each.session, each.coder] = each.file
+        if not part_read.entries:
+            coded[part_read.session, part_read.coder] = part_read.file
         additions.append(addition)
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
 
@@ -258,11 +258,11 @@ def _session(study: Study, file: Path, part: FormPart) -> str:
     return part.name if part.name in study.file.sessions else "" if part.name else _named(file, study.file.sessions)
 
 
-def _coder(study: Study, file: Path, part: FormPart, given: str) -> str:
+def _coder(study: Study, file: Path, part: FormPart, named: str) -> str:
     """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
-    if given and part.coder and given != part.coder:
-        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {given}")
-    return given or part.coder or _named(file, study.file.coders)
+    if named and part.coder and named != part.coder:
+        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {named}")
+    return named or part.coder or _named(file, study.file.coders)
 
 
 def _named(file: Path, names: Iterable[str]) -> str:
@@ -275,12 +275,13 @@ def _named(file: Path, names: Iterable[str]) -> str:
 def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
     """Collect which file codes which session by which coder. Two files of one coding are refused."""
     coded: dict[tuple[str, str], Path] = {}
-    for each in read:
-        for coder in {entry.coder for entry in each.entries}:
-            other = coded.setdefault((each.session, coder), each.file)
-            if other != each.file:
+    for part_read in read:
+        for coder in {entry.coder for entry in part_read.entries}:
+            other = coded.setdefault((part_read.session, coder), part_read.file)
+            if other != part_read.file:
                 raise StudyError(
-                    f"session {each.session} is coded by {coder} in {other} and in {each.file}; import one of them"
+                    f"session {part_read.session} is coded by {coder} in {other} and in {part_read.file}; "
+                    "import one of them"
                 )
     return coded
 
@@ -307,11 +308,11 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
     standing: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
-    settled = [each for each in standing if each.coder == CONSENSUS]
+    settled = [decision for decision in standing if decision.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,
         labels=sum(label.coder == coder for label in recording.labels),
-        consensus=sum(any(opinion.coder == coder for opinion in each.opinions) for each in settled),
+        consensus=sum(any(opinion.coder == coder for opinion in decision.opinions) for decision in settled),
         head=writer.head,
     )

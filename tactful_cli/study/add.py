@@ -298,7 +298,7 @@ def _row(session: SessionStatus) -> tuple[str, ...]:
         session.name,
         session.condition,
         session.log,
-        "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
+        "; ".join(f"{name}: {', '.join(consents) or 'nothing'}" for name, consents in session.participants.items()),
         ", ".join(name + revisions.get(name, "") for name in session.coded_by),
         ", ".join(session.owed_by),
         _until(session.retention_end_ns, session.retention_by_log),

@@ -99,12 +99,12 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
-    plan_notes = [f"Deviation from the plan: {each}" for each in tables.plan.deviations]
+    plan_notes = [f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations]
     notes = [
         *few_units(tables),
         *plan_notes,
         *tables.remarks,
-        *(f"{path}: was changed, so stays as it is" for path in written.kept),
+        *(f"{path}: was changed, so stays as it is" for path in written.edited),
     ]
     files = [str(path) for path in written.files]
     result = {
@@ -215,7 +215,11 @@ def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dic
         if session in order:
             earlier = order[: order.index(session)]
             logs = dict(study.logs())
-            owed = [each for each in earlier if each in logs and name not in study.recording_of(each).coders]
+            owed = [
+                earlier_session
+                for earlier_session in earlier
+                if earlier_session in logs and name not in study.recording_of(earlier_session).coders
+            ]
             first = f" Code {', '.join(owed)} first." if owed else ""
             notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
             if owed:

@@ -203,7 +203,7 @@ def test_a_session_whose_participant_did_not_agree_is_not_shown_to_coders(uncode
     assert "S5" not in packed["sessions"]
     assert why in " ".join(packed["remarks"])
     assert not [path for path in (uncoded / "packs/1").rglob("*") if "S5" in path.read_text()]
-    assert why in study("review", uncoded / "sessions/S5", "--coder", "C-1", code=2)
+    assert why in study("code", uncoded / "sessions/S5", "--coder", "C-1", code=2)
     assert why.split(": ")[1] in " ".join(tactful("study", "status", uncoded).stderr.split())
     left = tactful("study", "withdraw", uncoded, "P-7K3MX", "--coders")
     assert left.returncode == 0, left.stderr

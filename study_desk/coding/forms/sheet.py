@@ -34,9 +34,11 @@ class Sheet:
     session: str = ""
     speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
 
-    def speaker_of(self, said: Utterance) -> str:
+    def speaker_of(self, utterance: Utterance) -> str:
         """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
-        return self.speakers.get(said.speaker_id if said.speaker is not Speaker.ROBOT else "", said.speaker.value)
+        return self.speakers.get(
+            utterance.speaker_id if utterance.speaker is not Speaker.ROBOT else "", utterance.speaker.value
+        )
 
 
 @record
@@ -67,7 +69,7 @@ def sheet_of(recording: Recording) -> Sheet:
 
 def _speakers(recording: Recording) -> dict[str, str]:
     pseudonyms = {person_id: p.pseudonym for p in recording.info.participants for person_id in p.person_ids}
-    people = (said.speaker_id for said in recording.speech if said.speaker is not Speaker.ROBOT)
+    people = (utterance.speaker_id for utterance in recording.speech if utterance.speaker is not Speaker.ROBOT)
     several = len({pseudonyms.get(person_id, "") for person_id in people}) > 1
     return {person_id: one_line(name) for person_id, name in pseudonyms.items() if person_id} if several else {}
 
@@ -137,10 +139,10 @@ def to_ms(ns: int) -> int:
     return (ns + NS_PER_MS // 2) // NS_PER_MS
 
 
-def attributes_in(text: str, known: Sequence[str]) -> str | None:
+def attributes_in(text: str, names: Sequence[str]) -> str | None:
     """Return the known name that the text contains."""
     plain = text.lower().replace(" ", "_").replace("-", "_")
-    return next((name for name in sorted(known, key=len, reverse=True) if name in plain), None)
+    return next((name for name in sorted(names, key=len, reverse=True) if name in plain), None)
 
 
 # Media may run on after the last entry of a log, and labels last until their end.
@@ -196,9 +198,10 @@ class CodingTarget:
         """Find a code. Raises FormError with the place in the form."""
         if code := self.find_code(text):
             return code
-        known = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
+        examples = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
         raise FormError(
-            f"{place}: {text!r} is no code of the study, such as {known}: rename it, or add it to codes in study.yaml"
+            f"{place}: {text!r} is no code of the study, such as {examples}: rename it, or add it to codes in "
+            "study.yaml"
         )
 
     def label(self, place: str, times_ns: tuple[int, int], code: Code, *, coder: str, fields: dict[str, Any]) -> Label:

@@ -3,14 +3,18 @@ const LEVELS = ["quiet", "balanced", "keen"], CODER = "tactful-view-coder";
 // A name lasts as long as the tab, so that the next person at this computer gives another.
 try { state.coder = sessionStorage.getItem(CODER) ?? ""; } catch (error) { /* this browser keeps nothing */ }
 
+let isRefused = false;
 async function send(path, body) {
   byId("saved").textContent = "Sending …";
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": data.token }, body: JSON.stringify(body) });
     byId("saved").textContent = answer.ok ? "Done." : "Not done: " + await answer.text();
-    return answer.ok;
-  } catch (error) { byId("saved").textContent = "Not done: the server does not answer."; }
-  return false;
+    isRefused = !answer.ok;
+  } catch (error) {
+    byId("saved").textContent = "Not done: the server does not answer.";
+    isRefused = true;
+  }
+  return !isRefused;
 }
 
 const coderInput = make("input", { id: "coder", autocomplete: "off", maxlength: 40, value: state.coder, oninput: () => {
@@ -24,7 +28,7 @@ let restartShown = "", instanceShown = "";
 function showRestart() {
   const restart = data.state.restart, key = JSON.stringify(restart ?? null);
   if (data.state.settings && data.state.settings.instance !== instanceShown) {
-    if (byId("saved").textContent.startsWith("Not done")) byId("saved").textContent = "";
+    if (isRefused) byId("saved").textContent = "";
     instanceShown = data.state.settings.instance;
   }
   if (key === restartShown) return;

@@ -70,7 +70,7 @@ class StudySession:
         if self._log is None:
             response.message = "verdicts are kept nowhere: set the parameter study.log"
         elif request.event_id not in self._events:
-            response.message = f"{request.event_id} is none of the events since the node started: use study review"
+            response.message = f"{request.event_id} is none of the flags since the node started; judge one of those"
         else:
             try:
                 verdict, cut = cut_texts(_review_of(request))
