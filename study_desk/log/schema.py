@@ -305,11 +305,6 @@ class LinkedMedia:
     path: str
     offset_s: float = 0.0
 
-    @property
-    def is_there(self) -> bool:
-        """Whether the file exists. A URL is not asked."""
-        return "://" in self.path or Path(self.path).is_file()
-
 
 def linked_media(text: str) -> LinkedMedia:
     """Parse FILE or FILE=SECONDS, as in --media cam2.mp4=3.2."""
@@ -319,9 +314,8 @@ def linked_media(text: str) -> LinkedMedia:
     return LinkedMedia(path=text)
 
 
-def links_from(media: LinkedMedia, folder: Path) -> tuple[str, str]:
-    """Return the URL of a file, and its path from a folder."""
+def path_from(media: LinkedMedia, folder: Path) -> str:
+    """Return the path of a file from a folder, or nothing for a URL."""
     if "://" in media.path:
-        return media.path, ""
-    path = Path(media.path).resolve()
-    return path.as_uri(), f"./{Path(os.path.relpath(path, folder.resolve())).as_posix()}"
+        return ""
+    return f"./{Path(os.path.relpath(Path(media.path).resolve(), folder.resolve())).as_posix()}"

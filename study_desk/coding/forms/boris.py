@@ -23,7 +23,7 @@ from study_desk.coding.forms.sheet import (
 )
 from study_desk.coding.forms.tables import TableRow, TextTable, read_text
 from study_desk.coding.labels import in_order, one_line
-from study_desk.log.schema import Label, LinkedMedia, links_from
+from study_desk.log.schema import Label, LinkedMedia, path_from
 from study_desk.study.study_file import Code
 
 # What BORIS's exports say where no subject was chosen.
@@ -326,7 +326,7 @@ def _observation(observation: BorisObservation, coder: str, folder: Path) -> dic
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
     for player, link in zip(plain["file"], observation.media, strict=False):
-        relative = links_from(link, folder)[1].removeprefix("./")
+        relative = path_from(link, folder).removeprefix("./")
         plain["file"][player] = [relative]
         with av.open(link.path) as container:
             pictures = container.streams.video

@@ -22,7 +22,7 @@ from study_desk.coding.forms.sheet import (
     speech_tiers,
 )
 from study_desk.coding.labels import in_order, one_line, severity_named
-from study_desk.log.schema import Label, LinkedMedia, links_from
+from study_desk.log.schema import Label, LinkedMedia, path_from
 from study_desk.study.study_file import Code
 
 ORIGIN = "tactful:origin_ns"
@@ -206,7 +206,7 @@ def write_eaf(
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
     for link in media:
-        _, relative = links_from(link, path.parent)  # without the URL, as a pack travels
+        relative = path_from(link, path.parent)
         mime, origin_ms = _MIMES.get(Path(relative).suffix.lower(), "unknown"), round(link.offset_s * 1000)
         document.add_linked_file(relative, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
     stated = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
