@@ -109,7 +109,7 @@ def append_bag(folder: Path, done: BagFlags) -> None:
 
 
 def write_tables(folder: Path) -> None:
-    """Write one table of flags, with the columns of `study export`, and one of bags. Raises RunError."""
+    """Write one table of flags, a row a label, and one of bags. Raises RunError."""
     results = _read(folder).values()
     sheets = [
         Sheet(

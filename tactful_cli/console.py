@@ -42,7 +42,7 @@ _UNCUT = 1_000  # columns; a table uses only what it needs
 
 def show(text: str) -> None:
     """Print a line of a result for a person to standard output, without markup."""
-    print(printable(text))
+    print(printable(text), flush=True)
 
 
 def complain(message: str) -> None:

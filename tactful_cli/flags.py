@@ -25,7 +25,7 @@ from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
 from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, UnitCollector
-from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, FlagOptions
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
@@ -160,7 +160,7 @@ def show_summary(results: Sequence[BagFlags]) -> None:
     table.add_row(f"all {len(results)}", *_figures(results), total)
     print_table(table)
     if attributes := error_attributes(results):
-        print("errors about " + ", ".join(f"{in_words(name.value)} {count}" for name, count in attributes))
+        show("errors about " + ", ".join(f"{in_words(name.value)} {count}" for name, count in attributes))
 
 
 def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:

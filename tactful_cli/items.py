@@ -25,7 +25,7 @@ from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.videonorms import Culture
 from study_desk.privacy.blur import TiledFaceDetector
 from study_desk.study.study_folder import Study
-from tactful_cli.console import complain, err, print_json, print_table, titled_table
+from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
 from tactful_cli.flags import PicturesMayLeave, finish_batch
 from tactful_cli.verb import AsJson, group
 
@@ -77,7 +77,7 @@ def check(  # noqa: PLR0917
         for name in table.rows if table else ():
             shown.add_row(f"published: {name}", *(table.cells(name, columns) if table else ()))
         print_table(shown)
-        print(f"published: {table.source}" if table else "no published rows")
+        show(f"published: {table.source}" if table else "no published rows")
         for warning in checked.warnings:
             complain(warning)
     if checked.warnings:
@@ -109,7 +109,7 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
         if suite == "hsri":
             counts = draw_tasks(run, Study(sources[0]))
             _tell(run, "assemble")
-            print(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
+            show(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
             return
         for phase in phases:
             count = run.file.phases.get(phase)
@@ -172,9 +172,9 @@ def annotate(
     annotation.finish()
     _tell(annotation.run, "annotate")
     for row in annotation.agreement():
-        print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+        show("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
     for folder in annotation.write_projects():
-        print(f"{folder}: make it a project of Label Studio, and give its export to --answers")
+        show(f"{folder}: make it a project of Label Studio, and give its export to --answers")
     if problems:
         raise typer.Exit(1)
 
@@ -216,6 +216,6 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
 def _tell(run: ItemRun, phase: str) -> None:
     count = run.file.phases[phase]
     reasons = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none"
-    print(f"{phase}: {count.kept} kept, {count.open} open, {sum(count.dropped.values())} dropped ({reasons})")
+    show(f"{phase}: {count.kept} kept, {count.open} open, {sum(count.dropped.values())} dropped ({reasons})")
     if phase == "assemble":
-        print(f"{run.folder / ITEMS}: read it with {PROGRAM} items check and {PROGRAM} bench run --data")
+        show(f"{run.folder / ITEMS}: read it with {PROGRAM} items check and {PROGRAM} bench run --data")

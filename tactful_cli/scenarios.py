@@ -13,7 +13,7 @@ from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, read
 from sim_replays.scenarios.timeline import lay_out
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import single
 
 app = single()
@@ -49,7 +49,7 @@ def scenarios(  # noqa: PLR0917
         bag = folder / encounter.id
         remove(bag)
         generated = generate(encounter, bag, config)
-        print(
+        show(
             f"{bag}: {count_of(generated.message_count, 'message')}, {count_of(len(generated.truth.events), 'event')}"
         )
 

@@ -60,7 +60,7 @@ class Tier(StrEnum):
 
 
 class Verdict(StrEnum):
-    """A reviewer's verdict on a flag."""
+    """A coder's verdict on a flag."""
 
     ACCEPT = "accept"
     REJECT = "reject"

@@ -16,7 +16,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.videonorms import Annotation, Culture
-from study_desk.report.pictures import reason_against_clips
+from study_desk.report.pictures import reason_against_pictures
 from study_desk.study.study_folder import Study
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
@@ -50,7 +50,7 @@ class Source(Config):
             silent = ", ".join(
                 participant.pseudonym for participant in recording.info.participants if not participant.transcript
             )
-            reason = reason_against_clips(recording) if "clips" in about else ""
+            reason = reason_against_pictures(recording) if "clips" in about else ""
             if "words" in about and not reason:
                 nobody = "" if recording.info.participants else "the log names no participant who consented"
                 reason = f"{silent} did not consent to a transcript" if silent else nobody

@@ -89,20 +89,22 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
             "condition": session.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
-        unlisted = file.unlisted_codes(label for each in (MONITOR, *coders) for label in session.labels.get(each, ()))
+        unlisted = file.unlisted_codes(label for coder in (MONITOR, *coders) for label in session.labels.get(coder, ()))
         remarks += [
             f"session {name}: {count_of(number, 'label')} with code {code}, which study.yaml does not list; "
             "they count in codes_unlisted"
             for code, number in unlisted.items()
         ]
-        for each in coders:
-            kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
-            labels = session.labels[each]
+        for coder_name in coders:
+            kind = _KINDS.get(coder_name, "judge of flags" if coder_name in session.judged else "human")
+            labels = session.labels[coder_name]
             frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
-            frame |= {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
+            frame |= {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
             sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
             events += [
-                about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
+                about
+                | {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
+                | _event(label, session)
                 for label in labels
             ]
     event_columns = _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
@@ -142,7 +144,7 @@ def with_consensus(recording: Recording) -> CodedSession:
 
 def complete_coders(session: CodedSession) -> list[str]:
     """List the coders who judged the whole session."""
-    return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
+    return [who for who in session.labels if session.judged.get(who, session.events) >= session.events]
 
 
 def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
@@ -203,7 +205,7 @@ def _event(label: Label, session: CodedSession) -> Row:
     }
 
 
-_KINDS_OF_CODER = ("monitor", "human", "consensus", "reviewer")
+_KINDS_OF_CODER = ("monitor", "human", "consensus", "judge of flags")
 # Name, unit, description and levels.
 _Described = tuple[str, str, str, tuple[str, ...]]
 
@@ -219,7 +221,12 @@ def _about_columns(conditions: Sequence[str]) -> list[_Described]:
 
 _CODER_COLUMNS: list[_Described] = [
     ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
-    ("coder_kind", "", "a reviewer judged the monitor's flags, and so found nothing that it missed", _KINDS_OF_CODER),
+    (
+        "coder_kind",
+        "",
+        "a judge of flags coded nothing else, so found nothing that the monitor missed",
+        _KINDS_OF_CODER,
+    ),
     ("analysed", "0 or 1", "1: this coder stands for the session", ()),
 ]
 _PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())

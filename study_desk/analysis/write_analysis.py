@@ -115,13 +115,15 @@ def _chosen(tables: StudyTables) -> str:
 
 def _rate_table(tables: StudyTables) -> str:
     outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
-    found = [(in_words(each), name, rate) for each in outcomes for name, rate in _rates(tables, each).items()]
-    highest = max((rate.rate for *_, rate in found if rate.high is not None), default=0.0)
-    end = max((rate.high for *_, rate in found if rate.high is not None), default=0.0)
+    outcome_rates = [
+        (in_words(outcome), name, rate) for outcome in outcomes for name, rate in _rates(tables, outcome).items()
+    ]
+    highest = max((rate.rate for *_, rate in outcome_rates if rate.high is not None), default=0.0)
+    end = max((rate.high for *_, rate in outcome_rates if rate.high is not None), default=0.0)
     end = min(end, _LONGEST * highest) if highest else end
     head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion", "drawn")
-    rows = [(plural, name, *_cells(rate)) for plural, name, rate in found]
-    return _table("Events per ten minutes", head, rows, text=2, drawn=[_strip(rate, end) for *_, rate in found])
+    rows = [(plural, name, *_cells(rate)) for plural, name, rate in outcome_rates]
+    return _table("Events per ten minutes", head, rows, text=2, drawn=[_strip(rate, end) for *_, rate in outcome_rates])
 
 
 def _ratio_table(tables: StudyTables) -> str:
@@ -174,9 +176,9 @@ def _attribute_table(tables: StudyTables) -> str:
 
 def _condition_table(tables: StudyTables) -> str:
     rows = []
-    for condition, found in grouped(tables.sessions, lambda row: row["condition"] or "no condition").items():
-        sessions = {row["session"]: row["minutes"] for row in found}
-        people = {name for row in found for name in str(row["participant"]).split()}
+    for condition, session_rows in grouped(tables.sessions, lambda row: row["condition"] or "no condition").items():
+        sessions = {row["session"]: row["minutes"] for row in session_rows}
+        people = {name for row in session_rows for name in str(row["participant"]).split()}
         rows.append((condition, str(len(sessions)), str(len(people)), f"{sum(sessions.values()):.1f}"))
     return _table("Sessions", ("condition", "sessions", "participants", "minutes"), rows)
 
@@ -185,13 +187,13 @@ def _coder_table(tables: StudyTables) -> str:
     rows = [
         (
             coder,
-            found[0]["coder_kind"],
-            str(len(found)),
-            str(sum(row["analysed"] for row in found)),
-            str(sum(not row["errors"] and not row["competences"] for row in found)),
-            *(_with_interval(rate) if (rate := rate_of(found, plural)) else "" for plural in PLURALS.values()),
+            coder_rows[0]["coder_kind"],
+            str(len(coder_rows)),
+            str(sum(row["analysed"] for row in coder_rows)),
+            str(sum(not row["errors"] and not row["competences"] for row in coder_rows)),
+            *(_with_interval(rate) if (rate := rate_of(coder_rows, plural)) else "" for plural in PLURALS.values()),
         )
-        for coder, found in grouped(tables.sessions, lambda row: row["coder"]).items()
+        for coder, coder_rows in grouped(tables.sessions, lambda row: row["coder"]).items()
     ]
     head = ("coder", "kind", "sessions", "analysed", "found nothing in", "errors per 10 min", "competences per 10 min")
     return _table("Coders", head, rows, text=2)
@@ -240,10 +242,10 @@ _SCRIPTS = shipped_file("study_desk.analysis", "scripts")
 
 @record
 class WrittenAnalysis:
-    """The files of an analysis. `kept` are scripts that were changed since, so were not replaced."""
+    """The files of an analysis. `edited` are scripts that were changed since, so were not replaced."""
 
     files: tuple[Path, ...]
-    kept: tuple[Path, ...]
+    edited: tuple[Path, ...]
 
 
 def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAnalysis:
@@ -262,17 +264,17 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
         ),
         "report.html": study_report(tables),
     }
-    kept = []
+    changed = []
     for script in sorted(_SCRIPTS.glob("analysis.*")):
         text, there = script.read_text(encoding="utf-8"), folder / script.name
         if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
-            kept.append(there)
+            changed.append(there)
         else:
             contents[script.name] = text
     for name, text in contents.items():
         write_private(folder / name, text)
         note_study_output(study, folder / name, ANALYSIS)
-    return WrittenAnalysis(files=tuple(folder / name for name in contents), kept=tuple(kept))
+    return WrittenAnalysis(files=tuple(folder / name for name in contents), edited=tuple(changed))
 
 
 def _check_free(folder: Path) -> None:

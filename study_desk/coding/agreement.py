@@ -73,7 +73,7 @@ def measure_agreement(
     humans = [coder for coder in coders if coder != MONITOR]
     if not humans:
         raise AgreementError(
-            "there is no human coder to agree with: import labels (study import) or let reviewers judge (study review)"
+            "there is no human coder to agree with: import labels (study import), or code in the page (study code)"
         )
     uncoded = [session.name for session in sessions if not session.labels.keys() - {MONITOR}]
     sessions = [session for session in sessions if session.name not in uncoded]
@@ -153,8 +153,8 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
         "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
     )
-    reviewers = sorted({who for session in sessions for who in session.reviewed})
-    for coder in [human for human in humans if human not in reviewers]:
+    judges = sorted({coder for session in sessions for coder in session.judged})
+    for coder in [human for human in humans if human not in judges]:
         if missing := [session.name for session in sessions if coder not in session.labels]:
             yield (
                 f"{coder}: no coding of session {', '.join(missing)}, left out of comparisons with {coder}; "
@@ -162,17 +162,17 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
                 f"study import LOG --coder {coder} --complete"
             )
     for session in sessions:
-        for reviewer, events in sorted(session.reviewed.items()):
+        for coder, events in sorted(session.judged.items()):
             if events < session.events:
                 yield (
-                    f"{reviewer} has reviewed {len(events)} of "
+                    f"{coder} has judged {len(events)} of "
                     f"{count_of(len(session.events), 'flag')} of session {session.name}: "
-                    "only those are compared, with the monitor and other reviewers; whoever codes alone is compared "
-                    "once all are reviewed"
+                    "only those are compared, with the monitor and others who judged flags; a coder who coded alone is "
+                    "compared once all are judged"
                 )
-    if reviewers:
+    if judges:
         yield (
-            f"{', '.join(reviewers)} judged the monitor's own flags, so what it missed is not among their labels: "
+            f"{', '.join(judges)} judged the monitor's own flags, so what it missed is not among their labels: "
             "against them its recall says nothing, and two of them agree more than two who code alone"
         )
     minutes = sum(session.minutes for session in sessions)

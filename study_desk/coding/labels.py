@@ -1,4 +1,4 @@
-"""The labels of a session by coder, their notes for annotation tools, and the events of coders matched by onset."""
+"""The labels of a session by coder, and the events of coders matched by onset."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,20 +39,20 @@ def flag_labels(flag: SocialFlag) -> list[Label]:
     ]
 
 
-def reviewed_labels(recording: Recording, reviewer: str, *, rejected: bool = False) -> tuple[Label, ...]:
-    """Make the flags as a reviewer accepted or relabelled them, or those that the reviewer rejected."""
-    reviews = {review.event_id: review for review in recording.reviews if review.reviewer == reviewer}
+def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
+    """Make the flags as a coder accepted or relabelled them."""
+    reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
     pairs = ((flag, reviews.get(flag.event_id)) for flag in recording.flags)
     return tuple(
         label
         for flag, review in pairs
-        if review and (review.verdict is Verdict.REJECT) is rejected
-        for label in _reviewed(flag, review)
+        if review and review.verdict is not Verdict.REJECT
+        for label in _judged(flag, review)
     )
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Collect each coder's labels: the monitor's, imported ones, and reviewers' verdicts.
+    """Collect each coder's labels, the monitor's among them. Verdicts on flags count for who coded nothing else.
 
     A coder who found nothing has no entry.
     """
@@ -60,53 +60,14 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
         coders.setdefault(label.coder, []).append(label)  # the consensus is no coder
-    for reviewer in {review.reviewer for review in recording.reviews} - coders.keys():
-        coders[reviewer] = list(reviewed_labels(recording, reviewer))
+    for coder in {review.coder for review in recording.reviews} - coders.keys():
+        coders[coder] = list(judged_labels(recording, coder))
     return {coder: in_order(labels) for coder, labels in coders.items()}
 
 
 def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
     """Sort labels by start, end, polarity and attribute."""
     return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
-
-
-def to_note(label: Label, *, instant: bool) -> str:
-    """Write the fields that a format lacks into one readable line, which from_note parses."""
-    known = {
-        "cue": label.code,
-        "severity": label.severity.value if label.severity else "",
-        "p": "" if label.probability is None else repr(label.probability),
-        "event": label.event_id,
-    }
-    parts = [f"{key}={value}" for key, value in known.items() if value and not any(c.isspace() for c in value)]
-    if instant:
-        parts.append("instant")
-    return f"{' '.join(parts)} | {one_line(label.comment)}"
-
-
-def from_note(note: str) -> dict[str, object]:
-    """Parse the fields in a note. Unknown text becomes the comment, so coders may write freely."""
-    head, bar, comment = note.partition(" | ") if " | " in note else note.rstrip().partition(" |")
-    fields: dict[str, object] = {}
-    try:
-        for part in head.split():
-            key, _, value = part.partition("=")
-            match key:
-                case "cue":
-                    fields["code"] = value
-                case "severity":
-                    fields["severity"] = Severity(value)
-                case "p":
-                    fields["probability"] = float(value)
-                case "event":
-                    fields["event_id"] = value
-                case "instant":
-                    fields["instant"] = True
-                case _:
-                    raise ValueError(key)
-    except ValueError:
-        return {"comment": note.strip()}
-    return fields | {"comment": comment} if bar else {"comment": note.strip()}
 
 
 def severity_named(text: str) -> Severity | None:
@@ -119,7 +80,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _reviewed(flag: SocialFlag, review: Review) -> list[Label]:
+def _judged(flag: SocialFlag, review: Review) -> list[Label]:
     first = flag_labels(flag)[0]
     relabelled = review.verdict is Verdict.RELABEL
     return [
@@ -128,7 +89,7 @@ def _reviewed(flag: SocialFlag, review: Review) -> list[Label]:
             end_ns=first.end_ns,
             polarity=(review.polarity if relabelled else None) or flag.polarity,
             attribute=attribute,
-            coder=review.reviewer,
+            coder=review.coder,
             severity=review.severity if relabelled else flag.severity,
             event_id=flag.event_id,
             comment=review.note,
@@ -150,7 +111,7 @@ class CodedSession:
     start_ns: int
     end_ns: int
     labels: dict[str, tuple[Label, ...]]
-    reviewed: dict[str, frozenset[str]] = field(default_factory=dict)  # for reviewers: the events with a verdict
+    judged: dict[str, frozenset[str]] = field(default_factory=dict)  # by who coded nothing else: flags with a verdict
     condition: str = ""
 
     @property
@@ -160,8 +121,8 @@ class CodedSession:
 
     @property
     def independent(self) -> tuple[str, ...]:
-        """The humans who coded alone. Reviewers judged the monitor's flags, so they did not."""
-        return tuple(sorted(self.labels.keys() - self.reviewed.keys() - {MONITOR}))
+        """The humans who coded alone. Who only judged the monitor's flags did not."""
+        return tuple(sorted(self.labels.keys() - self.judged.keys() - {MONITOR}))
 
     @property
     def events(self) -> frozenset[str]:
@@ -169,17 +130,17 @@ class CodedSession:
         return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
 
     def between(self, coders: Iterable[str]) -> "CodedSession | None":
-        """Restrict the session to what these coders share. An event not yet reviewed is no rejection.
+        """Restrict the session to what these coders share. An event not yet judged is no rejection.
 
-        Returns None where they share nothing, as when one coded alone and the other reviewed only part.
+        Returns None where they share nothing, as when one coded alone and the other judged only part.
         """
         if not set(coders) <= self.labels.keys():
             return None
-        events = self.events.intersection(*(self.reviewed[coder] for coder in coders if coder in self.reviewed))
+        events = self.events.intersection(*(self.judged[coder] for coder in coders if coder in self.judged))
         if events == self.events:
             return self
         labels = {coder: self.labels[coder] for coder in coders}
-        if not labels.keys() <= {MONITOR, *self.reviewed}:
+        if not labels.keys() <= {MONITOR, *self.judged}:
             return None
         return replace(self, labels={c: tuple(x for x in coded if x.event_id in events) for c, coded in labels.items()})
 
@@ -189,10 +150,10 @@ def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
     sessions = []
     for recording in recordings:
         coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}
-        reviewed: dict[str, set[str]] = {}
+        judged: dict[str, set[str]] = {}
         for review in recording.reviews:
-            if review.reviewer not in recording.coders:
-                reviewed.setdefault(review.reviewer, set()).add(review.event_id)
+            if review.coder not in recording.coders:
+                judged.setdefault(review.coder, set()).add(review.event_id)
         sessions.append(
             CodedSession(
                 name=recording.info.session,
@@ -200,7 +161,7 @@ def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
                 end_ns=recording.end_ns,
                 labels=coders,
                 condition=recording.info.condition,
-                reviewed={reviewer: frozenset(events) for reviewer, events in reviewed.items()},
+                judged={coder: frozenset(events) for coder, events in judged.items()},
             )
         )
     return sessions
@@ -277,7 +238,7 @@ class ComparedEvent:
     @property
     def is_agreed(self) -> bool:
         """Whether every coder has it, under the same label."""
-        kinds = {(each.polarity, each.attribute, each.code, each.severity) for each in self.opinions}
+        kinds = {(opinion.polarity, opinion.attribute, opinion.code, opinion.severity) for opinion in self.opinions}
         return not self.missing and len(kinds) == 1
 
 
@@ -293,8 +254,8 @@ def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent
     for coder, theirs in labels.items():
         first = [next(iter(group.values())) for group in groups]
         matching = match_any(first, theirs, TOLERANCE_NS)
-        for known, new in matching.pairs:
-            groups[known][coder] = theirs[new]
+        for matched, new in matching.pairs:
+            groups[matched][coder] = theirs[new]
         groups += [{coder: theirs[new]} for new in matching.left_b]
         groups.sort(key=lambda group: next(iter(group.values())).start_ns)
     return tuple(_compared(group, labels) for group in groups)

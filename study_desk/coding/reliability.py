@@ -219,13 +219,13 @@ class CoderRows:
         categories: list[tuple[list[int], list[UnitizingCounts]]] = []
         for kind in kinds:
             counts = [_unitizing(session, self._coders, kind) for session in self._sessions]
-            there = [index for index, each in enumerate(counts) if each]
-            categories.append((there, [each for each in counts if each]))
+            there = [index for index, count in enumerate(counts) if count]
+            categories.append((there, [count for count in counts if count]))
 
         def figures(draws: Draws) -> Array:
             return unitizing_alphas((continua, draws.weights[:, there]) for there, continua in categories)
 
-        number = sum(len(each.units) for _, continua in categories for each in continua)
+        number = sum(len(continuum.units) for _, continua in categories for continuum in continua)
         return self._row(group, UNITIZING, figures, number)
 
     def _of_counts(self, group: LabelGroup) -> AgreementRow:

@@ -83,9 +83,9 @@ class LiveLog:
     def flush(self, timeout_s: float) -> bool:
         """Wait until every queued record is on disk. Returns False at once while the disk fails."""
         with self._changed:
-            given = self._given
-            self._changed.wait_for(lambda: self._ails or self._done >= given, timeout_s)
-            return self._done >= given
+            queued = self._given
+            self._changed.wait_for(lambda: self._ails or self._done >= queued, timeout_s)
+            return self._done >= queued
 
     def close(self) -> None:
         """Seal the log, because the session ended normally."""

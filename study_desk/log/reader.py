@@ -173,7 +173,7 @@ def read_sound(path: Path) -> LogContents:
         shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
         raise LogError(
             f"{path}: is damaged, with {count_of(len(grave), 'fault')}: {shown}. "
-            "tactful study status lists them all; tactful study repair saves the rest into a new log"
+            f"{PROGRAM} study status lists them all; {PROGRAM} study add adds the rest to a study"
         )
     return contents
 

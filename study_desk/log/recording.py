@@ -42,30 +42,34 @@ def without_superseded(records: Sequence[Any]) -> list[Any]:
     """Leave out labels that a later revision by their coder replaces."""
     revised = _latest_revisions(records)
     return [
-        each
-        for number, each in enumerate(records)
-        if not (isinstance(each, Label) and number < revised.get(each.coder, 0))
+        record
+        for number, record in enumerate(records)
+        if not (isinstance(record, Label) and number < revised.get(record.coder, 0))
     ]
 
 
 def revision_counts(records: Sequence[Any]) -> dict[str, int]:
     """Count how often each coder revised their coding. A retraction is no revision."""
-    coders = [each.coder for each in records if isinstance(each, Coding) and each.replaces and not each.retracts]
+    coders = [
+        record.coder for record in records if isinstance(record, Coding) and record.replaces and not record.retracts
+    ]
     return {coder: coders.count(coder) for coder in sorted({*coders})}
 
 
 def incomplete_revisions(records: Sequence[Any]) -> dict[str, tuple[int, int]]:
     """Find coders whose latest revision lacks labels: those in the log, and those that it announced."""
-    found = {}
+    incomplete = {}
     for coder, number in _latest_revisions(records).items():
-        written = sum(isinstance(each, Label) and each.coder == coder for each in records[number:])
+        written = sum(isinstance(record, Label) and record.coder == coder for record in records[number:])
         if written < records[number].labels:
-            found[coder] = (written, records[number].labels)
-    return found
+            incomplete[coder] = (written, records[number].labels)
+    return incomplete
 
 
 def _latest_revisions(records: Sequence[Any]) -> dict[str, int]:
-    return {each.coder: number for number, each in enumerate(records) if isinstance(each, Coding) and each.replaces}
+    return {
+        record.coder: number for number, record in enumerate(records) if isinstance(record, Coding) and record.replaces
+    }
 
 
 def spoken_utterances(
@@ -78,13 +82,19 @@ def spoken_utterances(
         voice.feed(edge, None)
     turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]
     locales = {edge.speech_id: edge.locale for edge in edges if edge.locale}
-    heard = (said for said in utterances if said.speaker is not Speaker.ROBOT or not _is_told(said, turns))
-    told = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
-    return tuple(sorted((*heard, *told), key=lambda said: (said.start_ns, said.utterance_id)))
+    heard = (
+        utterance
+        for utterance in utterances
+        if utterance.speaker is not Speaker.ROBOT or not _is_told(utterance, turns)
+    )
+    stated = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
+    return tuple(sorted((*heard, *stated), key=lambda utterance: (utterance.start_ns, utterance.utterance_id)))
 
 
-def _is_told(said: Utterance, turns: Iterable[RobotTurn]) -> bool:
-    return any(said.start_ns < turn.rings_until_ns and said.end_ns > turn.start_ns - LEAD_NS for turn in turns)
+def _is_told(utterance: Utterance, turns: Iterable[RobotTurn]) -> bool:
+    return any(
+        utterance.start_ns < turn.rings_until_ns and utterance.end_ns > turn.start_ns - LEAD_NS for turn in turns
+    )
 
 
 def _utterance(turn: RobotTurn, locale: str) -> Utterance:
@@ -262,7 +272,7 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     records = without_superseded(records)
     last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
-    reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
+    reviews = {(review.event_id, review.coder): review for review in _of(records, Review)}
     latest_codings = {coding.coder: coding for coding in _of(records, Coding)}
     codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
     labels, removals = _current_labels(records)
@@ -302,25 +312,25 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
 def _current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval, ...]]:
     """Collect the labels in their latest version, in the order of their first, and the removals that stand."""
     latest: dict[object, Label | LabelRemoval] = {}
-    for number, each in enumerate(records):
-        if isinstance(each, Label | LabelRemoval):
-            latest[(each.coder, each.label_id) if each.label_id else number] = each
+    for number, entry in enumerate(records):
+        if isinstance(entry, Label | LabelRemoval):
+            latest[(entry.coder, entry.label_id) if entry.label_id else number] = entry
     standing = list(latest.values())
     return _of(standing, Label), tuple(_of(standing, LabelRemoval))
 
 
-def number_views(known: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:
-    """Number the cue behind each fact of an event's next state; `known` holds the numbers of the states before.
+def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:
+    """Number the cue behind each fact of an event's next state; `numbers` holds those of the states before.
 
     Several cues may support one event. Facts that appear in one state under a new measure belong to one cue.
     """
-    newest = max(known.values(), default=-1) + 1
-    return tuple(known.setdefault((fact.measure, fact.threshold), newest) for fact in flag.evidence)
+    newest = max(numbers.values(), default=-1) + 1
+    return tuple(numbers.setdefault((fact.measure, fact.threshold), newest) for fact in flag.evidence)
 
 
 def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
-    known: dict[str, dict[tuple[str, float | None], int]] = {}
-    return {flag.event_id: number_views(known.setdefault(flag.event_id, {}), flag) for flag in states}
+    numbers: dict[str, dict[tuple[str, float | None], int]] = {}
+    return {flag.event_id: number_views(numbers.setdefault(flag.event_id, {}), flag) for flag in states}
 
 
 def _of(records: list[Any], cls: type[T]) -> list[T]:

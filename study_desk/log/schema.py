@@ -69,21 +69,20 @@ class SessionInfo:
 
 @record
 class Review:
-    """A reviewer's verdict on one event. Readers use the reviewer's latest one; the disk keeps all."""
+    """A coder's verdict on one event. Readers use the coder's latest one; the disk keeps all."""
 
     event_id: str
-    reviewer: str
+    coder: str
     verdict: Verdict
     polarity: Polarity | None = None
     attributes: tuple[Attribute, ...] = ()
     severity: Severity | None = None
     note: str = ""
-    blind: bool = False  # given without seeing the monitor's label
 
     def __post_init__(self) -> None:
-        """Raises ValueError without a reviewer, or if a relabelled event has no attribute."""
-        if not self.reviewer:
-            raise ValueError("a verdict needs a reviewer: give a pseudonym")
+        """Raises ValueError without a coder, or if a relabelled event has no attribute."""
+        if not self.coder:
+            raise ValueError("a verdict needs a coder: give a pseudonym")
         if self.verdict is Verdict.RELABEL and not self.attributes:
             raise ValueError("a relabelled event needs at least one attribute: give one, or another verdict")
 
@@ -260,7 +259,7 @@ def after_withdrawals(
     participants: Iterable[Participant], withdrawals: Iterable[Withdrawal]
 ) -> tuple[Participant, ...]:
     """Take withdrawn consents from participants."""
-    withdrawn = {(each.participant, consent) for each in withdrawals for consent in each.consents}
+    withdrawn = {(withdrawal.participant, consent) for withdrawal in withdrawals for consent in withdrawal.consents}
 
     def keeps(pseudonym: str, consent: Consent) -> bool:
         return not withdrawn & {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)}
@@ -306,11 +305,6 @@ class LinkedMedia:
     path: str
     offset_s: float = 0.0
 
-    @property
-    def is_there(self) -> bool:
-        """Whether the file exists. A URL is not asked."""
-        return "://" in self.path or Path(self.path).is_file()
-
 
 def linked_media(text: str) -> LinkedMedia:
     """Parse FILE or FILE=SECONDS, as in --media cam2.mp4=3.2."""
@@ -320,9 +314,8 @@ def linked_media(text: str) -> LinkedMedia:
     return LinkedMedia(path=text)
 
 
-def links_from(media: LinkedMedia, folder: Path) -> tuple[str, str]:
-    """Return the URL of a file, and its path from a folder."""
+def path_from(media: LinkedMedia, folder: Path) -> str:
+    """Return the path of a file from a folder, or nothing for a URL."""
     if "://" in media.path:
-        return media.path, ""
-    path = Path(media.path).resolve()
-    return path.as_uri(), f"./{Path(os.path.relpath(path, folder.resolve())).as_posix()}"
+        return ""
+    return f"./{Path(os.path.relpath(Path(media.path).resolve(), folder.resolve())).as_posix()}"

@@ -59,8 +59,8 @@ def participants_of(
     )
 
 
-def redactor_of(policy: Path | None, keys: Path | None, participants: Iterable[Participant] = ()) -> Redactor:
-    """Build the redactor from the policy and the key file."""
+def redactor_of(keys: Path | None, participants: Iterable[Participant] = (), policy: Path | None = None) -> Redactor:
+    """Build the redactor from the key file and the policy."""
     participants, names = tuple(participants), None
     if keys:
         file = KeyFile(keys)
@@ -84,9 +84,12 @@ class WordsPolicy:
     @classmethod
     def of_participants(cls, participants: Iterable[Participant]) -> Self:
         """Take the consents to a transcript."""
-        private = [one for one in participants if not one.transcript]
-        ids = frozenset(person for one in private for person in one.person_ids)
-        return cls(private=ids if private else None, is_anybody_private=any(not one.person_ids for one in private))
+        private = [participant for participant in participants if not participant.transcript]
+        ids = frozenset(person for participant in private for person in participant.person_ids)
+        return cls(
+            private=ids if private else None,
+            is_anybody_private=any(not participant.person_ids for participant in private),
+        )
 
     @classmethod
     def of_settings(cls, values: Mapping[str, Any]) -> Self:

@@ -352,8 +352,11 @@ class LogRecoveryReport:
     lost: tuple[str, ...]
 
 
-def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
-    """Write every line that matches its own hash to a new log, in order of their numbers."""
+def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") -> LogRecoveryReport:
+    """Write every line that matches its own hash to a new log, in order of their numbers.
+
+    `study` and `session` name it where the entry that does is lost.
+    """
     sound, lost = _sound(old)
     if not sound:
         raise LogError(f"{old}: holds no intact line, so nothing can be recovered; use a copy")
@@ -363,7 +366,9 @@ def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
     info = next((entry.record for entry in entries if isinstance(entry.record, SessionInfo)), None)
     if info is None:
         lost.append("the entry that names the session and its participants")
-    info = replace(info or SessionInfo(study=UNNAMED, session=old.resolve().name), migrated_from=contents.head)
+    info = replace(
+        info or SessionInfo(study=study or UNNAMED, session=session or old.resolve().name), migrated_from=contents.head
+    )
     clock = ReplayClock(first.wall_ns)
     with StudyLog.begin(folder, info, clock) as log:
         for entry in entries:

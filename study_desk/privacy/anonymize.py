@@ -86,17 +86,17 @@ class TopicReport:
         """Tell what was done with the topic."""
         if self.treatment is Treatment.DROPPED:
             return f"dropped, {count_of(self.messages, 'message')}: {self.why}"
-        told = f"{self.treatment.value}, {self.written} of {count_of(self.messages, 'message')}"
+        facts = f"{self.treatment.value}, {self.written} of {count_of(self.messages, 'message')}"
         if self.treatment is Treatment.BLURRED:
-            told += f"; {self.blurred_by_face} with faces blurred ({count_of(self.faces, 'face')} found)"
-            told += f", {self.blurred_whole} blurred whole, {self.left} left as recorded"
+            facts += f"; {self.blurred_by_face} with faces blurred ({count_of(self.faces, 'face')} found)"
+            facts += f", {self.blurred_whole} blurred whole, {self.left} left as recorded"
         else:
-            told += f", {self.changed} of them changed"
+            facts += f", {self.changed} of them changed"
         if self.unreadable:
-            told += f"; {self.unreadable} left out as they cannot be read"
+            facts += f"; {self.unreadable} left out as they cannot be read"
         if self.cut:
-            told += f"; {self.cut} with a text too long, of which the end is left out"
-        return f"{told}; {self.why}" if self.why else told
+            facts += f"; {self.cut} with a text too long, of which the end is left out"
+        return f"{facts}; {self.why}" if self.why else facts
 
 
 @record

@@ -279,7 +279,7 @@ def _head(title: str) -> str:
 
 
 def _summary(stills: Sequence[_Still], facts: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
-    rows = "".join(f"<tr><th>{html.escape(topic)}<td>{html.escape(told)}" for topic, told in facts)
+    rows = "".join(f"<tr><th>{html.escape(topic)}<td>{html.escape(fact)}" for topic, fact in facts)
     listed = "".join(f"<li>{html.escape(warning)}" for warning in warnings)
     return (
         f"<p>{count_of(len(stills), 'still')} as the bag holds them. Look for faces, name badges, screens, mirrors and "

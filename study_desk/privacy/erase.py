@@ -92,8 +92,8 @@ def plan_erasure(
     participants = next(stated, ()) or participants
     whose = next((p for p in participants if p.pseudonym == participant), None)
     if whose is None:
-        known = ", ".join(p.pseudonym for p in participants) or "none"
-        raise LogError(f"{folder}: has no participant {participant}; it has {known}: name one of these")
+        pseudonyms = ", ".join(p.pseudonym for p in participants) or "none"
+        raise LogError(f"{folder}: has no participant {participant}; it has {pseudonyms}: name one of these")
     sole = len(participants) == 1
     entries = _erasable(contents.entries)
     others = _names(*(p for p in participants if p != whose))
@@ -121,7 +121,9 @@ def runs_to_withhold(planned: Mapping[Path, PlannedErasure], logs: Iterable[Path
     """
     records = {log: [e.record for e in read(log).entries] for log in logs}
     speech = {log: [r for r in of_log if isinstance(r, Utterance | RobotSpeech)] for log, of_log in records.items()}
-    spans = {log: (min(map(_start_ns, said)), max(map(_start_ns, said))) for log, said in speech.items() if said}
+    spans = {
+        log: (min(map(_start_ns, records)), max(map(_start_ns, records))) for log, records in speech.items() if records
+    }
     withheld = WordRuns()
     for log, plan in planned.items():
         going = {*plan.speech}
@@ -131,21 +133,21 @@ def runs_to_withhold(planned: Mapping[Path, PlannedErasure], logs: Iterable[Path
             log for log, (start_ns, end_ns) in spans.items() if _FIRST_DAY_NS <= start_ns <= end_ns < began_ns
         ]:
             theirs = planned[other].speech if other in planned else ()
-            for said in speech[other]:
-                if said not in theirs:
-                    before.add(said.text)
-        starts_ns = [_start_ns(said) if said in going else math.inf for said in speech[log]]
+            for spoken in speech[other]:
+                if spoken not in theirs:
+                    before.add(spoken.text)
+        starts_ns = [_start_ns(spoken) if spoken in going else math.inf for spoken in speech[log]]
         next_ns = [*accumulate(reversed(starts_ns), min)][::-1]
-        for said, going_ns in zip(speech[log], next_ns, strict=True):
-            if said in going:
-                withheld.add(said.text, before)
-            elif _start_ns(said) <= going_ns:
-                before.add(said.text)
+        for spoken, going_ns in zip(speech[log], next_ns, strict=True):
+            if spoken in going:
+                withheld.add(spoken.text, before)
+            elif _start_ns(spoken) <= going_ns:
+                before.add(spoken.text)
     return withheld
 
 
-def _start_ns(said: Utterance | RobotSpeech) -> int:
-    return said.start_ns if isinstance(said, Utterance) else said.stamp_ns
+def _start_ns(record: Utterance | RobotSpeech) -> int:
+    return record.start_ns if isinstance(record, Utterance) else record.stamp_ns
 
 
 def erase(
@@ -264,7 +266,7 @@ def _version_of(record: Any) -> tuple[str, ...] | None:
         case SocialFlag():
             return "flag", record.event_id
         case Review():
-            return "verdict", record.event_id, record.reviewer
+            return "verdict", record.event_id, record.coder
         case _:
             return None
 
@@ -336,9 +338,9 @@ class _Words:
         self.ids, self.others = _names(whose), others
         utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
 
-        def is_mine(said: Utterance) -> bool:
-            is_theirs = said.speaker_id in self.ids or (with_unattributed and said.speaker_id not in others)
-            return said.speaker is not Speaker.ROBOT and is_theirs
+        def is_mine(utterance: Utterance) -> bool:
+            is_theirs = utterance.speaker_id in self.ids or (with_unattributed and utterance.speaker_id not in others)
+            return utterance.speaker is not Speaker.ROBOT and is_theirs
 
         mine = [u for u in utterances if is_mine(u) and u.text != WITHHELD]
         rest = [u.text for u in utterances if not is_mine(u)]

@@ -184,8 +184,8 @@ class Redactor:
         if not (self._withholds() and self._told_by_robot):
             return True
         heard = plain_words(text)
-        alike = (told for told, plain in self._told_by_robot.items() if heard in plain)
-        return any(heard in plain_words(self._withheld_runs.replaced_in(told, WITHHELD)) for told in alike)
+        alike = (text for text, plain in self._told_by_robot.items() if heard in plain)
+        return any(heard in plain_words(self._withheld_runs.replaced_in(text, WITHHELD)) for text in alike)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
         words, plain = self._kept_words.get(speaker, " "), plain_words(text)
@@ -274,7 +274,7 @@ def replace_texts(value: Any, clean: Callable[[str], str]) -> Any:
         return value if all(map(is_, items, value)) else type(value)(items)
     if is_dataclass(value) and not isinstance(value, type):
         old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        changed = {name: new for name, each in old.items() if (new := replace_texts(each, clean)) is not each}
+        changed = {name: new for name, value in old.items() if (new := replace_texts(value, clean)) is not value}
         return replace(value, **changed) if changed else value
     return value
 
@@ -379,8 +379,8 @@ class KeyFile:
             self._refuse_real_name(pseudonym)
 
     def _refuse_real_name(self, pseudonym: str, names: Iterable[str] = ()) -> None:
-        known = {name.strip().casefold() for person in self._file.participants.values() for name in person.names}
-        if pseudonym.strip().casefold() in known | {name.strip().casefold() for name in names}:
+        real_names = {name.strip().casefold() for person in self._file.participants.values() for name in person.names}
+        if pseudonym.strip().casefold() in real_names | {name.strip().casefold() for name in names}:
             raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
 
     def _save(self) -> None:

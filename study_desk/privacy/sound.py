@@ -42,14 +42,14 @@ def sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[st
         for topic in reader.topics
         if is_sound(topic.type_name) or (topic.type_name == _BYTES and _namespace(topic) in beside)
     ]
-    found: dict[str, PcmFormat | None] = {}
+    formats: dict[str, PcmFormat | None] = {}
     for topic in sounds:
         near = [info for info in infos if _namespace(info) == _namespace(topic)] or (infos if len(sounds) == 1 else [])
-        told = {each for info in near for each in _told(reader, info)}
-        found[topic.topic] = told.pop() if len(told) == 1 else None
-    found |= {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
+        near_formats = {pcm_format for info in near for pcm_format in _told(reader, info)}
+        formats[topic.topic] = near_formats.pop() if len(near_formats) == 1 else None
+    formats |= {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
     there = {topic.topic for topic in reader.topics}
-    return found | {name: each for name, each in stated.items() if name in there}
+    return formats | {name: pcm_format for name, pcm_format in stated.items() if name in there}
 
 
 def _namespace(topic: BagTopic) -> str:
@@ -159,21 +159,21 @@ class VoiceMuting:
 
 
 def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined
 
 
 def _silent(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
     for silence in _SILENCES:
-        made = _filled(message, silence)
+        silenced = _filled(message, silence)
         # The value of silence depends on the format, so it is checked.
-        if not decode(made, stated).samples.any() and len(chunk.samples):
-            return made
+        if not decode(silenced, stated).samples.any() and len(chunk.samples):
+            return silenced
     raise SoundError("audio_format_unknown", "its format has no silence")
 
 

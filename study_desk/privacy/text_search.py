@@ -222,8 +222,8 @@ class TextSearch:
         common = sum(map(is_common, self._parts))
         parts = f" and {count_of(len(self._parts), 'part')} of them" if self._parts else ""
         parts += f" ({count_of(common, 'ordinary word')}, sought with a capital within a sentence)" if common else ""
-        said = f"{count_of(len(self._runs), 'run')} of words" if self._runs else count_of(sentences, "sentence")
-        sought = [count_of(names, "name") + parts, count_of(pseudonyms, "pseudonym"), said]
+        withheld = f"{count_of(len(self._runs), 'run')} of words" if self._runs else count_of(sentences, "sentence")
+        sought = [count_of(names, "name") + parts, count_of(pseudonyms, "pseudonym"), withheld]
         *before, last = sought if pseudonyms else (sought[0], sought[2])
         return f"{', '.join(before)} and {last}"
 
@@ -291,7 +291,7 @@ class FolderSearch:
 def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] = frozenset()) -> FolderSearch:
     """Search the name and the text of every file in a folder, but for these files. Links are not followed."""
     searched = 0
-    found: dict[str, str] = {}
+    holding: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.resolve() in leave_out:
@@ -305,8 +305,8 @@ def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] =
         except _UNREADABLE as error:
             unreadable[name] = f"cannot be searched: {str(error) or type(error).__name__}"
         if hits:
-            found[name] = f"has {' and '.join(hits)}"
-    return FolderSearch(searched=searched, found=found, unreadable=unreadable)
+            holding[name] = f"has {' and '.join(hits)}"
+    return FolderSearch(searched=searched, found=holding, unreadable=unreadable)
 
 
 def _texts(path: Path) -> Iterator[str]:
@@ -355,20 +355,20 @@ def _texts_in(raw: IO[bytes], depth: int) -> Iterator[str]:
 def _texts_in_bag(file: IO[bytes], depth: int) -> Iterator[str]:
     types: dict[int, str] = {}
     silent: set[int] = set()
-    for each in StreamReader(file).records:
-        match each:
+    for mcap_record in StreamReader(file).records:
+        match mcap_record:
             case Schema():
-                types[each.id] = each.name
+                types[mcap_record.id] = mcap_record.name
             case Channel():
-                if _NO_TEXT_TYPE.search(types.get(each.schema_id, "")):
-                    silent.add(each.id)
-            case Message() if each.channel_id not in silent:
-                yield from _texts_in_value(each.data, depth)
+                if _NO_TEXT_TYPE.search(types.get(mcap_record.schema_id, "")):
+                    silent.add(mcap_record.id)
+            case Message() if mcap_record.channel_id not in silent:
+                yield from _texts_in_value(mcap_record.data, depth)
             case Attachment():
-                yield each.name
-                yield from _texts_in_value(each.data, depth)
+                yield mcap_record.name
+                yield from _texts_in_value(mcap_record.data, depth)
             case Metadata():
-                yield " ".join([each.name, *(f"{key}: {value}" for key, value in each.metadata.items())])
+                yield " ".join([mcap_record.name, *(f"{key}: {value}" for key, value in mcap_record.metadata.items())])
 
 
 def _texts_in_database(path: Path) -> Iterator[str]:

@@ -74,8 +74,8 @@ class PublicationKey:
 
     def forget_except(self, participants: Container[str], sessions: Container[str]) -> None:
         """Forget the labels of everybody and every session that is not to be published again."""
-        for table, known in ((self._file.participants, participants), (self._file.sessions, sessions)):
-            for name in [name for name in table if name not in known]:
+        for table, names in ((self._file.participants, participants), (self._file.sessions, sessions)):
+            for name in [name for name in table if name not in names]:
                 del table[name]
 
     def save(self) -> None:
@@ -176,12 +176,12 @@ def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[
             event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
             rows.append((label.start_ns, _label_row(label, key, codes, event)))
     people = {i: key.participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}
-    for said in recording.utterances:  # nothing of a voice that is no participant's
-        speaker = "robot" if said.speaker is Speaker.ROBOT else people.get(said.speaker_id)
+    for utterance in recording.utterances:  # nothing of a voice that is no participant's
+        speaker = "robot" if utterance.speaker is Speaker.ROBOT else people.get(utterance.speaker_id)
         if speaker:
             kind = "speech_robot" if speaker == "robot" else "speech_participant"
-            row = {"duration": _seconds(said.end_ns - said.start_ns), "trial_type": kind, "speaker": speaker}
-            rows.append((said.start_ns, row))
+            row = {"duration": _seconds(utterance.end_ns - utterance.start_ns), "trial_type": kind, "speaker": speaker}
+            rows.append((utterance.start_ns, row))
     rows.sort(key=lambda pair: (pair[0], sorted(pair[1].items())))
     return [{"onset": _seconds(start_ns - recording.start_ns), **row} for start_ns, row in rows]
 

@@ -130,8 +130,8 @@ def publish(  # noqa: PLR0917
     key.forget_except(people, shared)
     contents = dataset_files(study.file, shared, key, licence)
     before = _checksums(folder)
-    kept = _edited(folder, before)
-    contents |= kept
+    edited = _edited(folder, before)
+    contents |= edited
     stale = [name for name in before if name not in contents and name != CHECKSUMS]
     if not before and next(files_in(folder), None):
         raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
@@ -158,7 +158,7 @@ def publish(  # noqa: PLR0917
         sessions=len(shared),
         participants=len(people),
         left_out=tuple(remarks),
-        kept=tuple(kept),
+        kept=tuple(edited),
     )
 
 
@@ -186,10 +186,8 @@ def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
                 participants.update(p.pseudonym for p in entry.participants)
             case Utterance() if entry.speaker is not Speaker.ROBOT:
                 sentences.update(telling_sentences(entry.text))
-            case Label() | Coding():
+            case Label() | Coding() | Review():
                 coders.add(entry.coder)
-            case Review():
-                coders.add(entry.reviewer)
     coders -= {MONITOR, CONSENSUS}
     pseudonyms = dict.fromkeys(coders, "a coder's pseudonym in the study")
     pseudonyms |= dict.fromkeys(participants, "a participant's pseudonym in the study")

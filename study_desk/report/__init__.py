@@ -1,1 +1,1 @@
-"""The session report, the review server and clips."""
+"""The session report, the coding page, and what they show of a bag."""

@@ -67,22 +67,22 @@ class VideoReport:
     @property
     def remarks(self) -> list[str]:
         """Tell what the video lacks."""
-        found = []
+        texts = []
         if not (self.pictures and self.sounds):
-            found.append("the video has no picture" if self.sounds else "the video has no sound")
+            texts.append("the video has no picture" if self.sounds else "the video has no sound")
         if self.unreadable:
-            found.append(f"{count_of(self.unreadable, 'message')} left out, as they cannot be read")
+            texts.append(f"{count_of(self.unreadable, 'message')} left out, as they cannot be read")
         if self.stamped_otherwise:
-            found.append(
+            texts.append(
                 f"{count_of(self.stamped_otherwise, 'message')} placed by the time of recording, as their stamps are "
                 "of another clock; picture and sound may be out of step"
             )
         if self.assumes_format and self.sounds:
-            found.append(
+            texts.append(
                 f"{self.microphone} may not state its format, and 16 kHz, mono, 16 bit is taken: if it sounds wrong, "
                 "give bag video the robot's profile"
             )
-        return found
+        return texts
 
 
 def write_video(
@@ -153,9 +153,9 @@ class _Video:
         whole = self._reader.message_count
         used = [topic for topic in (self._camera, self._microphone) if topic]
         for done, message in enumerate(self._messages(*used), 1):
-            found = self._picture(message) if message.topic == self._camera else self._sound(message)
-            if found:
-                heappush(waiting, (found[0], done, found[1]))
+            piece = self._picture(message) if message.topic == self._camera else self._sound(message)
+            if piece:
+                heappush(waiting, (piece[0], done, piece[1]))
             while waiting and waiting[0][0] < message.stamp_ns - _LATE_NS:
                 yield waiting[0][0], heappop(waiting)[2]
             progress(whole + done, 2 * whole)
@@ -212,8 +212,8 @@ class _Video:
     def _messages(self, *topics: str) -> Iterable[BagMessage]:
         return self._reader.messages(topics) if all(topics) else ()
 
-    def _topic(self, named: str, known: list[str]) -> str:
-        counts = {t.topic: t.message_count for t in self._reader.topics if t.topic in known and t.message_count}
+    def _topic(self, named: str, candidates: list[str]) -> str:
+        counts = {t.topic: t.message_count for t in self._reader.topics if t.topic in candidates and t.message_count}
         if named and named not in counts:
             raise BagError(f"{named}: holds nothing for a video; name one of {', '.join(counts) or 'another bag'}")
         return named or max(counts, key=lambda topic: counts[topic], default="")

@@ -14,16 +14,18 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import NS_PER_MS
+from norm_core.runtime.time import NS_PER_MS, Clock
 from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders, in_order, label_of, monitor_labels
-from study_desk.log.recording import Recording
+from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Opinion
-from study_desk.log.writer import LogWriteError
+from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.redact import Redactor
 from study_desk.report.page_items import Item, VoiceNumbers, ms_since, speech_item
 from study_desk.report.page_server import (
     NOT_FOUND,
     PageReply,
     PageRequest,
+    PageServer,
     StillAt,
     fill_page,
     number_in,
@@ -75,12 +77,12 @@ class CodingDesk:
         self._drafts: dict[str, dict[str, Label]] = defaultdict(dict)
         self._ids: dict[str, set[str]] = defaultdict(set)  # every id that a coder has used
         standing: list[Label | LabelRemoval] = [*recording.labels, *recording.drafts, *recording.removals]
-        for each in standing:
-            self._ids[each.coder].add(each.label_id)
+        for version in standing:
+            self._ids[version.coder].add(version.label_id)
         for label in recording.drafts:
             self._drafts[label.coder][label.label_id] = label
         self._coded = coder_labels(recording)
-        self._settled = {each.label_id: each for each in standing if each.coder == CONSENSUS}
+        self._settled = {label.label_id: label for label in standing if label.coder == CONSENSUS}
 
     def is_done(self, coder: str) -> bool:
         """Whether a coder has coded the whole session, and may see what others found."""
@@ -156,7 +158,7 @@ class CodingDesk:
             return len(agreed)
 
     def _settle(self, coder: str, event: ComparedEvent, form: ConsensusForm) -> None:
-        opinion = next((each for each in event.opinions if each.coder == form.opinion_of), None)
+        opinion = next((opinion for opinion in event.opinions if opinion.coder == form.opinion_of), None)
         if form.opinion_of and opinion is None:
             raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")
         label = self._label(form.event) if form.event else label_of(opinion) if opinion else None
@@ -203,7 +205,7 @@ def is_hsri(code: Code) -> bool:
 
 
 def _next_id(ids: Iterable[str]) -> str:
-    numbers = [int(each[1:]) for each in ids if each[:1] == "e" and each[1:].isdecimal()]
+    numbers = [int(label_id[1:]) for label_id in ids if label_id[:1] == "e" and label_id[1:].isdecimal()]
     return f"e{max(numbers, default=0) + 1}"
 
 
@@ -240,7 +242,7 @@ def coding_page(  # noqa: PLR0917
         "notes": [note] if note else [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
-        "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
+        "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
         "presence": [],
         "decisions": [],
         "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
@@ -285,7 +287,7 @@ def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -
 def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
     recording, codings = desk.recording, desk.others(coder)
     compared = desk.compared(coder)
-    consensus = [each for event in compared if isinstance(each := desk.settled(event.label_id), Label)]
+    consensus = [decision for event in compared if isinstance(decision := desk.settled(event.label_id), Label)]
     rows: Mapping[str, Iterable[Label]] = {
         MONITOR: {label.event_id: label for label in monitor_labels(recording)}.values(),
         **codings,
@@ -299,7 +301,7 @@ def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
         ],
         "rows": list(rows),
         "coders": list(codings),
-        "waiting": [each for each in waiting if each not in codings],
+        "waiting": [coder for coder in waiting if coder not in codings],
         "compared": [compared_item(event, desk.settled(event.label_id), recording) for event in compared],
         "info": {
             "study": recording.info.study,
@@ -369,14 +371,51 @@ class RemovalForm:
 
 
 class CodingServer:
-    """The requests of coders, who see nothing of the monitor or of others until their coding is done."""
+    """Serve one log to coders, each with a token, who see nothing of the monitor or of others until they are done.
 
-    def __init__(self, desk: CodingDesk, media: PlayerMedia, coders: Sequence[str], notes: Mapping[str, str]) -> None:
-        self._desk, self._media, self._coders, self._notes = desk, media, coders, notes
-        self._start_ns = desk.recording.start_ns
+    Closing it releases the log.
+    """
 
-    def answer(self, coder: str, request: PageRequest) -> PageReply:
-        """Do what a coder asks for."""
+    def __init__(
+        self,
+        folder: Path,
+        coders: Mapping[str, str],  # by token
+        clock: Clock,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        redactor: Redactor | None = None,
+        study: StudyFile | None = None,
+        media: PlayerMedia | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        recording = from_log(folder)
+        self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
+        self._coders, self._media, self._notes = dict(coders), media or PlayerMedia(), notes or {}
+        self._start_ns = recording.start_ns
+        self._log = StudyLog.resume(folder, clock, redactor=redactor)
+        self._writing = threading.Lock()
+        try:
+            self._server = PageServer(
+                [*self._coders], self._answer, link_from="study code", host=host, port=port, media=[VIDEO]
+            )
+        except TactfulError:
+            self._log.close()
+            raise
+        self.host, self.port = self._server.host, self._server.port
+        self.url, self.serve = self._server.url, self._server.serve
+
+    def close(self) -> None:
+        """Stop serving and release the log."""
+        self._server.close()
+        self._log.close()
+
+    def _append(self, record: Any, ros_ns: int) -> None:
+        with self._writing:
+            self._log.append(record, ros_ns)
+
+    def _answer(self, request: PageRequest) -> PageReply:
+        coder = self._coders[request.token]
         try:
             return self._shown(coder, request) if request.method == "GET" else self._taken(coder, request)
         except LogWriteError as error:
@@ -389,8 +428,8 @@ class CodingServer:
     def _shown(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
-                note = self._notes.get(coder, "")
-                return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders, note))
+                note, coders = self._notes.get(coder, ""), [*self._coders.values()]
+                return page_reply(coding_page(self._desk, coder, request.token, self._media, coders, note))
             case "/still":
                 return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":

@@ -31,26 +31,26 @@ class VoiceNumbers:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
-    def number(self, said: Utterance) -> int | None:
+    def number(self, utterance: Utterance) -> int | None:
         """Return the number of a user; None for others, and for a user whom nothing identifies."""
-        if said.speaker is not Speaker.USER or not said.speaker_id:
+        if utterance.speaker is not Speaker.USER or not utterance.speaker_id:
             return None
-        if said.speaker_id not in self._numbers and len(self._numbers) >= MOST_VOICES:
+        if utterance.speaker_id not in self._numbers and len(self._numbers) >= MOST_VOICES:
             return None
-        return self._numbers.setdefault(said.speaker_id, len(self._numbers) + 1)
+        return self._numbers.setdefault(utterance.speaker_id, len(self._numbers) + 1)
 
 
-def speech_item(said: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
+def speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
     """Return an utterance for the speech lanes and the transcript."""
-    known = said.speaker in (Speaker.ROBOT, Speaker.USER)
+    is_named = utterance.speaker in (Speaker.ROBOT, Speaker.USER)
     return {
-        "id": said.utterance_id,
-        "voice": voices.number(said),
-        "who": said.speaker.value if known else "someone",
-        "start": ms_since(start_ns, said.start_ns),
-        "end": ms_since(start_ns, said.end_ns),
-        "text": said.text,
-        "locale": said.locale,
+        "id": utterance.utterance_id,
+        "voice": voices.number(utterance),
+        "who": utterance.speaker.value if is_named else "someone",
+        "start": ms_since(start_ns, utterance.start_ns),
+        "end": ms_since(start_ns, utterance.end_ns),
+        "text": utterance.text,
+        "locale": utterance.locale,
     }
 
 
@@ -110,7 +110,9 @@ def decision_item(decision: Decision, start_ns: int) -> Item:
         "answered": decision.outcome is Outcome.ANSWERED,
         "outcome": decision.outcome.value,
         "chosen": decision.chosen,
-        "choice": next((n for n, one in enumerate(decision.candidates) if one.index == decision.chosen_index), None),
+        "choice": next(
+            (n for n, candidate in enumerate(decision.candidates) if candidate.index == decision.chosen_index), None
+        ),
         "situation": decision.situation,
         "question": decision.question,
         "asker": decision.query_id,
@@ -143,9 +145,9 @@ class PresenceTrack:
         """Return the stretches that this presence changed or began. Nobody is a stretch of no people."""
         self._latest[presence.source_topic] = presence
         now_ns, at = presence.stamp_ns, ms_since(self._start_ns, presence.stamp_ns)
-        fresh = [one for one in self._latest.values() if now_ns - one.stamp_ns <= BELIEVED_NS]
+        fresh = [presence for presence in self._latest.values() if now_ns - presence.stamp_ns <= BELIEVED_NS]
         people = max(map(_count, fresh))
-        faces = [face for one in fresh for face in one.faces]
+        faces = [face for presence in fresh for face in presence.faces]
         away = bool(faces) and all(face.looking_away for face in faces)
         before = self._stretch if now_ns - self._last_ns <= _APART_NS else None
         self._last_ns = now_ns
@@ -165,8 +167,8 @@ class PresenceTrack:
 def presence_stretches(presences: Sequence[Presence], start_ns: int) -> list[Item]:
     """Return the stretches of a whole session in which somebody was present."""
     track = PresenceTrack(start_ns)
-    found = {stretch["id"]: stretch for presence in presences for stretch in track.take(presence)}
-    return [stretch for stretch in found.values() if stretch["people"]]
+    stretches = {stretch["id"]: stretch for presence in presences for stretch in track.take(presence)}
+    return [stretch for stretch in stretches.values() if stretch["people"]]
 
 
 def _count(presence: Presence) -> int:

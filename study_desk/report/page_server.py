@@ -186,7 +186,7 @@ class PageServer:
 
     def is_token(self, token: str) -> bool:
         """Whether this is a token of the server."""
-        return any(secrets.compare_digest(token.encode("utf-8", "replace"), known) for known in self._tokens)
+        return any(secrets.compare_digest(token.encode("utf-8", "replace"), link_token) for link_token in self._tokens)
 
     def is_own_host(self, host: str) -> bool:
         """Whether a Host header is ours. This blocks DNS rebinding by other pages."""

@@ -1,4 +1,4 @@
-"""Pictures of a bag or a running graph with the faces blurred: stills, and clips around a flag."""
+"""Stills of a bag or a running graph with the faces blurred, and sound of a bag."""
 
 import io
 import re
@@ -6,20 +6,18 @@ import threading
 import wave
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
-from fractions import Fraction
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import av
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import PictureFormatError
 from study_desk.log.recording import Recording, bag_reference
@@ -124,12 +122,12 @@ class LiveStills:
     def at(self, stamp_ns: int) -> bytes | None:
         """Return the last picture up to a time as JPEG; None if it is not near."""
         with self._adding:
-            number = bisect_right(self._frames, stamp_ns, key=lambda each: each[0])
-            found = self._frames[number - 1] if number else None
-        if found is None or stamp_ns - max(found[:2]) > LIVE_REACH_NS:
+            number = bisect_right(self._frames, stamp_ns, key=lambda kept_frame: kept_frame[0])
+            latest = self._frames[number - 1] if number else None
+        if latest is None or stamp_ns - max(latest[:2]) > LIVE_REACH_NS:
             return None
         with self._looking:
-            return self._cache.jpeg(found[0], lambda: found[2])
+            return self._cache.jpeg(latest[0], lambda: latest[2])
 
 
 PIECE_BYTES = 2_000_000
@@ -166,12 +164,14 @@ def video_reply(video: Path, byte_range: str) -> PageReply:
     """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
     try:
         size = video.stat().st_size
-        found = _RANGE.fullmatch(byte_range or "bytes=0-")
-        first = int(found[1]) if found else size
+        range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
+        first = int(range_match[1]) if range_match else size
         if first >= size:
             refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
             return refused._replace(headers={"Content-Range": f"bytes */{size}"})
-        last = min(int(found[2]) if found and found[2] else size - 1, size - 1, first + PIECE_BYTES - 1)
+        last = min(
+            int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
+        )
         with video.open("rb") as file:
             file.seek(first)
             data = file.read(max(0, last - first + 1))
@@ -181,98 +181,28 @@ def video_reply(video: Path, byte_range: str) -> PageReply:
     return PageReply(data, _VIDEO_TYPES[video.suffix.lower()], HTTPStatus.PARTIAL_CONTENT, headers)
 
 
-BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
+class OtherBagError(TactfulError, ValueError):
+    """A bag is not the one that a log is of; the message gives the remedy."""
 
 
-class ClipError(TactfulError, ValueError):
-    """A clip cannot or may not be made; the message gives the reason."""
-
-
-def reason_against_clips(recording: Recording) -> str:
-    """Explain why no clip may be shown. Empty where every participant consented."""
+def reason_against_pictures(recording: Recording) -> str:
+    """Explain why no picture and sound may be shown. Empty where every participant consented."""
     participants = recording.info.participants
     if not participants:
-        return "No clip: the log names no participant who consented to clips."
+        return "The log names no participant who consented to clips."
     refused = [p.pseudonym for p in participants if not p.clips]
-    return f"No clip: {', '.join(refused)} did not consent to clips." if refused else ""
+    return f"{', '.join(refused)} did not consent to clips." if refused else ""
 
 
 def check_bag(recording: Recording, bag: Path) -> None:
-    """Raise ClipError unless the log names this bag: consent covers no other images."""
+    """Raise OtherBagError unless the log names this bag: consent covers no other images."""
     named = recording.info.bag
     if named is None:
-        raise ClipError(
-            f"{recording.source}: does not say which bag it is of; name it first: tactful study add LOG BAG"
+        raise OtherBagError(
+            f"{recording.source}: does not say which bag it is of; name it first: {PROGRAM} study add LOG BAG"
         )
     if bag_reference(bag, 0).sha256 != named.sha256:
-        raise ClipError(
+        raise OtherBagError(
             f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
-            "give that one, or name another that holds the same session: tactful study add LOG BAG"
+            f"give that one, or name another that holds the same session: {PROGRAM} study add LOG BAG"
         )
-
-
-def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
-    """Make a short WebM around a flag. Returns it with its type; sound alone if the bag has no images.
-
-    check_bag reads the whole bag: call it once before the first clip.
-    """
-    if reason := reason_against_clips(recording):
-        raise ClipError(reason)
-    flag = next((f for f in recording.flags if f.event_id == event_id), None)
-    if flag is None:
-        raise ClipError(f"{recording.source}: there is no flag {event_id}; load the page again")
-    from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
-    until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
-    images = _images(bag, from_ns, until_ns, find)
-    sound = muted_sound(recording, bag, from_ns, until_ns)
-    if not images and sound is None:
-        raise ClipError(
-            f"{bag.name} holds neither pictures nor sound around this moment; name another bag of the session"
-        )
-    return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
-
-
-def _images(bag: Path, from_ns: int, until_ns: int, find: FindFaces | None) -> dict[int, Pixels]:
-    topic = camera_topic(bag)
-    images: dict[int, Pixels] = {}
-    with BagReader(bag) as reader:
-        for message in reader.messages([topic], from_ns, until_ns) if topic else ():
-            image = small_pixels(reader.decode(message))
-            if image is not None:
-                images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
-    return images
-
-
-def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:
-    buffer = io.BytesIO()
-    with av.open(buffer, "w", format="webm") as container:
-        video = None
-        if images:
-            first = next(iter(images.values()))
-            video = container.add_stream("libvpx", rate=10)
-            video.width, video.height, video.pix_fmt = first.shape[1], first.shape[0], "yuv420p"
-            video.time_base = video.codec_context.time_base = Fraction(1, 1000)
-        audio = None
-        if sound is not None:
-            audio = container.add_stream("libopus", rate=48_000, layout="mono")
-        if video is not None:
-            for stamp_ns, image in sorted(images.items()):
-                shape = (video.height, video.width)
-                fitted = image if image.shape[:2] == shape else cv2.resize(image, shape[::-1])
-                frame = av.VideoFrame.from_ndarray(np.asarray(fitted, np.uint8), format="bgr24")
-                frame.pts, frame.time_base = max(0, (stamp_ns - from_ns) // 1_000_000), Fraction(1, 1000)
-                _mux(container, video.encode(frame))
-            _mux(container, video.encode(None))
-        if audio is not None and sound is not None:
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=48_000)
-            whole = av.AudioFrame.from_ndarray(sound.reshape(1, -1), format="s16", layout="mono")
-            whole.sample_rate, whole.pts = RATE_HZ, 0
-            for part in (*resampler.resample(whole), *resampler.resample(None)):
-                _mux(container, audio.encode(part))
-            _mux(container, audio.encode(None))
-    return buffer.getvalue()
-
-
-def _mux(container: Any, packets: Iterable[Any]) -> None:
-    for packet in packets:
-        container.mux(packet)

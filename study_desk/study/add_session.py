@@ -1,14 +1,19 @@
 """Bring a session into a study: check it against study.yaml, and complete study.yaml from it."""
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from norm_core.records.record import record
 from norm_core.runtime.config import check_config
 from norm_core.runtime.time import Clock
-from study_desk.log.reader import is_log, read
+from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo
-from study_desk.log.writer import StudyLog
+from study_desk.log.writer import StudyLog, lock_log, recover_log
 from study_desk.study.frozen_plan import draw_orders
 from study_desk.study.study_file import PlannedSession, StudyFile
 from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path
@@ -26,17 +31,17 @@ def planned_session(
     """Join what is given about a session with study.yaml. Raises StudyError where they disagree."""
     planned = study.file.sessions.get(name, PlannedSession())
     people = {p.pseudonym: p.person_ids for p in participants}
-    given: dict[str, object] = {
+    stated_fields: dict[str, object] = {
         "condition": condition,
         "participants": people,
         "bag": relative_path(bag, study.folder) if bag else "",
         "media": tuple(relative_path(Path(path), study.folder) for path in media),
     }
-    for field, value in given.items():
+    for field, value in stated_fields.items():
         if value and getattr(planned, field) not in (value, PlannedSession.model_fields[field].default):
             stated = getattr(planned, field)
             raise StudyError(f"session {name}: {STUDY_FILE} says {field} {stated}, not {value}: correct one of the two")
-    session = planned.model_copy(update={field: value for field, value in given.items() if value})
+    session = planned.model_copy(update={field: value for field, value in stated_fields.items() if value})
     if session.condition and study.file.conditions:
         study.check_known("condition", [session.condition], study.file.conditions)
     study.check_known("participant", session.participants, study.file.participants)
@@ -74,6 +79,15 @@ def free_log_folder(study: Study, name: str, session: PlannedSession) -> Path:
     return folder
 
 
+@record
+class AddedLog:
+    """The session that a log was added as. Of a damaged log: what was lost, and where it lies unchanged."""
+
+    session: str
+    lost: tuple[str, ...] = ()
+    damaged: str = ""
+
+
 def add_log(
     study: Study,
     log: Path,
@@ -82,50 +96,76 @@ def add_log(
     name: str = "",
     condition: str = "",
     participants: tuple[Participant, ...] = (),
-) -> str:
-    """Move a log into the study, unless it lies there, and note it in study.yaml. Returns the session's name."""
-    info = open_recording(log).info
-    if info.study != study.file.study:
-        raise StudyError(
-            f"{log}: is a log of study {info.study}, not of {study.file.study}; name the folder of that study"
+) -> AddedLog:
+    """Move a log into the study, unless it lies there, and note it in study.yaml. Of a damaged log, add what is valid.
+
+    The damaged log stays as it is. If the study holds it as this session's, it goes aside.
+    """
+    with _valid_log(study, log, name) as (valid, lost):
+        info = open_recording(valid).info
+        if info.study != study.file.study:
+            raise StudyError(
+                f"{log}: is a log of study {info.study}, not of {study.file.study}; name the folder of that study"
+            )
+        if name and name != info.session:
+            raise StudyError(f"{log}: is the log of session {info.session}, not {name}; leave --session out")
+        session = planned_session(study, info.session, condition=info.condition, participants=info.participants)
+        if condition and info.condition and condition != info.condition:
+            raise StudyError(f"{log}: is of condition {info.condition}, not {condition}; leave --condition out")
+        if participants and info.participants:
+            raise StudyError(f"{log}: names its participants itself; leave --participant out")
+        session = planned_session(
+            study,
+            info.session,
+            condition=condition or session.condition,
+            participants=participants or info.participants,
         )
-    if name and name != info.session:
-        raise StudyError(f"{log}: is the log of session {info.session}, not {name}; leave --session out")
-    session = planned_session(study, info.session, condition=info.condition, participants=info.participants)
-    if condition and info.condition and condition != info.condition:
-        raise StudyError(f"{log}: is of condition {info.condition}, not {condition}; leave --condition out")
-    if participants and info.participants:
-        raise StudyError(f"{log}: names its participants itself; leave --participant out")
-    session = planned_session(
-        study,
-        info.session,
-        condition=condition or session.condition,
-        participants=participants or info.participants,
-    )
-    wanted = study.folder / (session.log or f"sessions/{info.session}")
-    if wanted.resolve() != log.resolve():
-        _check_free(wanted, log, info)
-        with StudyLog.resume(log, clock):  # so that no node writes it meanwhile
-            if wanted.exists():
-                wanted.rmdir()
-            wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.move(log, wanted)
+        wanted = study.folder / (session.log or f"sessions/{info.session}")
+        damaged = log if valid != log else None
+        if damaged and wanted.resolve() == log.resolve():
+            damaged = _set_aside(log)
+        if wanted.resolve() != valid.resolve():
+            _check_free(wanted, log)
+            with StudyLog.resume(valid, clock):  # so that no node writes it meanwhile
+                if wanted.exists():
+                    wanted.rmdir()
+                wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                shutil.move(valid, wanted)
     note_session(study, info.session, session)
-    return info.session
+    return AddedLog(session=info.session, lost=lost, damaged=str(damaged or ""))
 
 
-def _check_free(folder: Path, log: Path, info: SessionInfo) -> None:
-    """Refuse a second log of a session, and say what to do with the first."""
-    if not (folder.exists() and any(folder.iterdir())):
+@contextmanager
+def _valid_log(study: Study, log: Path, name: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Give the log itself, or what is valid of a damaged one as a new log, and what was lost."""
+    if all(fault.harmless for fault in read(log).faults):
+        yield log, ()
         return
-    if is_log(folder) and info.migrated_from and info.migrated_from == read(folder).head:
+    with TemporaryDirectory(dir=study.folder, prefix=".recovered-") as place:
+        recovered = Path(place) / "log"
+        yield recovered, recover_log(log, recovered, study=study.file.study, session=name).lost
+
+
+def _set_aside(log: Path) -> Path:
+    """Rename a damaged log whose place a recovered one takes. Raises LogError while a node writes it."""
+    aside = log.with_name(f"{log.name}.damaged")
+    if aside.exists():
+        raise StudyError(f"{aside}: an earlier damaged log of this session is there; move it out of the study")
+    descriptor = lock_log(log)
+    try:
+        log.rename(aside)
+    finally:
+        os.close(descriptor)
+    return aside
+
+
+def _check_free(folder: Path, log: Path) -> None:
+    """Refuse a second log of a session, and say what to do with the first."""
+    if folder.exists() and any(folder.iterdir()):
         raise StudyError(
-            f"{folder}: is the log that {log} was recovered from; move it out of the study, then add {log} again"
+            f"{folder}: is there already; a session has one log: move it out of the study if {log} is to take its "
+            "place, or log that session anew under another name"
         )
-    raise StudyError(
-        f"{folder}: is there already; a session has one log: move it out of the study if {log} is to take its "
-        "place, or log that session anew under another name"
-    )
 
 
 def note_session(study: Study, name: str, session: PlannedSession) -> None:

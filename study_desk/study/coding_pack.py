@@ -6,7 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import combinations
 from pathlib import Path
 
@@ -14,12 +14,12 @@ from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
-from study_desk.coding.forms.eaf import write_eaf_template
-from study_desk.coding.forms.sheet import in_place_of, sheet_of
+from study_desk.coding.forms.eaf import write_eaf
+from study_desk.coding.forms.sheet import in_place_of, origin_of, sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.report.bag_video import VideoOptions, write_video
-from study_desk.report.pictures import check_bag, reason_against_clips
+from study_desk.report.pictures import check_bag, reason_against_pictures
 from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
 from study_desk.study.study_folder import NotWatchableError, Study, StudyError
 
@@ -73,7 +73,9 @@ def assign(study: Study, *, twice: float | None = None, seed: int | None = None)
         drawn=tuple(name for name in conditions if name in drawn),
         twice=share,
         seed=number,
-        loads={coder: sum(coder in each for each in coders.values()) for coder in study.file.coders},
+        loads={
+            coder: sum(coder in session_coders for session_coders in coders.values()) for coder in study.file.coders
+        },
     )
 
 
@@ -87,7 +89,7 @@ def draw(
     rng: random.Random,
 ) -> dict[str, tuple[str, ...]]:
     """Draw coders for the sessions without stated ones. Coders who have begun a session keep it."""
-    taken = {name: tuple(each) for name, each in stated.items()}
+    taken = {name: tuple(names) for name, names in stated.items()}
     load: Counter[str] = Counter()
     in_condition: Counter[tuple[str, str]] = Counter()
     pairs: Counter[frozenset[str]] = Counter()
@@ -128,7 +130,7 @@ def _twice(
     share: float,
 ) -> set[str]:
     """Choose the sessions to code twice, so that each condition comes as near to the share as it can."""
-    doubled = Counter(conditions[name] for name, each in coders.items() if len(each) > 1)
+    doubled = Counter(conditions[name] for name, names in coders.items() if len(names) > 1)
     total = Counter(conditions.values())
     left = [name for name in open_sessions if len(coders.get(name, ())) < 2]
     missing = math.ceil(round(share * len(conditions), 9)) - doubled.total()
@@ -162,7 +164,7 @@ def write_pack(
     make_media: bool = False,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> CodingPack:
-    """Write an EAF for each session that the coder owes, and one BORIS project of all, in the order drawn for them.
+    """Write an EAF for each session that the coder owes, a BORIS project and a table, in the order drawn for them.
 
     `make_media` makes a video from the bag of each session that names no media.
     """
@@ -184,9 +186,9 @@ def write_pack(
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
             media = _made_media(study, name, recording, folder, remarks, progress)
-        sheet = replace(sheet_of(recording, ()), media=(), verdicts={})
+        sheet = sheet_of(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
-        write_eaf_template(
+        write_eaf(
             eaf, sheet, media, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
         )
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
@@ -204,7 +206,9 @@ def write_pack(
     write_boris_project(
         project, observations, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
     )
-    codebook, readme = folder / "codebook.csv", folder / "README.txt"
+    table, codebook, readme = folder / f"{coder}.csv", folder / "codebook.csv", folder / "README.txt"
+    with in_place_of(table) as part:
+        part.write_text("session,coder,code,severity,start_s,end_s,comment\n", encoding="utf-8-sig")
     with in_place_of(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("name", "key", "definition", "counts", "does not count"))
@@ -217,9 +221,9 @@ def write_pack(
     with in_place_of(readme) as part:
         order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
         part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
-    for path in (project, codebook, readme):
+    for path in (project, table, codebook, readme):
         note_study_output(study, path, PACK_GUIDE)
-    return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
+    return CodingPack(sessions=tuple(owed), files=(*files, project, table, codebook, readme), remarks=tuple(remarks))
 
 
 def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
@@ -248,7 +252,7 @@ def _media(
     named = [linked_media(text) for text in recording.info.media]
     if not named:
         return ()
-    if reason := reason_against_clips(recording):
+    if reason := reason_against_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     links = []
@@ -279,16 +283,16 @@ def _made_media(  # noqa: PLR0917
     if not bag or not (study.folder / bag).exists():
         remarks.append(f"{name}: study.yaml names no media and no bag that is there: coders see and hear nothing there")
         return ()
-    if reason := reason_against_clips(recording):
+    if reason := reason_against_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     check_bag(recording, study.folder / bag)
-    made = folder / "media" / f"{name}.mp4"
-    made.parent.mkdir(mode=0o700, exist_ok=True)
-    options = VideoOptions(start_ns=sheet_of(recording, ()).origin_ns, audible_ns=None, shows_faces=True)
-    report = write_video(study.folder / bag, made, options, progress=progress)
+    video = folder / "media" / f"{name}.mp4"
+    video.parent.mkdir(mode=0o700, exist_ok=True)
+    options = VideoOptions(start_ns=origin_of(recording), audible_ns=None, shows_faces=True)
+    report = write_video(study.folder / bag, video, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
-    return (LinkedMedia(path=str(made)),)
+    return (LinkedMedia(path=str(video)),)
 
 
 def _copied(path: Path, inside: Path) -> Path:

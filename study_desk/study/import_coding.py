@@ -11,10 +11,10 @@ from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from study_desk.coding.forms.form_file import CheckedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, origin_of
 from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Review
+from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 from study_desk.study.study_file import HSRI, Code
@@ -47,14 +47,13 @@ class Addition:
     log: Path
     recording: Recording
     file: Path | None
-    entries: tuple[Label | Review | Coding, ...]
+    entries: tuple[Label | Coding, ...]
     people: tuple[str, ...] = ()  # whose work the file is, also if nothing of it is new
 
     @property
     def with_words(self) -> int:
-        """Count new labels and verdicts with words of their coder."""
-        labels = sum(isinstance(entry, Label) and bool(entry.comment) for entry in self.entries)
-        return labels + sum(isinstance(entry, Review) and bool(entry.note) for entry in self.entries)
+        """Count new labels with words of their coder."""
+        return sum(isinstance(entry, Label) and bool(entry.comment) for entry in self.entries)
 
     @property
     def coders(self) -> list[str]:
@@ -79,7 +78,7 @@ class _Read:
     session: str
     coder: str
     file: Path
-    entries: tuple[Label | Review, ...]
+    entries: tuple[Label, ...]
 
 
 def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
@@ -93,12 +92,12 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
     belongs, recording = study_of(log), open_recording(log)
     codebook = belongs[0].file.codebook if belongs else HSRI
-    file, read, is_empty = (files[0] if files else None), tuple[Label | Review, ...](), False
+    file, read, is_empty = (files[0] if files else None), tuple[Label, ...](), False
     if file:
         form = CheckedForm(file)
         part = recording.info.session if len(form.parts) > 1 else ""
-        read = _read(form, file, _target(recording, options, options.coder, part, codebook), recording)
-        is_empty = not form.is_review
+        read = _read(form, _target(recording, options, options.coder, part, codebook))
+        is_empty = True
     addition = _addition(log, recording, file, read, options, empty=is_empty)
     remark = _check_coders(*belongs, addition, options) if belongs else ""
     return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
@@ -127,21 +126,21 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
             recordings[session] = study.recording_of(session)
         coder = _coder(study, file, part, options.coder)
         target = _target(recordings[session], options, coder, part.name, study.file.codebook)
-        entries = _read(form, file, target, recordings[session])
+        entries = _read(form, target)
         read.append(_Read(session=session, coder=coder, file=file, entries=entries))
     coded = _coded_in(read)
     additions, empty, remarks = [], [], []
-    for each in read:
-        if not each.entries and (not options.complete or (each.session, each.coder) in coded):
-            empty.append(f"{each.session} ({each.file.name})")
+    for part_read in read:
+        if not part_read.entries and (not options.complete or (part_read.session, part_read.coder) in coded):
+            empty.append(f"{part_read.session} ({part_read.file.name})")
             continue
-        chosen = replace(options, coder=each.coder)
-        recording = recordings[each.session]
-        addition = _addition(study.log_of(each.session), recording, each.file, each.entries, chosen)
-        if remark := _check_coders(study, each.session, addition, options):
+        chosen = replace(options, coder=part_read.coder)
+        recording = recordings[part_read.session]
+        addition = _addition(study.log_of(part_read.session), recording, part_read.file, part_read.entries, chosen)
+        if remark := _check_coders(study, part_read.session, addition, options):
             remarks.append(remark)
-        if not each.entries:
-            coded[each.session, each.coder] = each.file
+        if not part_read.entries:
+            coded[part_read.session, part_read.coder] = part_read.file
         additions.append(addition)
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
 
@@ -189,7 +188,7 @@ def _addition(
     log: Path,
     recording: Recording,
     file: Path | None,
-    read: tuple[Label | Review, ...],
+    read: tuple[Label, ...],
     options: ImportOptions,
     *,
     empty: bool = False,
@@ -197,22 +196,17 @@ def _addition(
     """Choose what the log lacks. The log holds redacted entries, so these are compared."""
     for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
         read = tuple(options.redactor.clean(entry) for entry in read)
-    labels = tuple(entry for entry in read if isinstance(entry, Label))
-    reviews = tuple(entry for entry in read if isinstance(entry, Review) and entry not in recording.reviews)
-    if file and (own := {label.coder for label in labels} & {MONITOR, CONSENSUS}):
+    if file and (own := {label.coder for label in read} & {MONITOR, CONSENSUS}):
         raise FormError(f"{file}: {own.pop()} is no coder; give the coder of these labels with --coder")
     found_nothing = (empty or options.complete) and not read
     if found_nothing and not options.coder:
         raise FormError(f"{log}: the coding names no coder; give --coder")
-    coders = {label.coder for label in labels} | ({options.coder} if found_nothing else set())
-    entries: list[Label | Review | Coding] = [*reviews]
+    coders = {label.coder for label in read} | ({options.coder} if found_nothing else set())
+    entries: list[Label | Coding] = []
     for coder in sorted(coders):
-        mine = [label for label in labels if label.coder == coder]
+        mine = [label for label in read if label.coder == coder]
         entries += _of_coder(log, recording, coder, mine, options, complete=options.complete or found_nothing)
-    if options.complete and any(isinstance(entry, Review) for entry in read):
-        raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
-    people = sorted(coders | {entry.reviewer for entry in read if isinstance(entry, Review)})
-    return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(people))
+    return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(sorted(coders)))
 
 
 def _of_coder(
@@ -237,21 +231,17 @@ def _of_coder(
     return [*new, *states]
 
 
-def _read(form: CheckedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
-    """Read labels and verdicts. Each verdict must be of an event in the log."""
-    reviews = form.verdicts(target.coder, target.session)
-    event_ids = {flag.event_id for flag in recording.flags}
-    if unknown := [review.event_id for review in reviews if review.event_id not in event_ids]:
-        raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
+def _read(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
+    """Read labels, and refuse those outside the session."""
     labels = form.labels(target)
     target.check_all(len(labels))
-    return (*labels, *reviews)
+    return labels
 
 
 def _target(
     recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
 ) -> CodingTarget:
-    origin_ns = sheet_of(recording).origin_ns
+    origin_ns = origin_of(recording)
     return CodingTarget(
         session=recording.info.session,
         part=part,
@@ -268,11 +258,11 @@ def _session(study: Study, file: Path, part: FormPart) -> str:
     return part.name if part.name in study.file.sessions else "" if part.name else _named(file, study.file.sessions)
 
 
-def _coder(study: Study, file: Path, part: FormPart, given: str) -> str:
+def _coder(study: Study, file: Path, part: FormPart, named: str) -> str:
     """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
-    if given and part.coder and given != part.coder:
-        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {given}")
-    return given or part.coder or _named(file, study.file.coders)
+    if named and part.coder and named != part.coder:
+        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {named}")
+    return named or part.coder or _named(file, study.file.coders)
 
 
 def _named(file: Path, names: Iterable[str]) -> str:
@@ -285,12 +275,13 @@ def _named(file: Path, names: Iterable[str]) -> str:
 def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
     """Collect which file codes which session by which coder. Two files of one coding are refused."""
     coded: dict[tuple[str, str], Path] = {}
-    for each in read:
-        for coder in {entry.coder for entry in each.entries if isinstance(entry, Label)}:
-            other = coded.setdefault((each.session, coder), each.file)
-            if other != each.file:
+    for part_read in read:
+        for coder in {entry.coder for entry in part_read.entries}:
+            other = coded.setdefault((part_read.session, coder), part_read.file)
+            if other != part_read.file:
                 raise StudyError(
-                    f"session {each.session} is coded by {coder} in {other} and in {each.file}; import one of them"
+                    f"session {part_read.session} is coded by {coder} in {other} and in {part_read.file}; "
+                    "import one of them"
                 )
     return coded
 
@@ -317,11 +308,11 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
     standing: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
-    settled = [each for each in standing if each.coder == CONSENSUS]
+    settled = [decision for decision in standing if decision.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,
         labels=sum(label.coder == coder for label in recording.labels),
-        consensus=sum(any(opinion.coder == coder for opinion in each.opinions) for each in settled),
+        consensus=sum(any(opinion.coder == coder for opinion in decision.opinions) for decision in settled),
         head=writer.head,
     )

@@ -108,8 +108,8 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     """Delete the outputs of sessions that lie in the study's folder. A file that was changed since stays."""
     if not sessions:
         return RemovedOutputs()
-    known = outputs_of(study)
-    of_sessions = [o for o in known if (not o.session or o.session in sessions) and o.kind not in (LEFT, PACK_GUIDE)]
+    outputs = outputs_of(study)
+    of_sessions = [o for o in outputs if (not o.session or o.session in sessions) and o.kind not in (LEFT, PACK_GUIDE)]
     chosen = [o for o in of_sessions if kinds is None or o.kind in kinds]
     deleted: list[str] = []
     changed: list[str] = []
@@ -129,10 +129,10 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
             table.unlink()
             deleted.append(relative_path(table, study.folder))
     if deleted:
-        left = "".join(to_json(output) + "\n" for output in known if output.path not in deleted)
+        left = "".join(to_json(output) + "\n" for output in outputs if output.path not in deleted)
         write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
     is_published = kinds is None or PUBLISHED in kinds
-    stale = [Path(output.path) for output in known if output.kind == STALE and is_published]
+    stale = [Path(output.path) for output in outputs if output.kind == STALE and is_published]
     return RemovedOutputs(
         deleted=tuple(deleted),
         changed=tuple(changed),

@@ -112,7 +112,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         problems += [
             f"the revised coding by {coder} has {written} of {announced} labels: import it again with --replace"
             for coder, (written, announced) in incomplete_revisions(records).items()
-            if not any(isinstance(each, Tombstone) for each in records)
+            if not any(isinstance(record, Tombstone) for record in records)
         ]
         retention = retention_of(contents.entries, study.file.retention_days)
         if retention and clock.now_ns() >= retention.end_ns and not is_emptied(contents.entries):
@@ -161,7 +161,7 @@ def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str
     records = [entry.record for entry in contents.entries]
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
     done = {(r.participant, c) for r in records if isinstance(r, Withdrawal) for c in r.consents}
-    kept = {p.pseudonym for p in info.participants if p.transcript} if info else set()
+    pseudonyms = {p.pseudonym for p in info.participants if p.transcript} if info else set()
     for pseudonym in study.session(name).participants:
         participant = study.file.participants[pseudonym]
         again = f"run {PROGRAM} study withdraw {study.folder} {pseudonym}"
@@ -169,7 +169,7 @@ def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str
             if not {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)} & done:
                 yield f"{pseudonym} withdrew {consent.value}, which is not carried out here: {again} --{consent.value}"
         withheld = {(pseudonym, Consent.WORDS), (pseudonym, Consent.EVERYTHING)} & done
-        if not participant.words and pseudonym in kept and not withheld:
+        if not participant.words and pseudonym in pseudonyms and not withheld:
             yield f"its log keeps words of {pseudonym}, who did not consent: {again} --words"
 
 
@@ -185,7 +185,7 @@ WHY = {
     Kind.UTTERANCE: "the words that a flag is judged by, names taken out",
     Kind.ROBOT_SPEECH: "when the robot spoke",
     Kind.PRESENCE: "how many faces were seen and where they looked; no picture, no identity, no emotion",
-    Kind.REVIEW: "reviewers' verdicts",
+    Kind.REVIEW: "coders' verdicts on flags",
     Kind.LABEL: "coders' labels",
     Kind.LABEL_REMOVAL: "that a coder took a label back",
     Kind.CODING: "which coders coded the whole session",

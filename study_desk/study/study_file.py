@@ -146,8 +146,8 @@ class StudyFile(Config):
     def unlisted_codes(self, labels: Iterable[Label]) -> Counter[str]:
         """Count the labels of humans by code, for codes that the codebook lacks. A cue of the monitor is none."""
         labels = tuple(labels)
-        known = {"", *(code.id for code in self.codebook)} | {x.code for x in labels if x.coder == MONITOR}
-        return Counter(x.code for x in labels if x.coder != MONITOR and not x.event_id and x.code not in known)
+        listed = {"", *(code.id for code in self.codebook)} | {x.code for x in labels if x.coder == MONITOR}
+        return Counter(x.code for x in labels if x.coder != MONITOR and not x.event_id and x.code not in listed)
 
     def coders_of(self, session: str) -> tuple[str, ...]:
         """List who is to code a session."""
@@ -215,12 +215,12 @@ class StudyFile(Config):
         return self
 
 
-def check_known(what: str, named: Iterable[str], known: Iterable[str], where: str) -> None:
+def check_known(what: str, named: Iterable[str], names: Iterable[str], where: str) -> None:
     """Raise ValueError for a name that study.yaml does not list."""
-    known = tuple(known)
-    if unknown := [name for name in named if name not in known]:
+    names = tuple(names)
+    if unknown := [name for name in named if name not in names]:
         raise ValueError(
-            f"{where}: unknown {what} {', '.join(unknown)}; study.yaml has {', '.join(known) or 'none'}: "
+            f"{where}: unknown {what} {', '.join(unknown)}; study.yaml has {', '.join(names) or 'none'}: "
             "correct it, or add it there"
         )
 

@@ -34,10 +34,10 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
     node, depth = yaml.compose(text, Loader=yaml.SafeLoader), 0  # recurses, and the text is now known to be shallow
     before: yaml.MappingNode | None = None
     while depth < len(keys) and isinstance(node, yaml.MappingNode):
-        found = next((inner for key, inner in node.value if key.value == keys[depth]), None)
-        if found is None:
+        inner_node = next((inner for key, inner in node.value if key.value == keys[depth]), None)
+        if inner_node is None:
             break
-        before, node, depth = node, found, depth + 1
+        before, node, depth = node, inner_node, depth + 1
     rest = keys[depth:]
     if rest and isinstance(node, yaml.MappingNode) and node.value and not node.flow_style:
         new = _with_line(text, node, rest[0], _nested(rest[1:], value))
@@ -164,39 +164,39 @@ class Study:
             if is_log(self.log_of(name)):
                 yield name, self.log_of(name)
 
-    def check_known(self, what: str, named: Iterable[str], known: Iterable[str]) -> None:
+    def check_known(self, what: str, named: Iterable[str], names: Iterable[str]) -> None:
         """Raise StudyError for a name that study.yaml lacks."""
         try:
-            check_known(what, named, known, str(self.path))
+            check_known(what, named, names, str(self.path))
         except ValueError as error:
             raise StudyError(str(error)) from error
 
     def disagreements(self, name: str, info: SessionInfo) -> list[str]:
         """List in which points a session's log says something else than study.yaml."""
         session = self.session(name)
-        found = []
+        differences = []
         for what, there, here in (
             ("study", info.study, self.file.study),
             ("session", info.session, name),
             ("condition", info.condition or session.condition, session.condition or info.condition),
         ):
             if there != here:
-                found.append(f"its log is of {what} {there or 'without a name'}, and {STUDY_FILE} says {here}")
+                differences.append(f"its log is of {what} {there or 'without a name'}, and {STUDY_FILE} says {here}")
         logged = {p.pseudonym: {*p.person_ids} for p in info.participants}
         planned = {pseudonym: {*ids} for pseudonym, ids in session.participants.items()}
         if logged and planned and logged != planned:
-            found.append(f"its log has {_people(logged)}, and {STUDY_FILE} says {_people(planned)}")
-        return found
+            differences.append(f"its log has {_people(logged)}, and {STUDY_FILE} says {_people(planned)}")
+        return differences
 
     def recording_of(self, name: str) -> Recording:
         """Open a session, with what study.yaml says where its log is silent. Raises StudyError where they disagree."""
         recording = open_recording(self.log_of(name))
-        if found := self.disagreements(name, recording.info):
-            raise StudyError(f"session {name}: {'; '.join(found)}: correct {self.path}, or log the session again")
+        if differences := self.disagreements(name, recording.info):
+            raise StudyError(f"session {name}: {'; '.join(differences)}: correct {self.path}, or log the session again")
         info, session = recording.info, self.session(name)
         participants = self._with_consents(info.participants) or self.file.participants_of(name)
-        known = [p.pseudonym for p in participants if p.pseudonym in self.file.participants]
-        gone = [who for who in known if Consent.EVERYTHING in self.file.participants[who].withdrawn]
+        participants_listed = [p.pseudonym for p in participants if p.pseudonym in self.file.participants]
+        gone = [who for who in participants_listed if Consent.EVERYTHING in self.file.participants[who].withdrawn]
         return replace(
             recording,
             missing=recording.missing or (f"{' and '.join(gone)} withdrew everything" if gone else ""),
@@ -264,8 +264,8 @@ class Study:
 
     def _with_consents(self, participants: Iterable[Participant]) -> tuple[Participant, ...]:
         def allows(pseudonym: str, what: Consent) -> bool:
-            known = self.file.participants.get(pseudonym)
-            return known is None or known.allows(what)
+            person = self.file.participants.get(pseudonym)
+            return person is None or person.allows(what)
 
         return limited_consents(participants, allows)
 

@@ -75,7 +75,7 @@ def plan_removal(study: Study, name: str) -> PlannedRemoval:
     if not log.resolve().is_relative_to(study.folder.resolve()):
         raise StudyError(f"{log}: lies outside the study's folder; move it, then run this again")
     entries = read(log).entries if is_log(log) else ()
-    made = [o.path for o in outputs_of(study) if o.session in {"", name} and o.kind != LEFT]
+    output_paths = [o.path for o in outputs_of(study) if o.session in {"", name} and o.kind != LEFT]
     raw = [session.bag, *(linked_media(text).path for text in session.media)]
     return PlannedRemoval(
         session=name,
@@ -87,7 +87,7 @@ def plan_removal(study: Study, name: str) -> PlannedRemoval:
             for path in sorted(log.rglob("*"))
             if path.is_file() and path.name != ".lock"
         ),
-        outputs=tuple(path for path in made if not Path(path).is_absolute() and (study.folder / path).exists()),
+        outputs=tuple(path for path in output_paths if not Path(path).is_absolute() and (study.folder / path).exists()),
         stays=tuple(path for path in raw if path and (study.folder / path).exists()),
     )
 
@@ -139,8 +139,16 @@ class StudyErasure:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do, here or elsewhere."""
-        made = self.outputs
-        to_do = (self.faults, self.missing, made.changed, made.outside, made.republish, self.not_reached, self.left)
+        outputs = self.outputs
+        to_do = (
+            self.faults,
+            self.missing,
+            outputs.changed,
+            outputs.outside,
+            outputs.republish,
+            self.not_reached,
+            self.left,
+        )
         return not any(to_do)
 
 

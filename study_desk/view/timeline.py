@@ -46,12 +46,12 @@ class ItemStore:
 
     def since(self, version: int) -> list[Item]:
         """Return copies of what changed after a version, in the order of change."""
-        found = []
+        changed = []
         for name in reversed(self.items):
             if self._versions[name] <= version:
                 break
-            found.append(dict(self.items[name]))
-        return found[::-1]
+            changed.append(dict(self.items[name]))
+        return changed[::-1]
 
     def forget(self, before: float) -> None:
         """Drop what ended earlier, oldest change first."""
@@ -73,11 +73,11 @@ class SpeechTrack:
         self._turns: deque[Item] = deque(maxlen=RECENT_TURNS)
         self._voices = VoiceNumbers()
 
-    def take_utterance(self, said: Utterance, start_ns: int) -> Item | None:
+    def take_utterance(self, utterance: Utterance, start_ns: int) -> Item | None:
         """Return what was heard, or None where the robot itself stated these words."""
-        item = speech_item(said, start_ns, self._voices)
+        item = speech_item(utterance, start_ns, self._voices)
         own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
-        return None if said.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
+        return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
 
     def take_robot_speech(self, speech: RobotSpeech, start_ns: int) -> Item | None:
         """Return the robot's turn that starts or stops; None while its words are unknown."""
@@ -102,9 +102,9 @@ class HealthTrack:
         self._latest: dict[str, Item] = {}  # by node
         self._count = 0
 
-    def take(self, status: MonitorStatus, known: float) -> tuple[Item, bool] | None:
+    def take(self, status: MonitorStatus, known_ms: float) -> tuple[Item, bool] | None:
         """Return the stretch that a heartbeat changed, and whether it is a new one. Other digits make none."""
-        said = {
+        stretch = {
             "node": status.node,
             "state": status.state.value,
             "health": status.health.value,
@@ -114,19 +114,19 @@ class HealthTrack:
         before = self._latest.get(status.node)
         if before is None and len(self._latest) >= MAX_NODES:
             return None
-        if before and _without_digits(before) == _without_digits(said):
-            if before["end"] + _FRESH_MS > known and all(before[name] == value for name, value in said.items()):
+        if before and _without_digits(before) == _without_digits(stretch):
+            if before["end"] + _FRESH_MS > known_ms and all(before[name] == value for name, value in stretch.items()):
                 return None
-            item, is_new = {**before, **said, "end": known}, False
+            item, is_new = {**before, **stretch, "end": known_ms}, False
         else:
             self._count += 1
-            item, is_new = {"id": f"health-{self._count}", "start": known, "end": known, **said}, True
+            item, is_new = {"id": f"health-{self._count}", "start": known_ms, "end": known_ms, **stretch}, True
         self._latest[status.node] = item
         return item, is_new
 
 
-def _without_digits(said: Item) -> list[str]:
-    texts = [said["state"], said["health"], *said["reasons"], *said["notes"]]
+def _without_digits(stretch: Item) -> list[str]:
+    texts = [stretch["state"], stretch["health"], *stretch["reasons"], *stretch["notes"]]
     return [re.sub(r"\d+", "0", text) for text in texts]
 
 
@@ -165,9 +165,9 @@ class SessionTimeline:
         """
         start_ns = self.start_ns - shift_ns
         with self._changed:
-            known = ms_since(self.start_ns, known_ns)
-            self._read = max(self._read, known)
-            self._end = max(self._end, known)
+            known_ms = ms_since(self.start_ns, known_ns)
+            self._read = max(self._read, known_ms)
+            self._end = max(self._end, known_ms)
             match record:
                 case Utterance() if record.final and record.text:
                     self._put("speech", self._speech.take_utterance(record, start_ns))
@@ -177,11 +177,11 @@ class SessionTimeline:
                     for stretch in self._presence.take(replace(record, stamp_ns=record.stamp_ns + shift_ns)):
                         self._put("presence", stretch, is_news=False)
                 case SocialFlag():
-                    self._take_flag(record, start_ns, known)
+                    self._take_flag(record, start_ns, known_ms)
                 case Decision():
-                    self._put("decisions", decision_item(record, start_ns) | {"known": known})
+                    self._put("decisions", decision_item(record, start_ns) | {"known": known_ms})
                 case MonitorStatus():
-                    health = self._health.take(record, known)
+                    health = self._health.take(record, known_ms)
                     if health:
                         self._put("health", health[0], is_news=health[1])
             self._forget()
@@ -189,7 +189,7 @@ class SessionTimeline:
     def mark_outage(self, start_ns: int, end_ns: int) -> None:
         """State that no node was heard from one time to another; a later end replaces an earlier one."""
         with self._changed:
-            start, end = (ms_since(self.start_ns, each) for each in (start_ns, end_ns))
+            start, end = (ms_since(self.start_ns, time_ns) for time_ns in (start_ns, end_ns))
             self._end = max(self._end, end)
             self._put("outages", {"id": f"outage-{start}", "start": start, "end": end}, is_news=False)
 
@@ -266,12 +266,12 @@ class SessionTimeline:
         self._news = self._version
         self._changed.notify_all()
 
-    def _take_flag(self, flag: SocialFlag, start_ns: int, known: float) -> None:
+    def _take_flag(self, flag: SocialFlag, start_ns: int, known_ms: float) -> None:
         views = number_views(self._measures.setdefault(flag.event_id, {}), flag)
         before = self._kinds["flags"].items.get(flag.event_id, {})
         item = flag_item(flag, start_ns, views)
-        state = {"at": known, "state": flag.state.value, "probability": item["probability"]}
-        item |= {"state": flag.state.value, "known": before.get("known", known)}
+        state = {"at": known_ms, "state": flag.state.value, "probability": item["probability"]}
+        item |= {"state": flag.state.value, "known": before.get("known", known_ms)}
         item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
         item["history"] = [*before.get("history", ()), state][-MAX_STATES:]
         if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
@@ -307,7 +307,7 @@ class SessionTimeline:
             kind.forget(self._from)
         if len(self._measures) > 2 * len(self._kinds["flags"].items) + 10:
             self._measures = {
-                event: known for event, known in self._measures.items() if event in self._kinds["flags"].items
+                event: measures for event, measures in self._measures.items() if event in self._kinds["flags"].items
             }
 
 

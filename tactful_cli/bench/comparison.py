@@ -17,7 +17,7 @@ from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
 from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.suite import Suite, suite_called, suites
-from tactful_cli.console import complain, print_json, print_table
+from tactful_cli.console import complain, print_json, print_table, show
 
 # The first and the last columns of a leaderboard.
 ASKED = ("run", "model", "setting", "prompt", "items", "text from an oracle")
@@ -34,7 +34,7 @@ def show_report(suite: Suite, scores: Report, as_json: bool = False) -> None:
         print_json(report_plain(scores))
         return
     if scores.headline:
-        print(_headline(scores.headline))
+        show(_headline(scores.headline))
     kind = f"{KINDS[scores.kind]}: " if scores.kind else ""
     title = f"{suite.name}, {kind}{count_of(scores.items, 'item')}"
     table = Table("figure", "value", suite.ranges, "n", *scores.controls, title=title)
@@ -47,12 +47,12 @@ def show_report(suite: Suite, scores: Report, as_json: bool = False) -> None:
             name, *shown, str(figure.count), *(f"{column.value:.1f}" if column.count else "-" for column in beside)
         )
     print_table(table)
-    print(f"{count_of(scores.questions, 'question')}: {_counts(scores.outcomes)}")
+    show(f"{count_of(scores.questions, 'question')}: {_counts(scores.outcomes)}")
     for task, outcomes in scores.outcomes_by_task.items():
         if len(scores.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
-            print(f"  {task}: {_counts(outcomes)}")
+            show(f"  {task}: {_counts(outcomes)}")
     for note in scores.notes:
-        print(f"note: {note}")
+        show(f"note: {note}")
 
 
 def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
@@ -93,11 +93,11 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
     _show_rows([*ASKED, *columns, *COUNTED], rows)
     for run in runs:
         for note in reports[run.folder].notes:
-            print(f"note: {run.name}: {note}")
+            show(f"note: {run.name}: {note}")
     if pair:
         _show_pair(*pair, differing)
     if unpaired:
-        print(unpaired)
+        show(unpaired)
 
 
 def _rows_of(run: Run, report: Report, by: str) -> list[dict[str, str]]:
@@ -177,10 +177,10 @@ def _show_pair(first: Run, second: Run, differing: dict[str, Any] | None) -> Non
         rows.append([row.task, str(row.count), *values, interval, *counts, f"{row.p:.3g}"])
     _print(head, rows)
     if differing is None:
-        print("parity: every outcome, answer, probability and digest is the same")
+        show("parity: every outcome, answer, probability and digest is the same")
     else:
-        print(f"the first difference is in {differing['query_id']}: {', '.join(differing['differs_in'])}")
-        print(f"  {first.name}: {differing['first']}\n  {second.name}: {differing['second']}")
+        show(f"the first difference is in {differing['query_id']}: {', '.join(differing['differs_in'])}")
+        show(f"  {first.name}: {differing['first']}\n  {second.name}: {differing['second']}")
 
 
 def _print(head: list[str], rows: list[list[str]], title: str = "") -> None:

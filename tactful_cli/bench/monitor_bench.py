@@ -51,7 +51,7 @@ from sim_replays.monitor_bench.labelled_recording import (
 )
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters, encounters_in
-from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions, explain_missing_words, remarks_of
 from tactful_cli.flags import LaterJudge
 
@@ -84,7 +84,7 @@ def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
         counts = str(row.events), str(row.flags), str(row.false)
         shown.add_row(name, *_shares(row, row.flags), *counts, latency)
     print_table(shown)
-    print()
+    show("")
 
 
 def show_judge(asked: Mapping[str, Any]) -> None:
@@ -92,12 +92,12 @@ def show_judge(asked: Mapping[str, Any]) -> None:
     outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
     units = count_of(asked["units"], "unit")
-    print(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
+    show(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
     if asked["late"]:
         late = count_of(asked["late"], "unit")
-        print(f"  {late} took longer than judge.deadline_s, {asked['deadline_s']:g} s, and would time out on a robot")
+        show(f"  {late} took longer than judge.deadline_s, {asked['deadline_s']:g} s, and would time out on a robot")
     for reason, count in asked["reasons"].items():
-        print(f"  {count_of(count, 'time')}: {reason}")
+        show(f"  {count_of(count, 'time')}: {reason}")
 
 
 def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
@@ -106,7 +106,7 @@ def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
         cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
         shown.add_row(in_words(name), *map(str, cells))
     print_table(shown)
-    print()
+    show("")
 
 
 def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
@@ -115,13 +115,13 @@ def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> N
     for name, row in confusion.items():
         shown.add_row(in_words(name), *map(str, row.values()))
     print_table(shown)
-    print()
+    show("")
 
 
 def _show_harmless(rows: Scores) -> None:
     harmless: Harmless = next(iter(rows.values())).harmless
     if not harmless.encounters:
-        print("Each encounter has a labelled error: false errors in harmless talk are not measured")
+        show("Each encounter has a labelled error: false errors in harmless talk are not measured")
         return
     of = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.1f} minutes"
     shown = table_of(f"harmless talk ({of})", "false\nerrors", "an hour")
@@ -129,7 +129,7 @@ def _show_harmless(rows: Scores) -> None:
         an_hour = with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
         shown.add_row(name, str(row.harmless.false_errors), an_hour)
     print_table(shown)
-    print()
+    show("")
 
 
 def _by_basis(row: OnlineScores) -> Cells:
@@ -271,10 +271,10 @@ def evaluate(
         return
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
-    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
-    print(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
+    show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
+    show(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
     if len(chosen) == 1:
-        print(NO_INTERVAL.format("encounter"))
+        show(NO_INTERVAL.format("encounter"))
     if asked:
         show_judge(asked)
 
@@ -355,7 +355,7 @@ def evaluate_bags(bags: list[Path], labels: list[Path], options: FlagOptions, as
         return
     show_rows(rows, "labels")
     if len(recordings) == 1:
-        print(NO_INTERVAL.format("recording"))
+        show(NO_INTERVAL.format("recording"))
     _show(agreement)
 
 
@@ -402,4 +402,4 @@ def _show(agreement: IntervalAgreement) -> None:
         shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
     print_table(shown)
     latency = ", ".join(f"{name} {value:.1f} s" for name, value in agreement.online.latency_s.items())
-    print(f"known after the onset: {latency or 'none'}")
+    show(f"known after the onset: {latency or 'none'}")

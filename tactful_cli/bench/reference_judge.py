@@ -10,7 +10,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.coding import Form
 from tactful_cli.bench.monitor_bench import NO_FIGURE, table_of, with_interval
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, show
 
 _READERS = 3  # without a ceiling of calls: fusion, judge, both
 _SEEN = (
@@ -36,7 +36,7 @@ def show_reference_judge(*, as_json: bool) -> None:
         _show(rows, polarity)
     harmless, count = next((row.scores.harmless, len(row.encounters)) for row in rows.values())
     talk = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.0f} minutes"
-    print(f"{count_of(count, 'encounter')}; error-free talk: {talk}. {_SEEN}")
+    show(f"{count_of(count, 'encounter')}; error-free talk: {talk}. {_SEEN}")
 
 
 def _followed(played: Iterable[PlayedEncounter], count: int) -> Iterable[PlayedEncounter]:
@@ -61,7 +61,7 @@ def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
             false if polarity is Polarity.ERROR else "",
         )
     print_table(table)
-    print()
+    show("")
     shown = {name: row.scores.of(polarity) for name, row in list(rows.items())[:_READERS]}
     table = table_of(f"{polarity}s: recall % by evidence type, F1 % by attribute", "labelled", *shown)
     first = next(iter(shown.values()))
@@ -70,4 +70,4 @@ def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
     for name, count in first.events_by_attribute.items():
         table.add_row(in_words(name), str(count), *(f"{scores.by_attribute[name]:.0f}" for scores in shown.values()))
     print_table(table)
-    print()
+    show("")

@@ -35,7 +35,7 @@ from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import SPLITS, paths
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -139,13 +139,13 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
     print_table(table)
     for name, quality in fit.qualities.items():
         print_table(reliability_table(name, quality.bins))
-    print(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
-    print(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")
+    show(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
+    show(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")
     low, high = fit.added.log_loss_interval
     if low > 0:
-        print("the judge does harm beside the facts: its log loss is higher with it; use another model")
+        show("the judge does harm beside the facts: its log loss is higher with it; use another model")
     elif high >= 0:
-        print("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
+        show("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
 
 
 def _cells(score: ReaderScore) -> tuple[str, str]:

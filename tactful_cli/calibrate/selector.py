@@ -18,7 +18,7 @@ from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.run_folder import Run, open_run
-from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -61,7 +61,7 @@ def calibrate(
     else:
         for name, scores in measured.items():
             _show(name, scores)
-        print(f"fitted on all choices: {_summary(fit)}")
+        show(f"fitted on all choices: {_summary(fit)}")
     if write:
         path = artefact_path(write)
         write_artefact(_artefact(fit, labels, answered), path)
@@ -154,4 +154,4 @@ def _show(name: str, measured: SelectorMeasured) -> None:
         )
     print_table(table)
     chosen = ", ".join(f"{method} in {count}" for method, count in measured.methods.items())
-    print(f"measured on images that were left out; of the folds, {chosen}")
+    show(f"measured on images that were left out; of the folds, {chosen}")

@@ -23,7 +23,7 @@ from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import S_PER_HOUR, BagFlags
 from study_desk.study.study_folder import Study
-from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, FlagOptions, shipped_parts
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 
@@ -206,7 +206,7 @@ def _missing(fit: ThresholdFit) -> str:
 def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
     hours = sum(session.hours for session in sessions)
     errors = sum(len(session.errors) for session in sessions)
-    print(
+    show(
         f"{count_of(len(sessions), 'session')}, {hours:.1f} h, {count_of(errors, 'labelled error')}; "
         f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
     )
@@ -228,7 +228,7 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
         bars = {in_words(attribute): fit.chosen.bars.of(attribute) for attribute in fit.own} | {
             "all others": fit.chosen.bars.rest
         }
-        print("thresholds: " + ", ".join(f"{name} {least:.2f}" for name, least in bars.items()))
-        print(_sentence(fit, fit.chosen))
+        show("thresholds: " + ", ".join(f"{name} {least:.2f}" for name, least in bars.items()))
+        show(_sentence(fit, fit.chosen))
         if fit.more:
-            print(f"laxer thresholds: {_missing(fit)}")
+            show(f"laxer thresholds: {_missing(fit)}")

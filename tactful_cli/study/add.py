@@ -1,4 +1,4 @@
-"""`tactful study add, status, repair`: bring a session into a study, and tell the state of its logs."""
+"""`tactful study add, status`: bring a session into a study, and tell the state of its logs."""
 
 import heapq
 from collections import Counter
@@ -32,12 +32,11 @@ from study_desk.log.reader import is_log, read
 from study_desk.log.recording import bag_records, open_recording
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
-from study_desk.log.writer import recover_log
 from study_desk.privacy.redact import KeyFile, Redactor
-from study_desk.study.add_session import add_log, free_log_folder, note_session, planned_session, session_info
+from study_desk.study.add_session import AddedLog, add_log, free_log_folder, note_session, planned_session, session_info
 from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, titled_table
+from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, show, titled_table
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.study.arguments import Media, SessionPeople
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
@@ -77,7 +76,7 @@ def monitored_records(
     for text in remarks_of(bag, senses, monitor):
         complain(text)
     for line in describe((*senses.health_log.counters, *monitor.counters)):
-        err.print(line, soft_wrap=True)
+        remark(line)
 
 
 app = typer.Typer()
@@ -97,9 +96,6 @@ def add(  # noqa: PLR0917
     keys: Annotated[
         Path | None, typer.Option("--keys", help="Key file with the names to remove; store it apart from the study.")
     ] = None,
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="YAML redaction policy for words; default: remove names.")
-    ] = None,
     media: Media = None,
     watch: Annotated[
         bool | None,
@@ -117,6 +113,8 @@ def add(  # noqa: PLR0917
 ) -> None:
     """Add a session to a study: log its bag, without images and sound, or move its log there.
 
+    Of a damaged log, add what is valid, name what is lost, and exit with 1.
+
     Consents and retention come from study.yaml. Of a LOG and a BAG, note in the log which bag it is of.
     """
     if is_log(folder) and not is_study(folder):
@@ -131,9 +129,8 @@ def add(  # noqa: PLR0917
     if keys:
         KeyFile(keys).check_pseudonyms(study.file.participants)
     if is_log(source):
-        name = add_log(study, source, WallClock(), name=session, condition=condition, participants=people)
-        log = study.log_of(name)
-        print_result({"session": name, "log": str(log)}, str(log), as_json=as_json)
+        added = add_log(study, source, WallClock(), name=session, condition=condition, participants=people)
+        _print_added(added, study.log_of(added.session), as_json=as_json)
         return
     if not is_bag(source):
         raise TactfulError(f"{source}: is neither a study log nor a rosbag2 bag; name one")
@@ -158,8 +155,18 @@ def add(  # noqa: PLR0917
         words_topics=words_topic or (),
     )
     log = free_log_folder(study, session, planned)
-    _log_session(source, log, info, redactor_of(policy, keys, info.participants), monitored if watch else None, as_json)
+    _log_session(source, log, info, redactor_of(keys, info.participants), monitored if watch else None, as_json)
     note_session(study, session, planned)
+
+
+def _print_added(added: AddedLog, log: Path, *, as_json: bool) -> None:
+    """Print where a log lies now, and exit with 1 if entries of a damaged one were lost."""
+    notes = [f"lost: {text}" for text in added.lost]
+    if added.damaged:
+        notes.append(f"{added.damaged}: was damaged, and stays as it is; erase it once you need it no more")
+    print_result(to_plain(added) | {"log": str(log)}, str(log), as_json=as_json, notes=notes)
+    if added.lost:
+        raise typer.Exit(1)
 
 
 def _log_session(  # noqa: PLR0917
@@ -181,13 +188,13 @@ def _log_session(  # noqa: PLR0917
     counts = f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}"
     print_result(result, counts, f"head {recording.head}", as_json=as_json)
     if unreadable:
-        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
+        remark(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
     if not recording.flags and not monitored:
-        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+        remark(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
     elif not (recording.utterances or recording.robot_speech or recording.presences):
-        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+        remark(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
     elif not recording.flags:
-        err.print(f"The monitor flagged nothing in {bag}.")
+        remark(f"The monitor flagged nothing in {bag}.")
 
 
 @app.command()
@@ -241,10 +248,10 @@ def _verify(log: Path, expect: str) -> dict[str, Any]:
 
 def _print_log(result: dict[str, Any]) -> None:
     for fault in result["faults"]:
-        print(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
+        show(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
     ended = "recording ended" if result["sealed"] else "recording not ended"
-    print(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
-    print(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
+    show(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
+    show(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
 
 
 def _stored(items: Iterable[StoredItem]) -> Table:
@@ -264,7 +271,7 @@ def _print_status(study: StudyStatus) -> None:
     print_table(table)
     for session in study.sessions:
         if session.head:
-            print(f"{session.name}: head {session.head}")
+            show(f"{session.name}: head {session.head}")
         remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
@@ -280,9 +287,9 @@ def _print_status(study: StudyStatus) -> None:
     remark(*study.problems)
     owed = sum(len(session.owed_by) for session in study.sessions)
     wrong = len(study.problems) + sum(len(session.problems) for session in study.sessions)
-    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
+    show(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
     if owed:
-        err.print(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
+        remark(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
 
 
 def _row(session: SessionStatus) -> tuple[str, ...]:
@@ -291,7 +298,7 @@ def _row(session: SessionStatus) -> tuple[str, ...]:
         session.name,
         session.condition,
         session.log,
-        "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
+        "; ".join(f"{name}: {', '.join(consents) or 'nothing'}" for name, consents in session.participants.items()),
         ", ".join(name + revisions.get(name, "") for name in session.coded_by),
         ", ".join(session.owed_by),
         _until(session.retention_end_ns, session.retention_by_log),
@@ -303,17 +310,3 @@ def _until(end_ns: int | None, by_log: bool) -> str:
         return "no limit"
     day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()
     return f"{day} (by its log)" if by_log else day
-
-
-@app.command()
-def repair(
-    old: Annotated[Path, typer.Argument(metavar="LOG", help="Damaged log; left unchanged.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to write the new log into.")],
-    as_json: AsJson = False,
-) -> None:
-    """Copy the valid part of a damaged log to a new log that lists the losses. Exits with 1 if data was lost."""
-    report = recover_log(old, new)
-    lost = [f"lost: {what}" for what in report.lost]
-    print_result(asdict(report), *lost, f"{new}: {count_of(report.entries, 'entry', 'entries')}", as_json=as_json)
-    if report.lost:
-        raise typer.Exit(1)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
-SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of a study.")]
 
 SessionPeople = Annotated[
@@ -21,6 +20,6 @@ Media = Annotated[
     typer.Option(
         "--media",
         metavar="FILE[=SECONDS]",
-        help="Video or sound file to link in exports, and how far into it the session begins. Repeatable.",
+        help="Video or sound file for coders, and how far into it the session begins. Repeatable.",
     ),
 ]

@@ -1,6 +1,5 @@
 """`tactful study pack, import`: what a coder gets, and what comes back."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.log.schema import Coding, Label, Review
+from study_desk.log.schema import Coding, Label
 from study_desk.log.session_config import redactor_of
 from study_desk.study.coding_pack import assign, write_pack
 from study_desk.study.import_coding import (
@@ -26,7 +25,7 @@ from study_desk.study.import_coding import (
 )
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.group import progress
-from tactful_cli.console import err, print_json, remark
+from tactful_cli.console import print_json, remark, show
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -51,7 +50,7 @@ def pack(  # noqa: PLR0917
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write what a coder needs to code blind in ELAN or BORIS: speech, media, codebook and keys.
+    """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
 
     First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
     The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
@@ -64,10 +63,10 @@ def pack(  # noqa: PLR0917
     if as_json:
         print_json(to_plain(coding_pack) | {"assignment": to_plain(draw) if draw else None})
         return
-    print(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
+    show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
     if draw and draw.drawn:
         loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
-        err.print(f"{count_of(len(draw.drawn), 'session')} drawn with seed {draw.seed}; sessions by coder: {loads}")
+        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {draw.seed}; sessions by coder: {loads}")
     remark(*coding_pack.remarks)
 
 
@@ -78,10 +77,10 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF, BORIS project or export (boris, tsv, csv), TextGrid, or a review's JSON.",
+            help="Coded EAF, BORIS project or export (boris, tsv, csv), ELAN's text (txt, csv), or CSV.",
         ),
     ] = None,
-    coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
     replace: Annotated[
@@ -108,7 +107,7 @@ def import_(  # noqa: PLR0917
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Append coders' labels or reviewers' verdicts to a log, or to the logs of a study by the sessions they name.
+    """Append coders' labels to a log, or to the logs of a study by the sessions they name.
 
     Everything is checked before anything is written. Entries already in a log are skipped.
     """
@@ -117,7 +116,7 @@ def import_(  # noqa: PLR0917
             raise TactfulError(f"{target}: --retract takes a log and --coder, and no FILE")
         _retract(target, coder, as_json=as_json)
         return
-    redactor = redactor_of(None, keys)
+    redactor = redactor_of(keys)
     options = ImportOptions(
         coder=coder,
         add=add,
@@ -148,7 +147,7 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
         print_json(to_plain(retraction))
         return
     labels = count_of(retraction.labels, "label")
-    print(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
+    show(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
     if retraction.consensus:
         remark(
             f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
@@ -177,7 +176,6 @@ def _summary(
             "file": str(addition.file),
             "coders": addition.people,
             "labels": sum(isinstance(entry, Label) for entry in addition.entries),
-            "verdicts": sum(isinstance(entry, Review) for entry in addition.entries),
             "revised": any(isinstance(entry, Coding) and entry.replaces for entry in addition.entries),
             "head": heads[addition.log],
         }
@@ -192,12 +190,11 @@ def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *
         name = f"{addition.recording.info.session}: " if is_of_study else ""
         source = [f"by {', '.join(addition.people)}"] if addition.people else []
         source += [f"from {addition.file}"] if addition.file else []
-        print(f"{name}{_counts(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
+        show(f"{name}{_counts(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
     if planned.empty:
-        err.print(
+        remark(
             f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
             "if the coder found nothing there, import it with --complete",
-            markup=False,
         )
     if planned.skipped:
         remark(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}")
@@ -205,8 +202,8 @@ def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *
 
 
 def _counts(addition: Addition) -> str:
-    kinds = Counter(type(entry) for entry in addition.entries)
-    counts = [count_of(kinds[kind], name) for kind, name in ((Label, "label"), (Review, "verdict")) if kinds[kind]]
+    labels = sum(isinstance(entry, Label) for entry in addition.entries)
+    counts = [count_of(labels, "label")] if labels else []
     codings = [entry for entry in addition.entries if isinstance(entry, Coding)]
     counts += [
         f"coding by {coding.coder} {'revised' if coding.replaces else 'complete'}: {count_of(coding.labels, 'label')}"

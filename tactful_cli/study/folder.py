@@ -29,7 +29,7 @@ from study_desk.study.frozen_plan import (
     plan_lines,
 )
 from study_desk.study.study_folder import Study, init_study
-from tactful_cli.console import print_result, titled_table
+from tactful_cli.console import print_result, show, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -87,7 +87,7 @@ def plan(  # noqa: PLR0917
         if len(names) > 2 and None in (rate_a, rate_b):
             raise TactfulError(f"{pilot}: has {len(names)} conditions, {', '.join(names)}: give --rate-a and --rate-b")
         rates = dict(enumerate(piloted.rates.values()))
-        rate_a, rate_b = (given if given is not None else rates.get(n) for n, given in enumerate((rate_a, rate_b)))
+        rate_a, rate_b = (rate if rate is not None else rates.get(n) for n, rate in enumerate((rate_a, rate_b)))
         minutes = piloted.minutes if minutes is None else minutes
         spread = piloted.spread if spread is None else spread
     if rate_a is None or rate_b is None or minutes is None:
@@ -116,7 +116,7 @@ def _show_plan(study: Study, *, freeze: bool, as_json: bool) -> None:
     if freeze:
         freeze_plan(study, WallClock())
     versions, changes = frozen_plans(study), changes_of_plan(study)
-    orders = {name: each.order for name, each in study.file.participants.items() if each.order}
+    orders = {name: entry.order for name, entry in study.file.participants.items() if entry.order}
     result = {"plan": study.file.plan.model_dump(mode="json"), "frozen": to_plain(versions), "changes": changes}
     lines = [line for version in versions for line in plan_lines(version)] or [no_plan_line()]
     lines += [f"{name}: {', '.join(order)}" for name, order in orders.items()]
@@ -160,7 +160,7 @@ def init(
         condition or (),
         coder or (),
     )
-    print(study.path)
+    show(str(study.path))
 
 
 @app.command()

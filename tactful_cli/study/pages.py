@@ -1,4 +1,4 @@
-"""`tactful study report, review, withdraw, publish`: pages, what is taken back and what is shared."""
+"""`tactful study report, code, withdraw, publish`: pages, what is taken back and what is shared."""
 
 from contextlib import suppress
 from functools import partial
@@ -25,18 +25,17 @@ from study_desk.privacy.redact import KeyFile, KeyFileError, NamesToRemove
 from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
 from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
-from study_desk.report.coding_server import PlayerMedia
+from study_desk.report.coding_server import CodingServer, PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
 from study_desk.report.pictures import (
     BagStills,
     check_bag,
-    clip,
     has_sound,
     is_playable,
-    reason_against_clips,
+    reason_against_pictures,
     sound_piece,
 )
-from study_desk.report.review_server import ReviewServer, page
+from study_desk.report.session_page import session_page
 from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
 from study_desk.study.withdrawal import (
@@ -47,7 +46,7 @@ from study_desk.study.withdrawal import (
     remove_session,
     withdraw,
 )
-from tactful_cli.console import complain, err, print_json, print_result, remark
+from tactful_cli.console import complain, err, print_json, print_result, remark, show
 from tactful_cli.study.arguments import LogPath, StudyPath
 from tactful_cli.verb import AsJson
 
@@ -86,7 +85,7 @@ def report(
         raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
     recording = open_recording(source)
     path = output or default_output(source, recording, ".html")
-    text = page(recording)
+    text = session_page(recording)
     with in_place_of(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")
     note_output(source, path, REPORT)
@@ -100,12 +99,12 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
-    plan_notes = [f"Deviation from the plan: {each}" for each in tables.plan.deviations]
+    plan_notes = [f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations]
     notes = [
         *few_units(tables),
         *plan_notes,
         *tables.remarks,
-        *(f"{path}: was changed, so stays as it is" for path in written.kept),
+        *(f"{path}: was changed, so stays as it is" for path in written.edited),
     ]
     files = [str(path) for path in written.files]
     result = {
@@ -121,29 +120,17 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
 
 
 @app.command()
-def review(  # noqa: PLR0917
+def code(  # noqa: PLR0917
     log: LogPath,
-    reviewer: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of a reviewer; each receives a token. Repeatable.")
-    ] = None,
     coder: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym of a coder, who codes the session in the page, blind until it is done. Repeatable."
-        ),
-    ] = None,
-    bag: Annotated[
-        Path | None,
-        typer.Option(
-            help="Bag for reviewers' clips and coders' stills and sound, each with its consent; "
-            "default: as in study.yaml."
-        ),
-    ] = None,
+        list[str], typer.Option(help="Pseudonym of a coder, who receives a link. Repeatable.", show_default=False)
+    ],
+    bag: Annotated[Path | None, typer.Option(help="Bag for stills and sound; default: as in study.yaml.")] = None,
     video: Annotated[
         str,
         typer.Option(
             metavar="FILE[=OFFSET_S]",
-            help="Video for coders, faces and voices as they are, if the participants agreed to be watched. "
+            help="Video to show, faces and voices as they are, if the participants agreed to be watched. "
             "OFFSET_S: seconds of its first frame after the session's start.",
         ),
     ] = "",
@@ -151,55 +138,44 @@ def review(  # noqa: PLR0917
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any address other than loopback exposes the log to the network.")
     ] = "127.0.0.1",
-    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from notes.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the report and the coding page on this machine until interrupted, and append to the log."""
-    if not reviewer and not coder:
-        raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
+    """Serve the coding page on this machine until interrupted, and append to the log.
+
+    Each coder is blind until their coding is done, then sees the others', and settles a consensus.
+    """
     membership = study_of(log)
-    recording = membership[0].recording_of(membership[1]) if membership else open_recording(log)
-    watched = membership[0].recording_for_coders(membership[1]) if membership and coder else recording
-    reviewers = {new_token(): name for name in reviewer or []}
-    coders = {new_token(): name for name in coder or []}
-    _check_people(recording, [*reviewers.values()], [*coders.values()], membership)
+    watched = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)
+    coders = {new_token(): name for name in coder}
+    _check_coders(coder, membership)
     if bag is None and membership and (planned := membership[0].session(membership[1]).bag):
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    reason = reason_against_clips(recording) if bag else ""
-    hidden = reason_against_clips(watched) if bag or video else ""
-    is_shown = bool(bag) and not (reason and hidden)
+    hidden = reason_against_pictures(watched) if bag or video else ""
+    is_shown = bool(bag) and not hidden
     if bag and is_shown:
-        check_bag(recording, bag)
-    finder = face_finder() if is_shown else None
-
-    def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
-        return clip(shown, event_id, bag or Path(), finder)
-
-    if coders and bag is None and not video:
+        check_bag(watched, bag)
+    if bag is None and not video:
         complain("coders see no picture and hear no sound: name the bag with --bag, or a video with --video")
-    server = ReviewServer(
+    server = CodingServer(
         log,
-        reviewers,
+        coders,
         WallClock(),
         host=host,
         port=port,
-        clip=cut if bag and not reason else None,
-        no_clip=reason,
-        redactor=redactor_of(None, keys),
-        coders=coders,
+        redactor=redactor_of(keys),
         study=membership[0].file if membership else None,
-        media=player_media(watched, bag, finder, video, hidden),
-        coder_notes=_order_notes(membership, [*coders.values()]),
+        media=player_media(watched, bag, face_finder() if is_shown else None, video, hidden),
+        notes=_order_notes(membership, coder),
     )
     warn_of_listeners(host, "the session")
     if as_json:
-        links = [{"reviewer": name, "url": server.url(token)} for token, name in reviewers.items()]
-        print_json([*links, *({"coder": name, "url": server.url(token)} for token, name in coders.items())])
+        print_json([{"coder": name, "url": server.url(token)} for token, name in coders.items()])
     else:
-        for token, name in {**reviewers, **coders}.items():
-            print(f"{name}  {server.url(token)}", flush=True)
+        for token, name in coders.items():
+            show(f"{name}  {server.url(token)}")
         err.print("Ctrl-C ends it.")
     try:
         server.serve()
@@ -213,15 +189,12 @@ def warn_of_listeners(host: str, shown: str) -> None:
         complain(f"listening on {host}: whoever reaches this machine and has a link sees {shown}, unencrypted")
 
 
-def _check_people(
-    recording: Recording, reviewers: list[str], coders: list[str], membership: tuple[Study, str] | None
-) -> None:
-    """Refuse a name that is given twice, and a reviewer who would see what they have yet to code blind."""
-    people = [*reviewers, *coders]
-    if twice := {name for name in people if people.count(name) > 1}:
-        raise TactfulError(f"--reviewer, --coder: {min(twice)} is given twice; give each reviewer and each coder once")
-    if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in people}:
-        raise TactfulError(f"--coder, --reviewer: {min(taken) or 'an empty name'} is no person; give a pseudonym")
+def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> None:
+    """Refuse a name that is given twice or is no coder's."""
+    if repeated := {name for name in coders if coders.count(name) > 1}:
+        raise TactfulError(f"--coder: {min(repeated)} is given twice; give each coder once")
+    if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in coders}:
+        raise TactfulError(f"--coder: {min(taken) or 'an empty name'} is no person; give a pseudonym")
     if membership is None:
         return
     study, session = membership
@@ -229,12 +202,6 @@ def _check_people(
     assigned = study.file.coders_of(session)
     if others := [name for name in coders if name not in assigned]:
         complain(f"session {session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
-    for name in reviewers:
-        if name in study.file.coders_of(session) and name not in recording.coders:
-            raise StudyError(
-                f"{name}: has yet to code session {session}, and a reviewer sees the monitor's flags: "
-                f"give --coder {name}"
-            )
 
 
 def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
@@ -248,7 +215,11 @@ def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dic
         if session in order:
             earlier = order[: order.index(session)]
             logs = dict(study.logs())
-            owed = [each for each in earlier if each in logs and name not in study.recording_of(each).coders]
+            owed = [
+                earlier_session
+                for earlier_session in earlier
+                if earlier_session in logs and name not in study.recording_of(earlier_session).coders
+            ]
             first = f" Code {', '.join(owed)} first." if owed else ""
             notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
             if owed:
@@ -268,7 +239,7 @@ def player_media(
     except ValueError:
         raise TactfulError(f"--video: {offset} is no number of seconds; give FILE=OFFSET_S") from None
     if reason:
-        return PlayerMedia(why=reason.replace("No clip", "No picture"))
+        return PlayerMedia(why=f"No picture: {reason}")
     stills = BagStills(bag, finder) if bag else None
     return PlayerMedia(
         still_at=stills.at if stills and stills.topic else None,
@@ -394,13 +365,13 @@ def _remove(study: Study, session: str, reason: str, *, yes: bool, as_json: bool
 
 def _print_removal(planned: PlannedRemoval) -> None:
     counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
-    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
+    show(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
     for path in planned.files:
-        print(f"goes: {path}")
+        show(f"goes: {path}")
     for path in planned.outputs:
-        print(f"goes, unless it was changed since: {path}")
+        show(f"goes, unless it was changed since: {path}")
     for path in planned.stays:
-        print(f"stays: {path}")
+        show(f"stays: {path}")
 
 
 def _key_file_in(study: Path, participant: str) -> Path | None:
@@ -433,11 +404,11 @@ def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: b
     else:
         for name, count in erasure.entries.items():
             if name not in erasure.faults:
-                print(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
+                show(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
         if not (erasure.entries or erasure.missing):
-            print("no session is concerned")
+            show("no session is concerned")
         if erasure.looked_for:
-            print(erasure.looked_for)
+            show(erasure.looked_for)
     _print_files(study, erasure)
     if not erasure.is_complete:
         raise typer.Exit(1)

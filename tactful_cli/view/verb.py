@@ -112,7 +112,7 @@ class LiveControls:
     def set_muted(self, name: str, *, is_muted: bool) -> str:
         """Mute a cue or an attribute, or raise its flags again; return why it was not done, or nothing."""
         with self._changing:
-            others = [each for each in self._values.get(MUTED, []) if each != name]
+            others = [muted for muted in self._values.get(MUTED, []) if muted != name]
             return self._set(MUTED, [*others, name] if is_muted else others)
 
     def restore(self, *, is_wanted: bool) -> str:
@@ -165,13 +165,13 @@ class LiveControls:
     def _tell_lost(self) -> None:
         lost, muted = self._chosen.lost, set(self._values.get(MUTED) or ())
         wanted = set(lost.get(MUTED, muted))
-        told = {
+        restart = {
             "at": ms_since(self._timeline.start_ns, self._came_ns),
             "sensitivity": lost.get(SENSITIVITY, ""),
             "muted": sorted(wanted - muted),
             "unmuted": sorted(muted - wanted),
         }
-        self._timeline.set_state("restart", told if lost else None)
+        self._timeline.set_state("restart", restart if lost else None)
 
 
 SILENT_AFTER_S = 5.0

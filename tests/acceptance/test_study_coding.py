@@ -1,6 +1,5 @@
 """Coders' work through the command line: what a coder found, and that a coder found nothing."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -8,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from norm_core.runtime.time import ReplayClock
-from study_desk.log.schema import Participant
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from study_desk.coding.labels import by_coder
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Label, Participant
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, plan_erasure
 from tests.command_line import tactful
@@ -91,9 +92,7 @@ def test_a_session_in_which_a_coder_found_nothing_counts(pair: tuple[Path, Path]
     assert study("import", pair[1], *file, "--coder", "Bo").startswith("nothing new\n")
     checked = json.loads(study("status", pair[1], "--json"))
     assert (checked["sound"], checked["sealed"]) == (True, True)
-    empty = tmp_path / "exported.csv"
-    study("export", pair[1], "--form", "csv", "--coder", "Bo", "-o", empty)
-    assert len(empty.read_text().splitlines()) == 1
+    assert labels(pair[1], "Bo") == []
     stored = json.loads(study("status", pair[1], "--stored", "--json"))["stored"]
     assert "coding" in {item["kind"] for item in stored}
 
@@ -134,8 +133,9 @@ def test_one_observation_of_several_is_imported(tmp_path: Path) -> None:
     """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
     log = session(tmp_path / "s2", "S2")
     assert study("import", log, BORIS_EXPORT).startswith("1 label\n")
-    (label,) = labels(log, "Bo", tmp_path / "bo.csv")
-    assert (label["attribute"], float(label["start_s"]), float(label["end_s"])) == ("engagement", 30, 33)
+    (label,) = labels(log, "Bo")
+    times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
+    assert (label.attribute, times_s) == ("engagement", [30, 33])
 
 
 def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
@@ -148,33 +148,6 @@ def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> No
     assert study("import", log, single).startswith("2 labels\n")
 
 
-def labels(log: Path, coder: str, path: Path) -> list[dict[str, str]]:
-    study("export", log, "--form", "csv", "--coder", coder, "-o", path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_a_rejected_flag_is_told_from_one_that_nobody_judged(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    write_log(log, session="S1", length_s=60, flags=3)
-    accepted, rejected, relabelled, *_ = dict.fromkeys(
-        row["event_id"] for row in labels(log, "monitor", tmp_path / "flags.csv")
-    )
-    given: list[dict[str, Any]] = [
-        {"event_id": accepted, "verdict": "accept"},
-        {"event_id": rejected, "verdict": "reject"},
-    ]
-    verdicts = tmp_path / "verdicts.json"
-    given.append({"event_id": relabelled, "verdict": "relabel", "attributes": ["emotions"]})
-    reviews = [{**one, "reviewer": "Rev"} for one in given]
-    verdicts.write_text(json.dumps({"tactful_reviews": 1, "session": "S1", "reviews": reviews}))
-    study("import", log, verdicts)
-    rows = labels(log, "Rev", tmp_path / "rev.csv")
-    assert {row["event_id"]: row["verdict"] for row in rows} == {
-        accepted: "accept",
-        rejected: "reject",
-        relabelled: "relabel",
-    }
-    assert {row["severity"] for row in rows if row["event_id"] == relabelled} == {""}  # the reviewer stated none
-    study("import", log, tmp_path / "rev.csv", "--coder", "Copy")
-    assert {row["event_id"] for row in labels(log, "Copy", tmp_path / "copy.csv")} == {accepted, relabelled}
+def labels(log: Path, coder: str) -> list[Label]:
+    """Read a coder's labels, or the monitor's."""
+    return list(by_coder(open_recording(log))[coder])

@@ -1,7 +1,6 @@
 """Two coders code a session of a study in the page, blind, and agree on a consensus, through the commands alone."""
 
 import json
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from norm_core.runtime.time import NS_PER_S
 from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, faults, needs_chromium, text
-from tests.study_session import write_bag, write_log
+from tests.study_session import START_NS, write_bag, write_log
 
 pytestmark = needs_chromium
 
@@ -24,12 +24,12 @@ OWN_CODE = "codes:\n  - {id: joke, name: joke, polarity: competence, attribute: 
 
 @contextmanager
 def served(log: Path, *arguments: str | Path) -> Iterator[dict[str, str]]:
-    """Run `study review`, and yield the link of each person."""
-    command = [sys.executable, "-m", "tactful_cli", "study", "review", str(log), *map(str, arguments)]
+    """Run `study code`, and yield the link of each person."""
+    command = [sys.executable, "-m", "tactful_cli", "study", "code", str(log), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            people = sum(argument in {"--coder", "--reviewer"} for argument in arguments)
+            people = sum(argument == "--coder" for argument in arguments)
             yield dict(process.stdout.readline().split() for _ in range(people))
         finally:
             process.terminate()
@@ -78,12 +78,12 @@ def done(browser: Browser) -> None:
 
 def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_path: Path) -> None:
     log = study_folder / "sessions" / "S1"
-    found = list(labels(log, "monitor", tmp_path / "monitor.csv"))
+    flags = labels(log, "monitor")
     with served(log, "--coder", "C-1", "--coder", "C-2") as links, Browser(tmp_path / "profile") as browser:
         browser.open(links["C-1"])
         browser.until("document.getElementById('still').naturalWidth > 0")
         data = browser.run("document.getElementById('data').textContent")
-        assert [row["event_id"] for row in found if row["event_id"] in data or row["code"] in data] == []
+        assert [flag.event_id for flag in flags if flag.event_id in data or flag.code in data] == []
         browser.key(" ", code=32)
         browser.until("document.getElementById('sound').currentTime > 0")
         browser.key(" ", code=32)
@@ -105,9 +105,8 @@ def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_p
             browser.run("document.querySelector('#compared td:last-child button').click()")
             browser.until(f"document.getElementById('compare-count').innerText.startsWith('{settled} of 3')")
         assert faults(browser) == []
-    rows = {name: labels(log, name, tmp_path / f"{name}.csv") for name in ("C-1", "C-2", "consensus")}
-    assert [float(row["start_s"]) for row in rows["C-1"]] == [10, 20, 40]
-    assert [(row["polarity"], row["attribute"]) for row in rows["consensus"]] == [
+    assert [(label.start_ns - START_NS) / NS_PER_S for label in labels(log, "C-1")] == [10, 20, 40]
+    assert [(label.polarity, label.attribute) for label in labels(log, "consensus")] == [
         ("error", "emotions"),
         ("competence", "engagement"),
         ("error", "engagement"),
@@ -131,17 +130,16 @@ def owed(folder: Path) -> list[str]:
     return list(sessions[0]["owed_by"])
 
 
-def test_a_coder_is_no_reviewer_before_their_coding_and_a_stranger_no_coder(study_folder: Path) -> None:
+def test_a_stranger_is_no_coder(study_folder: Path) -> None:
     other = study_folder.parent / "S2"
     write_log(other, session="S2", length_s=60, flags=1)
     study("add", study_folder, other)
     log = study_folder / "sessions" / "S2"
-    assert "has yet to code session S2" in study("review", log, "--reviewer", "C-1", code=2)
-    assert "unknown coder C-9" in study("review", log, "--coder", "C-9", code=2)
+    assert "unknown coder C-9" in study("code", log, "--coder", "C-9", code=2)
     for name in ("monitor", "consensus", " "):
-        assert "give a pseudonym" in study("review", log, "--coder", name, code=2)
-    assert "given twice" in study("review", log, "--coder", "C-1", "--reviewer", "C-1", code=2)
-    assert "is no video" in study("review", log, "--coder", "C-1", "--video", other, code=2)
+        assert "give a pseudonym" in study("code", log, "--coder", name, code=2)
+    assert "given twice" in study("code", log, "--coder", "C-1", "--coder", "C-1", code=2)
+    assert "is no video" in study("code", log, "--coder", "C-1", "--video", other, code=2)
 
 
 def test_a_coder_sees_who_agreed_to_be_watched_without_consent_to_clips(tmp_path: Path) -> None:
@@ -161,21 +159,3 @@ def test_a_coder_sees_who_agreed_to_be_watched_without_consent_to_clips(tmp_path
         codebook = text(browser, "#codebook")
         assert "Counts: it cheers after bad news. Does not count: it misses a feeling" in codebook
         assert "the person passes over it, or one turn repairs it" in codebook
-
-
-def test_clips_are_made_from_the_bag(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", length_s=60, flags=2, bag=write_bag(tmp_path / "bag", flags=2))
-    report = tmp_path / "report.html"
-    study("report", tmp_path / "log", "-o", report)
-    assert stat.S_IMODE(report.stat().st_mode) == 0o600
-    study("export", tmp_path / "log", "--form", "csv", "-o", tmp_path / "x.csv")
-    assert stat.S_IMODE((tmp_path / "x.csv").stat().st_mode) == 0o600
-    with (
-        served(tmp_path / "log", "--reviewer", "Rev", "--bag", tmp_path / "bag") as links,
-        Browser(tmp_path / "profile") as browser,
-    ):
-        browser.open(links["Rev"])
-        browser.key("j")
-        browser.run("[...document.querySelectorAll('#details button')].find((b) => /clip/.test(b.innerText)).click()")
-        browser.until("document.querySelector('#details video')?.readyState > 0")
-        assert browser.run("document.querySelector('#details video').videoWidth") > 0

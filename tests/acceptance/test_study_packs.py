@@ -12,9 +12,13 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from tests.acceptance.test_study_coding import study
+from norm_core.records.flag import Verdict
+from norm_core.runtime.time import ReplayClock
+from study_desk.log.schema import Review
+from study_desk.log.writer import StudyLog
+from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
-from tests.study_session import write_log
+from tests.study_session import START_NS, write_log
 
 CODERS = ("C-1", "C-2", "C-3")
 CONDITIONS = {"S1": "cond-quiet", "S2": "cond-chatty", "S3": "cond-quiet", "S4": "cond-chatty"}
@@ -24,7 +28,7 @@ JOKE = "{id: joke, name: joke, definition: the robot jokes, polarity: competence
 
 @pytest.fixture(scope="module")
 def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of four sessions with sound, of which C-3 has coded one, and a reviewer judged a flag."""
+    """A study of four sessions with sound, of which C-3 has coded one, and Rev-9 judged a flag."""
     folder = tmp_path_factory.mktemp("packs") / "library-2026"
     named = [part for coder in CODERS for part in ("--coder", coder)]
     study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *named)
@@ -45,11 +49,9 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     coded = folder.parent / "early.csv"
     coded.write_text(f"session,polarity,attribute,start_s,end_s,comment\nS1,error,emotions,33.3,34.4,{SECRET}\n")
     study("import", folder, coded, "--coder", "C-3")
-    event_id = labels(folder, "S1", "monitor")[0]["event_id"]
-    verdicts = folder.parent / "verdicts.json"
-    review = {"event_id": event_id, "reviewer": "Rev-9", "verdict": "reject", "note": "not so"}
-    verdicts.write_text(json.dumps({"session": "S1", "reviews": [review]}))
-    study("import", folder, verdicts)
+    event_id = labels(folder / "sessions/S1", "monitor")[0].event_id
+    with StudyLog.resume(folder / "sessions/S1", ReplayClock(START_NS)) as writer:
+        writer.append(Review(event_id=event_id, coder="Rev-9", verdict=Verdict.REJECT, note="not so"), START_NS)
     early = folder.parent / "first pack"
     drawn = json.loads(study("pack", folder, early, "--coder", "C-1", "--twice", "0.5", "--seed", "3", "--json"))[
         "assignment"
@@ -75,13 +77,6 @@ def replace(folder: Path, old: str, new: str) -> None:
 def coders_of(folder: Path) -> dict[str, list[str]]:
     sessions = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]
     return {name: session["coders"] for name, session in sessions.items()}
-
-
-def labels(folder: Path, session: str, coder: str) -> list[dict[str, str]]:
-    path = folder.parent / "exported.csv"
-    study("export", folder / "sessions" / session, "--form", "csv", "--coder", coder, "-o", path, "--force")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def status_of(folder: Path, session: str) -> dict[str, Any]:
@@ -131,16 +126,16 @@ def pack(folder: Path, coder: str, *options: str) -> Path:
 
 def test_a_pack_tells_nothing_of_flags_conditions_and_others(own: Path) -> None:
     out = pack(own, "C-1", "--copy-media")
-    flags = labels(own, "S1", "monitor")
-    told = {row[column] for row in flags for column in ("event_id", "code", "comment")} - {""}
-    told |= {*CONDITIONS.values(), "C-2", "C-3", SECRET, "Rev-9", "monitor", "33.3", "33300", "P-7K3MX", "verdict"}
+    flags = labels(own / "sessions/S1", "monitor")
+    secrets = {text for flag in flags for text in (flag.event_id, flag.code, flag.comment)} - {""}
+    secrets |= {*CONDITIONS.values(), "C-2", "C-3", SECRET, "Rev-9", "monitor", "33.3", "33300", "P-7K3MX", "verdict"}
     files = [path for path in out.rglob("*") if path.is_file()]
     assert {path.suffix for path in files} == {".eaf", ".boris", ".csv", ".txt", ".wav"}
     assert flags
     for path in files:
         content = path.read_bytes().decode("utf-8", "replace")
-        assert [secret for secret in told if secret in content] == [], path
-        assert [secret for secret in told if secret in path.name] == [], path
+        assert [secret for secret in secrets if secret in content] == [], path
+        assert [secret for secret in secrets if secret in path.name] == [], path
     assert {path.stat().st_mode & 0o077 for path in (out,)} == {0}
 
 
@@ -180,13 +175,13 @@ def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> N
     assert {(each["session"], *each["coders"], each["labels"]) for each in done["sessions"]} == {
         (shared, first, 3), (shared, second, 2)
     }  # fmt: skip
-    (engagement, joke, _) = labels(own, shared, first)
-    assert (engagement["severity"], float(engagement["end_s"])) == ("severe", 12.5)
-    assert (joke["code"], joke["polarity"], joke["attribute"], joke["comment"]) == (
+    (engagement, joke, _) = labels(own / "sessions" / shared, first)
+    assert (engagement.severity, engagement.end_ns) == ("severe", START_NS + 12_500_000_000)
+    assert (joke.code, joke.polarity, joke.attribute, joke.comment) == (
         "joke", "competence", "engagement", "about whales"
     )  # fmt: skip
-    (engagement, joke) = labels(own, shared, second)
-    assert (engagement["severity"], float(engagement["start_s"]), joke["code"]) == ("severe", 10.1, "joke")
+    (engagement, joke) = labels(own / "sessions" / shared, second)
+    assert (engagement.severity, engagement.start_ns, joke.code) == ("severe", START_NS + 10_100_000_000, "joke")
     others = [name for name, coders in assigned_to.items() if second in coders and name != shared]
     assert {each.split()[0] for each in done["without_labels"]} >= {*others}
     session = status_of(own, shared)
@@ -209,12 +204,12 @@ def test_a_second_version_replaces_the_first_and_the_log_keeps_both(own: Path) -
     mark_in_elan(coded, [("error emotions", 40_000, 41_000, "minor")])
     assert "--replace it (the log keeps both)" in study("import", own, coded, code=2)
     assert "coding by C-1 revised: 2 labels" in study("import", own, coded, "--replace")
-    assert [row["severity"] for row in labels(own, "S1", "C-1")] == ["severe", "minor"]
+    assert [label.severity for label in labels(own / "sessions/S1", "C-1")] == ["severe", "minor"]
     assert status_of(own, "S1")["revised"] == {"C-1": 1}
     assert status_of(own, "S1")["log"] == "intact"
     told = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
     assert told.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
-    assert SECRET in [row["comment"] for row in labels(own, "S1", "C-3")]
+    assert SECRET in [label.comment for label in labels(own / "sessions/S1", "C-3")]
 
 
 def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def test_coders_meet_sessions_in_orders_of_their_own(uncoded: Path) -> None:
     assert sorted(orders["C-1"]) == sorted(orders["C-2"]) == ["S1", "S2", "S3", "S4"]
     assert orders["C-1"] != orders["C-2"]
     first, second, *_ = orders["C-1"]
-    page = ("review", uncoded / "sessions" / second, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody
+    page = ("code", uncoded / "sessions" / second, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody
     assert f"C-1: codes {first} before {second}" in study(*page, code=2)
 
 
@@ -203,7 +203,7 @@ def test_a_session_whose_participant_did_not_agree_is_not_shown_to_coders(uncode
     assert "S5" not in packed["sessions"]
     assert why in " ".join(packed["remarks"])
     assert not [path for path in (uncoded / "packs/1").rglob("*") if "S5" in path.read_text()]
-    assert why in study("review", uncoded / "sessions/S5", "--coder", "C-1", code=2)
+    assert why in study("code", uncoded / "sessions/S5", "--coder", "C-1", code=2)
     assert why.split(": ")[1] in " ".join(tactful("study", "status", uncoded).stderr.split())
     left = tactful("study", "withdraw", uncoded, "P-7K3MX", "--coders")
     assert left.returncode == 0, left.stderr

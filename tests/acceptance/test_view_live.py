@@ -97,7 +97,7 @@ def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observe
             until_shown(browser, "rows", "rejected")
             assert up.interrupt() == 0
     (review,) = [entry.record for entry in read(log).entries if entry.kind is Kind.REVIEW]
-    assert (review.reviewer, review.verdict) == ("Ana", Verdict.REJECT)
+    assert (review.coder, review.verdict) == ("Ana", Verdict.REJECT)
 
 
 def test_a_restart_loses_no_setting_without_a_word(tmp_path: Path, observer: Observer) -> None:

@@ -60,7 +60,7 @@ from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import WordsPolicy
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import KeyFile
-from study_desk.report.review_server import ReviewServer
+from study_desk.report.coding_server import CodingServer
 from tactful_cli.graph_stream import parse_line
 from tactful_cli.mcp.session import Session, advice_of
 from tactful_cli.up.profile import load as load_profile
@@ -110,7 +110,6 @@ def _file(name: str, read: Callable[[Path], Any], folder: str = "") -> Callable[
 
 def _form(path: Path) -> None:
     form = CheckedForm(path)
-    form.verdicts()
     for part in form.parts:
         with suppress(TactfulError):
             form.marks(part.name)
@@ -151,15 +150,15 @@ class _Client:
 
 
 @cache
-def _review_server() -> ReviewServer:
+def _coding_server() -> CodingServer:
     log = _scratch() / "reviewed"
     StudyLog.begin(log, SessionInfo(study="s", session="S1"), WallClock()).close()
-    return ReviewServer(log, {"good": "Ana"}, WallClock(), coders={"coder": "Ben"})
+    return CodingServer(log, {"good": "Ben"}, WallClock())
 
 
 def _http(data: bytes) -> None:
-    """Give a request to the pages of reviewers and coders."""
-    server = _review_server()._server._server  # noqa: SLF001 - its handler, without a socket
+    """Give a request to the pages of coders."""
+    server = _coding_server()._server._server  # noqa: SLF001 - its handler, without a socket
     server.RequestHandlerClass(_Client(data), ("127.0.0.1", 1), server)
 
 
@@ -196,9 +195,6 @@ VERSION="3.0">
 </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER><LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="d"/>
 </ANNOTATION_DOCUMENT>"""
 ELAN_TABLE = b"error engagement\t\t00:00:01.000\t1.000\t00:00:02.500\t2.500\t00:00:01.500\t1.500\tminor\n"
-TEXTGRID = b"""File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = 2\ntiers? <exists>\nsize = 1
-item []:\n item [1]:\n class = "IntervalTier"\n name = "emotions"\n xmin = 0\n xmax = 2\n intervals: size = 1
- intervals [1]:\n xmin = 0\n xmax = 2\n text = "error"\n"""
 BORIS = (
     b'{"project_format_version":"7.0","behaviors_conf":{"0":{"code":"error","type":"Point event"}},"subjects_conf":{},\
 "observations":{"s":{"type":"MEDIA","time offset":0,"events":[[1.5,"","error","",""]],"file":{"1":["a.mp4"]}}}}'
@@ -257,10 +253,8 @@ TARGETS: dict[str, Target] = {
     ),
     "eaf": Target(_file("a.eaf", _form), (EAF,)),
     "elan_table": Target(_file("a.txt", _form), (ELAN_TABLE,)),
-    "textgrid": Target(_file("a.TextGrid", _form), (TEXTGRID,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),
     "table": Target(_file("a.csv", _form), (TABLE,)),
-    "review": Target(_file("a.json", _form), (b'{"session":"S1","reviews":[]}', b"[]")),
     "study_log": Target(_file("a.jsonl", read_log), (LOG,)),
     "keys": Target(
         _file("keys.json", lambda path: KeyFile(path).names()),
@@ -314,9 +308,9 @@ TARGETS: dict[str, Target] = {
         _http,
         (
             b"GET /?token=good HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-            b"POST /reviews HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 38\r\n\r\n"
+            b"POST /done HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 38\r\n\r\n"
             b'{"event_id":"e","verdict":"confirmed"}',
-            b"GET /labels HTTP/1.1\r\nHost: localhost\r\nX-Token: coder\r\nRange: bytes=0-9\r\n\r\n",
+            b"GET /labels HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nRange: bytes=0-9\r\n\r\n",
         ),
     ),
     "mcp": Target(

@@ -36,7 +36,6 @@ SOUND = DATA / "sound"
 SPEECH = DATA / "speech"
 # Of the development encounters, each fifth is also kept as what the senses made of its sound and pictures.
 BY_SOUND = 5
-EXPORT_FORMS = ("csv", "eaf", "textgrid")
 EGOGAPBENCH_ITEMS = 120
 
 
@@ -134,18 +133,13 @@ def egogapbench(data: Path) -> Items:
 
 
 def study_log() -> Items:
-    """Collect the records of the generated session's log, and each of its exports, line by line."""
+    """Collect the records of the generated session's log."""
     found: Items = {}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "S07")
         write_log(log)
         for number, entry in enumerate(read_log(log).entries):
             found[f"log:{number:05}"] = to_plain(entry.record)
-        for form in EXPORT_FORMS:
-            target = Path(folder, f"export.{form}")
-            _tactful("study", "export", str(log), "--form", form, "--output", str(target), "--coder", "all")
-            for number, line in enumerate(target.read_text("utf-8").splitlines(), 1):
-                found[f"export {form}:{number:05}"] = line
     return found
 
 

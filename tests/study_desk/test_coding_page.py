@@ -13,8 +13,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
-from study_desk.report.coding_server import PlayerMedia
-from study_desk.report.review_server import ReviewServer
+from study_desk.report.coding_server import CodingServer, PlayerMedia
 from study_desk.study.study_file import Code, StudyFile
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.page_requests import serving
@@ -48,15 +47,15 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(log: Path) -> Iterator[ReviewServer]:
+def server(log: Path) -> Iterator[CodingServer]:
     media = PlayerMedia(still_at=still)
-    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, study=STUDY, media=media)
+    coding = CodingServer(log, TOKENS, ReplayClock(START_NS), study=STUDY, media=media)
     with serving(coding) as served:
         yield served
 
 
 @pytest.fixture
-def shown(browser: Browser, server: ReviewServer) -> Browser:
+def shown(browser: Browser, server: CodingServer) -> Browser:
     """Ana's page, freshly opened."""
     browser.size(1440, 900)
     browser.events.clear()
@@ -208,7 +207,7 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="bgr24")))
         container.mux(stream.encode(None))
     media = PlayerMedia(video=tmp_path / "s.webm", video_offset_ms=5000)
-    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, study=STUDY, media=media)
+    coding = CodingServer(log, TOKENS, ReplayClock(START_NS), study=STUDY, media=media)
     with serving(coding) as served:
         browser.events.clear()
         browser.open(served.url("token-ana"))
@@ -222,7 +221,7 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
         assert faults(browser) == []
 
 
-def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: ReviewServer, log: Path) -> None:
+def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: CodingServer, log: Path) -> None:
     shown.run(
         "window.real = fetch;"
         "window.fetch = (path, ...more) =>"
@@ -245,7 +244,7 @@ def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: R
 
 @needs_axe
 @pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (900, True), (390, False)])
-def test_axe_finds_nothing_inaccessible(shown: Browser, server: ReviewServer, width: int, is_dark: bool) -> None:
+def test_axe_finds_nothing_inaccessible(shown: Browser, server: CodingServer, width: int, is_dark: bool) -> None:
     shown.size(width, 900)
     if is_dark:
         shown.run("document.getElementById('theme').click()")
@@ -280,7 +279,7 @@ def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Pa
             coder="C</script>", code=EVIL, comment=EVIL,
         )  # fmt: skip
         log.append(label, START_NS)
-    served = ReviewServer(tmp_path / "evil", {}, ReplayClock(START_NS), coders={"t": "A<b>"}, study=STUDY)
+    served = CodingServer(tmp_path / "evil", {"t": "A<b>"}, ReplayClock(START_NS), study=STUDY)
     with serving(served):
         browser.open(served.url("t"))
         coded(browser, "j", 0)

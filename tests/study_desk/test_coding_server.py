@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Review
-from study_desk.report.coding_server import PlayerMedia
-from study_desk.report.review_server import ReviewServer
+from study_desk.log.writer import StudyLog
+from study_desk.report.coding_server import CodingServer, PlayerMedia
 from study_desk.study.study_file import Code, StudyFile
 from tests.patience import PATIENCE_S
 from tests.study_desk import page_requests
@@ -32,37 +32,37 @@ STUDY = StudyFile(
 )
 EVENT: dict[str, Any] = {"code": "error_engagement", "start_ms": 1000, "end_ms": 2500, "severity": "major"}
 TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
-ANA, BO, REV = ({"X_Token": f"token-{name}"} for name in ("ana", "bo", "rev"))
+ANA, BO = ({"X_Token": f"token-{name}"} for name in ("ana", "bo"))
 VIDEO = bytes(range(256)) * 10
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     write_log(tmp_path / "log", length_s=60, flags=4)
+    first, *_ = open_recording(tmp_path / "log").flags
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as writer:
+        review = Review(event_id=first.event_id, coder="Rev", verdict=Verdict.REJECT, note="the note of Rev")
+        writer.append(review, START_NS)
     return tmp_path / "log"
 
 
 @pytest.fixture
-def server(log: Path, tmp_path: Path) -> Iterator[ReviewServer]:
+def server(log: Path, tmp_path: Path) -> Iterator[CodingServer]:
     (tmp_path / "s.mp4").write_bytes(VIDEO)
     media = PlayerMedia(
         still_at=lambda ns: b"jpeg" if ns < START_NS + 30 * NS_PER_S else None,
         sound_of=lambda start_ns, end_ns: f"{(end_ns - start_ns) // NS_PER_S} s".encode(),
         video=tmp_path / "s.mp4",
     )
-    reviewers = {"token-rev": "Rev", "token-rex": "Rex"}
-    with serving(ReviewServer(
-        log, reviewers, ReplayClock(START_NS), clip=lambda recording, event: (b"clip", "video/webm"),
-        coders=TOKENS, study=STUDY, media=media,
-    )) as served:  # fmt: skip
+    with serving(CodingServer(log, TOKENS, ReplayClock(START_NS), study=STUDY, media=media)) as served:
         yield served
 
 
-def ask(server: ReviewServer, path: str, body: object = None, **headers: str) -> tuple[int, str]:
+def ask(server: CodingServer, path: str, body: object = None, **headers: str) -> tuple[int, str]:
     return page_requests.ask(server.port, path, body=body, **headers)
 
 
-def page(server: ReviewServer, who: str) -> dict[str, Any]:
+def page(server: CodingServer, who: str) -> dict[str, Any]:
     """Return the data in a coder's page."""
     status, text = ask(server, f"/?token=token-{who}")
     assert status == 200
@@ -77,33 +77,29 @@ def records(log: Path, *kinds: type) -> list[Any]:
 
 
 def told_of(recording: Recording) -> set[str]:
-    """Collect what only the monitor or a reviewer said."""
+    """Collect what only the monitor, or who judged its flags, said."""
     told = {flag.event_id for flag in recording.flags} | {flag.rationale for flag in recording.flags}
     told |= {flag.cue_id for flag in recording.flags} | {fact.measure for f in recording.flags for fact in f.evidence}
     told |= {decision.chosen for decision in recording.decisions if decision.chosen}
     return told | {recording.info.condition, "the note of Rev", "what Bo wrote"}
 
 
-def test_until_done_a_coders_page_holds_nothing_of_the_monitor_and_of_others(server: ReviewServer, log: Path) -> None:
+def test_until_done_a_coders_page_holds_nothing_of_the_monitor_and_of_others(server: CodingServer, log: Path) -> None:
     recording = open_recording(log)
-    verdict = {"event_id": recording.flags[0].event_id, "reviewer": "", "verdict": "reject", "note": "the note of Rev"}
-    assert ask(server, "/reviews", verdict, **REV)[0] == 200
     assert ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)[0] == 200
     assert ask(server, "/done", {}, **BO)[0] == 200
     shown = json.dumps(page(server, "ana"), ensure_ascii=False)
     assert [each for each in told_of(recording) if each in shown] == []
     assert '"Bo"' not in shown
     assert page(server, "ana")["flags"] == []
-    for path in ("/clip/" + recording.flags[0].event_id, "/clip/none", "/reviews", "/changes", "/consensus/agreed/x"):
+    for path in ("/reviews", "/changes", "/consensus/agreed/x"):
         assert ask(server, path, **ANA)[0] == 404
-    assert ask(server, "/reviews", verdict, **ANA)[0] == 404
     for path, body in (("/consensus", {"label_id": "x"}), ("/consensus/agreed", {})):
         status, told = ask(server, path, body, **ANA)
         assert (status, "marked this session as done" in told) == (409, True)
-    assert records(log, Review)[-1].reviewer == "Rev"
 
 
-def test_once_done_a_coder_sees_done_codings_and_no_draft(server: ReviewServer, log: Path) -> None:
+def test_once_done_a_coder_sees_done_codings_and_no_draft(server: CodingServer, log: Path) -> None:
     ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)
     assert ask(server, "/done", {}, **ANA)[0] == 200
     data = page(server, "ana")
@@ -116,7 +112,7 @@ def test_once_done_a_coder_sees_done_codings_and_no_draft(server: ReviewServer, 
     assert [flag["why"] for flag in page(server, "ana")["flags"] if flag["coder"] == "Bo"] == ["what Bo wrote"]
 
 
-def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(server: ReviewServer, log: Path) -> None:
+def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(server: CodingServer, log: Path) -> None:
     status, text = ask(server, "/events", EVENT, **ANA)
     assert status == 200
     first = json.loads(text)
@@ -138,7 +134,7 @@ def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(serv
     assert read(log).faults == ()
 
 
-def test_a_done_coding_stays_as_it_is(server: ReviewServer, log: Path) -> None:
+def test_a_done_coding_stays_as_it_is(server: CodingServer, log: Path) -> None:
     ask(server, "/events", EVENT, **ANA)
     ask(server, "/done", {}, **ANA)
     before = read(log).head
@@ -173,7 +169,7 @@ def test_a_done_coding_stays_as_it_is(server: ReviewServer, log: Path) -> None:
     ],
 )
 def test_what_is_no_event_is_refused_and_the_log_untouched(
-    server: ReviewServer, log: Path, changes: dict[str, object]
+    server: CodingServer, log: Path, changes: dict[str, object]
 ) -> None:
     before = read(log).head
     assert ask(server, "/events", {**EVENT, **changes}, **ANA)[0] in {400, 409}
@@ -183,17 +179,16 @@ def test_what_is_no_event_is_refused_and_the_log_untouched(
 @pytest.mark.parametrize(
     "path", ["/still?at=0", "/sound?piece=0", "/video", "/video?token=wrong", "/still?at=0&token=token-ana"]
 )
-def test_media_need_the_token_too(server: ReviewServer, path: str) -> None:
+def test_media_need_the_token_too(server: CodingServer, path: str) -> None:
     assert ask(server, path)[0] == 403
 
 
-def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: ReviewServer) -> None:
+def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: CodingServer) -> None:
     assert ask(server, "/still?at=1000", **ANA) == (200, "jpeg")
     assert ask(server, "/still?at=31000", **ANA)[0] == 204
     assert ask(server, "/sound?piece=1", **ANA) == (200, "30 s")
     for path in ("/still", "/still?at=-1", "/still?at=²", "/still?at=" + "9" * 20, "/sound?piece=3", "/sound?piece=x"):
         assert ask(server, path.replace("²", "%C2%B2"), **ANA)[0] == 404
-    assert ask(server, "/still?at=1000", **REV)[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -211,7 +206,7 @@ def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: ReviewSer
     ],
 )
 def test_a_video_comes_in_the_ranges_that_a_browser_asks_for(
-    server: ReviewServer, asked: str, status: int, told: str
+    server: CodingServer, asked: str, status: int, told: str
 ) -> None:
     connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     connection.request("GET", "/video?token=token-ana", headers={"Range": asked} if asked else {})
@@ -223,7 +218,7 @@ def test_a_video_comes_in_the_ranges_that_a_browser_asks_for(
         assert data == VIDEO[first : last + 1]
 
 
-def coded_twice(server: ReviewServer) -> dict[str, Any]:
+def coded_twice(server: CodingServer) -> dict[str, Any]:
     """Ana and Bo agree on one event, differ on one, and each has one alone; returns Ana's page."""
     for start_ms in (1000, 20_000, 40_000):
         ask(server, "/events", {**EVENT, "start_ms": start_ms, "end_ms": start_ms + 500}, **ANA)
@@ -236,7 +231,7 @@ def coded_twice(server: ReviewServer) -> dict[str, Any]:
     return page(server, "ana")
 
 
-def test_a_consensus_keeps_what_each_had_said(server: ReviewServer, log: Path) -> None:
+def test_a_consensus_keeps_what_each_had_said(server: CodingServer, log: Path) -> None:
     compared = coded_twice(server)["compared"]
     assert [(event["agreed"], sorted(event["opinions"]), event["missing"]) for event in compared] == [
         (True, ["Ana", "Bo"], []),
@@ -266,7 +261,7 @@ def test_a_consensus_keeps_what_each_had_said(server: ReviewServer, log: Path) -
     assert all(event["settled"] for event in page(server, "bo")["compared"])
 
 
-def test_a_consensus_is_of_two_and_of_what_they_said(server: ReviewServer, log: Path) -> None:
+def test_a_consensus_is_of_two_and_of_what_they_said(server: CodingServer, log: Path) -> None:
     ask(server, "/events", EVENT, **ANA)
     ask(server, "/done", {}, **ANA)
     (event,) = page(server, "ana")["compared"]
@@ -283,22 +278,22 @@ def test_a_consensus_is_of_two_and_of_what_they_said(server: ReviewServer, log: 
     assert [label for label in open_recording(log).labels if label.coder == CONSENSUS] == []
 
 
-def test_work_goes_on_where_it_was_after_a_restart(server: ReviewServer, log: Path) -> None:
+def test_work_goes_on_where_it_was_after_a_restart(server: CodingServer, log: Path) -> None:
     coded_twice(server)
     server.close()
     cy = {"X_Token": "token-cy"}
     coders = {**TOKENS, "token-cy": "Cy"}
-    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, study=STUDY)) as second:
+    with serving(CodingServer(log, coders, ReplayClock(START_NS), study=STUDY)) as second:
         assert (page(second, "ana")["done"], page(second, "cy")["done"]) == (True, False)
         for expected in ("e1", "e2"):
             assert json.loads(ask(second, "/events", EVENT, **cy)[1])["label_id"] == expected
         ask(second, "/events/remove", {"label_id": "e2"}, **cy)
-    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, study=STUDY)) as third:
+    with serving(CodingServer(log, coders, ReplayClock(START_NS), study=STUDY)) as third:
         assert [flag["label_id"] for flag in page(third, "cy")["flags"]] == ["e1"]
         assert json.loads(ask(third, "/events", EVENT, **cy)[1])["label_id"] == "e3"
 
 
-def test_coders_at_once_keep_the_chain_whole(server: ReviewServer, log: Path) -> None:
+def test_coders_at_once_keep_the_chain_whole(server: CodingServer, log: Path) -> None:
     answers: list[int] = []
 
     def code(who: dict[str, str]) -> None:
@@ -312,24 +307,3 @@ def test_coders_at_once_keep_the_chain_whole(server: ReviewServer, log: Path) ->
     assert answers == [200] * 24
     assert read(log).faults == ()
     assert len({label.label_id for label in open_recording(log).drafts if label.coder == "Ana"}) == 16
-
-
-def test_a_verdict_is_logged_under_its_tokens_name_and_shown_to_nobody_else(server: ReviewServer, log: Path) -> None:
-    verdict = {"event_id": open_recording(log).flags[0].event_id, "reviewer": "x", "verdict": "accept", "note": "好"}
-    assert ask(server, "/reviews", verdict, **REV)[0] == 200
-    before = read(log)
-    assert before.faults == ()
-    assert [(r.reviewer, r.note) for r in open_recording(log).reviews] == [("Rev", "好")]
-    assert ("好" in ask(server, "/?token=token-rev")[1], "好" in ask(server, "/?token=token-rex")[1]) == (True, False)
-    for body, status in (({**verdict, "event_id": "none"}, 400), ({**verdict, "verdict": "maybe"}, 400),
-                         ("x" * 200_000, 413)):  # fmt: skip
-        assert ask(server, "/reviews", body, **REV)[0] == status
-    assert read(log).head == before.head
-
-
-def test_clips_and_the_page_are_on_this_machine_with_a_token_alone(server: ReviewServer) -> None:
-    assert ask(server, "/clip/e", **REV) == (200, "clip")
-    assert ask(server, "/clip/e")[0] == 403
-    assert server.host == "127.0.0.1"
-    with pytest.raises(OSError, match="refused"):
-        HTTPConnection("127.0.0.2", server.port, timeout=PATIENCE_S).connect()

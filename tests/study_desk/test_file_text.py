@@ -68,7 +68,7 @@ def workbook() -> bytes:
 
 FORMS: dict[str, Callable[[], bytes]] = {
     "notes.txt": SAID.encode,
-    "praat.TextGrid": lambda: SAID.encode("utf-16"),
+    "wide.txt": lambda: SAID.encode("utf-16"),
     "log.jsonl": lambda: json.dumps({"text": SAID}).encode(),
     "page.html": lambda: b"I don&#39;t <b>&ldquo;feel&rdquo;</b> &uuml;ber-well,<br>today",
     "far.txt": lambda: b"x " * (text_search.BLOCK_BYTES // 2 - 10) + SAID.encode(),

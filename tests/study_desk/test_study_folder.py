@@ -1,6 +1,7 @@
 """A study's folder: what study.yaml takes and how it is edited, how sessions come into it, and what is told of them."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import study_report
+from study_desk.log.reader import LogError
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Participant
-from study_desk.log.writer import StudyLog, recover_log
+from study_desk.log.writer import StudyLog, lock_log
 from study_desk.study.add_session import add_log, planned_session, set_consent
 from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, study_status
@@ -240,16 +242,21 @@ def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study)
     assert "code joke: 2 labels in S1, but no such code in study.yaml" in shown.output.replace("\n", " ")
 
 
-def test_a_recovered_log_takes_the_place_of_the_damaged_one(with_session: Study, tmp_path: Path) -> None:
-    log, new = with_session.log_of("S1"), tmp_path / "recovered"
+@pytest.mark.parametrize("lost_line", [0, 3])
+def test_a_recovered_log_takes_the_place_of_the_damaged_one(with_session: Study, lost_line: int) -> None:
+    log = with_session.log_of("S1")
     lines = (log / "events-000001.jsonl").read_bytes().splitlines(keepends=True)
-    (log / "events-000001.jsonl").write_bytes(b"".join([*lines[:3], *lines[4:]]))
-    recover_log(log, new)
-    with pytest.raises(StudyError, match=r"S1: is the log that .*recovered was recovered .*; move it out of the study"):
-        add_log(with_session, new, CLOCK)
-    log.rename(tmp_path / "damaged")
-    assert add_log(with_session, new, CLOCK) == "S1"
+    damaged = b"".join([*lines[:lost_line], *lines[lost_line + 1 :]])
+    (log / "events-000001.jsonl").write_bytes(damaged)
+    descriptor = lock_log(log)
+    with pytest.raises(LogError, match="another process writes this log"):
+        add_log(with_session, log, CLOCK, name="S1")
+    os.close(descriptor)
+    added = add_log(with_session, log, CLOCK, name="S1")
+    assert (added.session, added.damaged, len(added.lost) > 0) == ("S1", f"{log}.damaged", True)
+    assert Path(added.damaged, "events-000001.jsonl").read_bytes() == damaged
     assert statuses(with_session)["S1"].log == "intact"
+    assert {path.name for path in with_session.folder.iterdir() if path.name.startswith(".rec")} == set()
 
 
 def test_a_decision_of_another_time_does_not_stretch_its_session(with_session: Study) -> None:

@@ -1,11 +1,8 @@
-"""Coded files as other programs save them: R, spreadsheets, Praat and BORIS; and what is wrong in them."""
+"""Coded files as other programs save them: R, spreadsheets, ELAN and BORIS; and what is wrong in them."""
 
 import csv
 import io
 import json
-import re
-import time
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,15 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from praatio.data_classes.interval_tier import IntervalTier
-from praatio.data_classes.textgrid import Textgrid
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.forms.boris import BorisProject
-from study_desk.coding.forms.form_file import CheckedForm, ReviewFile
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError
-from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.study.study_file import HSRI, Code
 from tests.study_session import START_NS
 
@@ -143,69 +137,6 @@ def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: st
         CheckedForm(tmp_path / "a.csv").labels(target)
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500), st.text(st.characters(codec="utf-8",
-    exclude_categories=("C", "Z")), min_size=1, max_size=12)), min_size=1, max_size=6), st.sampled_from(
-    ["long_textgrid", "short_textgrid"]), st.sampled_from(["utf-8", "utf-16"]))  # fmt: skip
-@settings(max_examples=80, deadline=None)
-def test_a_textgrid_is_read_in_every_form(
-    tmp_path_factory: pytest.TempPathFactory, listed: list[tuple[int, int, str]], form: Any, encoding: str
-) -> None:
-    intervals, at_s = [], 0.0
-    for gap_ms, length_ms, text in listed:
-        intervals.append((at_s + gap_ms / 1000, at_s + (gap_ms + length_ms) / 1000, f"it said {text}"))
-        at_s = intervals[-1][1]
-    grid = Textgrid(0, at_s)
-    grid.addTier(IntervalTier("speech user", [(0, at_s, 'a "quote" 3 ! <exists>')], 0, at_s))
-    grid.addTier(IntervalTier("Error - Engagement", intervals, 0, at_s))
-    path = tmp_path_factory.mktemp("praat") / "a.TextGrid"
-    grid.save(str(path), form, includeBlankSpaces=True)
-    path.write_bytes(path.read_text(encoding="utf-8").encode(encoding))
-    labels = TextGridForm(path).labels(ANA)
-    assert [label.comment for label in labels] == [text for *_, text in intervals]
-    for label, (start_s, end_s, _) in zip(labels, intervals, strict=True):
-        assert abs(label.start_ns - START_NS - start_s * NS_PER_S) < MS
-        assert abs(label.end_ns - START_NS - end_s * NS_PER_S) < MS
-
-
-SHORT = "\n".join(
-    [
-        'File type = "ooTextFile"', 'Object class = "TextGrid"', "", "0", "60", "<exists>", "2",
-        '"IntervalTier"', '"error engagement"', "0", "60", "3", "0", "10", '""',
-        "10", "12.5", '"severity=severe | sagte „nein“ ""laut"""', "12.5", "60", '""',
-        '"TextTier"', '"a joke"', "0", "60", "1", "20", '"ha ! 3 <exists>"', "",
-    ]
-)  # fmt: skip
-
-
-def test_a_textgrid_as_praat_saves_it_is_read(tmp_path: Path) -> None:
-    """The short form of Praat 6.3.07, in UTF-16 with big endian as it writes it."""
-    path = tmp_path / "a.TextGrid"
-    path.write_bytes(b"\xfe\xff" + SHORT.encode("utf-16-be"))
-    state, point = TextGridForm(path).labels(ANA)
-    assert (state.severity, state.comment) == (Severity.SEVERE, 'sagte „nein“ "laut"')
-    assert (point.start_ns, point.end_ns, point.code) == (START_NS + 20 * NS_PER_S, START_NS + 20 * NS_PER_S, "joke")
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda text: text[: text.index('"ha !')], "ends where a text belongs; it is cut short"),
-        (lambda text: text.replace("12.5\n60", "x\n60"), "line 21: a number belongs here, not '\"\"'"),
-        (lambda text: text.replace('"TextTier"', '"Tier"'), "line 23: 'Tier' is no tier of Praat"),
-        (
-            lambda text: text.replace("10\n12.5", "12.5\n10"),
-            "line 17: a label ends at 10 s, before it begins at 12.5 s",
-        ),
-        (lambda text: text.replace('"TextGrid"', '"Pitch"'), "is no TextGrid"),
-        (lambda text: text.replace("error eng", "g").replace("a joke", "glance"), "has no tier named as"),
-    ],
-)
-def test_what_is_wrong_in_a_textgrid_is_told(tmp_path: Path, change: Callable[[str], str], told: str) -> None:
-    (tmp_path / "a.TextGrid").write_text(change(SHORT))
-    with pytest.raises(FormError, match=told):
-        TextGridForm(tmp_path / "a.TextGrid").labels(ANA)
-
-
 def project(*events: list[Any], offset: float = 0.0, kind: str = "State event") -> dict[str, Any]:
     """Make what BORIS saves, as far as it is read."""
     observation = {"type": "LIVE", "time offset": offset, "events": list(events)}
@@ -271,13 +202,6 @@ def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
         CheckedForm(tmp_path / "a.tsv").labels(ANA)
 
 
-def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
-    review = {"event_id": "e", "reviewer": "", "verdict": "reject"}
-    (tmp_path / "a.json").write_text(json.dumps({"session": "S", "reviews": [review]}))
-    with pytest.raises(FormError, match="a verdict needs a reviewer"):
-        ReviewFile(tmp_path / "a.json")
-
-
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"
@@ -299,16 +223,12 @@ HOSTILE = {
     "csvp.csv": "line 2: 7e[+]20 is no probability",
     "dashes.eaf": "annotation a1 has no time",
     "dtd.eaf": "document type",
-    "e999.TextGrid": "line 6: inf s is too large",
     "enc.eaf": "cannot be read: unknown encoding",
     "lol.eaf": "declares entities",
     "lol16.eaf": "declares entities",
-    "nan.json": "is no review",
+    "nan.json": "json is not read",
     "neg.boris": "event 2: its time",
     "origin.eaf": "'--5', and no time",
-    "pinf.eaf": "annotation a1: inf is no probability",
-    "pnan.boris": "event 2: nan is no probability",
-    "pnan.eaf": "annotation a1: nan is no probability",
     "sur.boris": "event 1: holds a NUL character, or half of a character",
     "xxe.eaf": "declares entities",
     "xxe16.eaf": "declares entities",
@@ -331,32 +251,6 @@ def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
         labels = form.labels(CodingTarget(origin_ns=START_NS))
         assert labels, name
         assert {label.coder for label in labels} == {"C1"}
-
-
-def grid(path: Path, intervals: int) -> Path:
-    lines = ['"ooTextFile"', '"TextGrid"', "0", str(intervals), "<exists>", "1"]
-    lines += ['"IntervalTier"', '"error engagement"', "0", str(intervals), str(intervals)]
-    lines += [f'{number}\n{number + 1}\n"x{number}"' for number in range(intervals)]
-    path.write_text("\n".join(lines))
-    return path
-
-
-def test_a_textgrid_takes_time_in_proportion_to_its_length(tmp_path: Path) -> None:
-    def process_s(intervals: int) -> float:
-        path = grid(tmp_path / "a.TextGrid", intervals)
-        begun_s = time.process_time()
-        assert len(CheckedForm(path).labels(CodingTarget(coder="Ana", origin_ns=START_NS))) == intervals
-        return time.process_time() - begun_s
-
-    process_s(100)
-    whole, part = (min(process_s(count) for _ in range(3)) for count in (16_000, 2_000))
-    assert whole < 32 * part  # 8 where linear, 64 where quadratic
-
-
-def test_a_severity_alone_in_a_textgrid_is_the_severity(tmp_path: Path) -> None:
-    (tmp_path / "a.TextGrid").write_text(re.sub("severity=severe.*", 'Severe"', SHORT))
-    state, _ = CheckedForm(tmp_path / "a.TextGrid").labels(ANA)
-    assert (state.severity, state.comment) == (Severity.SEVERE, "")
 
 
 def own_eaf(path: Path, value: str) -> Path:
@@ -406,11 +300,9 @@ def test_elan_exports_text_with_any_of_its_columns(tmp_path: Path, ending: str, 
     assert elan(tmp_path / f"S1.{ending}", text) == [("engagement", "major", 62.5, 64.0, "")]
 
 
-def test_notes_and_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
+def test_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
     text = "a joke\t\t1.000\t2.000\t1.000\tdry but good\njoke +2\t\t1.500\t2.500\t1.000\t\n"
     assert elan(tmp_path / "S1.txt", text) == [("joke", None, 1, 2, "dry but good"), ("joke", None, 1.5, 2.5, "")]
-    noted = "error engagement\t\t1.000\t2.000\t1.000\tengagement\nerror engagement notes\t\t1.000\t2.000\t1.000\t"
-    assert elan(tmp_path / "S2.txt", noted + "cue=greets | looked away\n") == [("greets", None, 1, 2, "looked away")]
 
 
 @pytest.mark.parametrize(

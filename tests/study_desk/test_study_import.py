@@ -1,6 +1,5 @@
 """Who codes what, and imports: files find their sessions, nothing is half imported, revisions keep what was before."""
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ from study_desk.log.reader import read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.writer import StudyLog
-from study_desk.report.review_server import page_data
+from study_desk.report.session_page import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.coding_pack import assign, draw
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
@@ -123,23 +122,20 @@ def test_a_log_that_is_being_written_keeps_all_out(study: Study, tmp_path: Path)
     assert heads(study) == before
 
 
-def test_reviewers_who_disagree_are_both_shown(study: Study, tmp_path: Path) -> None:
+def test_coders_who_disagree_on_a_flag_are_both_shown(study: Study) -> None:
     log = study.log_of("S1")
     first, second, *_ = [flag.event_id for flag in open_recording(log).flags]
-    given = [
-        Review(event_id=first, reviewer="Cleo", verdict=Verdict.ACCEPT),
-        Review(event_id=second, reviewer="Cleo", verdict=Verdict.REJECT),
-    ]
+    relabelled = Review(event_id=first, coder="Bo", verdict=Verdict.RELABEL, attributes=(Attribute.EMOTIONS,))
     with StudyLog.resume(log, CLOCK) as writer:
-        for review in given:
+        for review in (
+            Review(event_id=first, coder="Cleo", verdict=Verdict.ACCEPT),
+            Review(event_id=second, coder="Cleo", verdict=Verdict.REJECT),
+            relabelled,
+            Review(event_id=second, coder="Bo", verdict=Verdict.REJECT),
+        ):
             writer.append(review, START_NS)
-    relabelled = {"verdict": "relabel", "polarity": "error", "attributes": ["emotions"], "severity": "major"}
-    rejected = {"verdict": "reject"}
-    others = [{"event_id": first, "reviewer": "Bo", **relabelled}, {"event_id": second, "reviewer": "Bo", **rejected}]
-    (tmp_path / "bo.json").write_text(json.dumps({"session": "S1", "reviews": others}))
-    write(study, tmp_path / "bo.json")
-    shown = page_data(open_recording(log), None)["reviews"]
-    assert {(each["event_id"], each["reviewer"], each["verdict"]) for each in shown} == {
+    reviews = page_data(open_recording(log))["reviews"]
+    assert {(review["event_id"], review["coder"], review["verdict"]) for review in reviews} == {
         (first, "Cleo", "accept"), (second, "Cleo", "reject"), (first, "Bo", "relabel"), (second, "Bo", "reject"),
     }  # fmt: skip
 

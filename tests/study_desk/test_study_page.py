@@ -1,7 +1,5 @@
 """The report in a real browser: what is seen, clicked, typed and taken away."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,38 +8,19 @@ import pytest
 from norm_core.records.flag import Evidence, SocialFlag, Verdict
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
-from study_desk.report.review_server import page
+from study_desk.report.session_page import session_page
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
 pytestmark = needs_chromium
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path, session: Recording) -> Iterator[Browser]:
+def shown(browser: Browser, tmp_path: Path, session: Recording) -> Browser:
     """The report of the generated session, freshly opened."""
-    (tmp_path / "report.html").write_text(page(session), encoding="utf-8")
+    (tmp_path / "report.html").write_text(session_page(session), encoding="utf-8")
     browser.events.clear()
     browser.open((tmp_path / "report.html").as_uri())
-    named(browser, "R1")
-    yield browser
-    browser.run("localStorage.clear()")
-
-
-def named(browser: Browser, reviewer: str) -> None:
-    browser.run(
-        f"(box => {{ box.value = '{reviewer}'; box.dispatchEvent(new Event('input')); }})"
-        "(document.getElementById('reviewer'))"
-    )
-
-
-def downloads(browser: Browser, button: str) -> str:
-    """What a button would save, taken from the blob it makes."""
-    browser.run(
-        "window.saved = null; window.real ??= URL.createObjectURL;"
-        "URL.createObjectURL = (blob) => { window.saved = blob.text(); return window.real.call(URL, blob); };"
-        f"document.getElementById('{button}').click()"
-    )
-    return str(browser.run("window.saved"))
+    return browser
 
 
 def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, session: Recording) -> None:
@@ -52,46 +31,6 @@ def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, se
     asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert faults(shown) == []
-
-
-def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording) -> None:
-    first, second, third, *_ = session.flags
-    shown.key("j")
-    shown.key("a")
-    shown.key("j")
-    shown.key("r")
-    shown.key("j")
-    shown.key("l")
-    assert shown.run("document.activeElement.name") == "attribute"
-    shown.run(
-        "for (const box of document.querySelectorAll('[name=attribute]')) box.checked = box.value === 'engagement'"
-    )
-    shown.key("Enter", code=13)
-    assert text(shown, "#progress") == f"3 of {len(session.flags)} reviewed"
-    saved = json.loads(downloads(shown, "export-json"))
-    assert (saved["session"], saved["head"]) == ("S07", session.head)
-    verdicts = [(r["event_id"], r["verdict"], r["attributes"]) for r in saved["reviews"]]
-    assert verdicts == [
-        (first.event_id, "accept", []),
-        (second.event_id, "reject", []),
-        (third.event_id, "relabel", ["engagement"]),
-    ]
-    shown.key("k")
-    shown.key("u")
-    assert text(shown, "#progress").startswith("2 of")
-    assert faults(shown) == []
-
-
-def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) -> None:
-    shown.key("b")
-    shown.key("j")
-    seen = text(shown, "main").lower()
-    for word in ("competence", "severe", "response delay", "threshold of", "probability", "better"):
-        assert word not in seen
-    assert "Moment 1" in text(shown, "#details")
-    assert session.flags[0].evidence[0].quote in text(shown, "#details")
-    shown.key("r")
-    assert json.loads(downloads(shown, "export-json"))["reviews"][0]["blind"] is True
 
 
 def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
@@ -107,7 +46,7 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
         flag(2, "of_another_version", "words", 14, 14),
         flag(3, "of_another_version", "words", 9, 14),
     )
-    (tmp_path / "sides.html").write_text(page(replace(session, flags=flags)), encoding="utf-8")
+    (tmp_path / "sides.html").write_text(session_page(replace(session, flags=flags)), encoding="utf-8")
     browser.open((tmp_path / "sides.html").as_uri())
 
     def moved(key: str, to: float) -> str:
@@ -123,16 +62,11 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
 
 
 @needs_axe
-@pytest.mark.parametrize("state", ["light", "dark", "blind", "relabel"])
+@pytest.mark.parametrize("state", ["light", "dark"])
 def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
     shown.key("j")
-    match state:
-        case "dark":
-            shown.run("document.getElementById('theme').click()")
-        case "blind":
-            shown.key("b")
-        case "relabel":
-            shown.key("l")
+    if state == "dark":
+        shown.run("document.getElementById('theme').click()")
     shown.run("document.getElementById('whatif').open = true")
     assert inaccessible(shown) == []
 
@@ -143,19 +77,24 @@ def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session
     flag = replace(session.flags[0], rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
     said = replace(session.utterances[0], text=evil, locale='en" onclick="')
     doctored = replace(session, flags=(flag,), utterances=(said,), notes=(evil,))
-    (tmp_path / "evil.html").write_text(page(doctored), encoding="utf-8")
+    (tmp_path / "evil.html").write_text(session_page(doctored), encoding="utf-8")
     browser.open((tmp_path / "evil.html").as_uri())
     browser.key("j")
     assert evil in text(browser, "#details")
     assert browser.run("window.owned") is None
 
 
-def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_path: Path, session: Recording) -> None:
-    review = Review(event_id=session.flags[0].event_id, reviewer="Bo", verdict=Verdict.REJECT)
-    (tmp_path / "reviewed.html").write_text(page(replace(session, reviews=(review,))), encoding="utf-8")
-    browser.open((tmp_path / "reviewed.html").as_uri())
+def test_verdicts_in_the_log_are_shown_and_none_is_taken(browser: Browser, tmp_path: Path, session: Recording) -> None:
+    reviews = tuple(
+        Review(event_id=flag.event_id, coder=coder, verdict=verdict)
+        for flag, coder, verdict in zip(session.flags, ("Bo", "Cleo"), (Verdict.REJECT, Verdict.ACCEPT), strict=False)
+    )
+    (tmp_path / "judged.html").write_text(session_page(replace(session, reviews=reviews)), encoding="utf-8")
+    browser.events.clear()
+    browser.open((tmp_path / "judged.html").as_uri())
     browser.key("j")
     assert "In the log: Bo rejected." in text(browser, "#details")
-    assert json.loads(downloads(browser, "export-json"))["reviews"] == []
-    browser.key("b")
-    assert "In the log" not in text(browser, "#details")
+    browser.key("j")
+    browser.key("r")
+    assert "In the log: Cleo accepted." in text(browser, "#details")
+    assert faults(browser) == []

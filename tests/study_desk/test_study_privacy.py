@@ -4,7 +4,6 @@ import errno
 from dataclasses import replace
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 
@@ -25,7 +24,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, plan_erasure
 from study_desk.privacy.redact import NAME, WITHHELD, KeyFile, KeyFileError, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
-from study_desk.report.pictures import ClipError, check_bag, clip, reason_against_clips
+from study_desk.report.pictures import OtherBagError, check_bag, reason_against_pictures
 from tests.study_session import START_NS, info, records, write_bag, write_log
 
 DAY_NS = 86_400 * NS_PER_S
@@ -170,7 +169,7 @@ def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
         keys.add(("Bo",), pseudonym="Ana")
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
-        redactor_of(None, tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
+        redactor_of(tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
     (tmp_path / "keys.json").write_text('{"participants": {"P-1": {"names": [""]}}}')
     with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
         KeyFile(tmp_path / "keys.json").names()
@@ -206,7 +205,7 @@ OTHERS_WHO_TELL = [
     replace(P_2S_FLAG, event_id="unmapped", person_id="person_9"),
     Decision(stamp_ns=1, decided_ns=1, decision_id="d", outcome=Outcome.ABSTAINED, explanation="My dog died yesterday"),
     Label(start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="A", comment="P-1 winced"),
-    Review(event_id="kept", reviewer="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
+    Review(event_id="kept", coder="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
     Presence(stamp_ns=1, source_topic="/p", state=PresenceState.PRESENT, persons=(Person(person_id="p1"),)),
 ]
 
@@ -308,28 +307,18 @@ def of_bag(bag: Path, tmp_path: Path) -> Recording:
 
 def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path, bag: Path, of_bag: Recording) -> None:
     write_bag(tmp_path / "other", length_s=29)
-    with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
+    with pytest.raises(OtherBagError, match=r"is not the bag that .* is of, which is bag"):
         check_bag(of_bag, tmp_path / "other")
-    with pytest.raises(ClipError, match="does not say which bag"):
+    with pytest.raises(OtherBagError, match="does not say which bag"):
         check_bag(replace(of_bag, info=replace(of_bag.info, bag=None)), bag)
     name_bag(tmp_path / "log", tmp_path / "other", ReplayClock(START_NS))
     check_bag(open_recording(tmp_path / "log"), tmp_path / "other")
 
 
-def test_a_clip_holds_pictures_and_sound_where_consented_people_speak_alone(
-    tmp_path: Path, bag: Path, of_bag: Recording
-) -> None:
-    data, kind = clip(of_bag, of_bag.flags[0].event_id, bag, None)
-    (tmp_path / "clip.webm").write_bytes(data)
-    with av.open(str(tmp_path / "clip.webm")) as opened:
-        assert kind == "video/webm"
-        assert len(list(opened.decode(video=0))) >= 8
-    with pytest.raises(ClipError, match="there is no flag"):
-        clip(of_bag, "nothing", bag, None)
+def test_sound_holds_consented_people_alone(bag: Path, of_bag: Recording) -> None:
     refused = replace(of_bag.info, participants=(Participant(pseudonym="P-7K3MX", clips=False),))
-    with pytest.raises(ClipError, match="P-7K3MX did not consent"):
-        clip(replace(of_bag, info=refused), of_bag.flags[0].event_id, bag, None)
-    assert reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
+    assert "P-7K3MX did not consent" in reason_against_pictures(replace(of_bag, info=refused))
+    assert reason_against_pictures(replace(of_bag, info=replace(of_bag.info, participants=())))
     people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
     talk = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
     spoken = replace(of_bag, info=info(participants=people), utterances=talk)

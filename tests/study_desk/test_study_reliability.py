@@ -199,12 +199,12 @@ def test_a_session_that_nobody_coded_is_not_counted() -> None:
     assert "1 session without a coding by a human left out: X" in agreement.remarks
 
 
-def test_reviewers_of_flags_do_not_enter_the_alpha_of_coders() -> None:
+def test_judges_of_flags_do_not_enter_the_alpha_of_coders() -> None:
     sessions = rotating()
     first = sessions[0]
     flagged = {**first.labels, MONITOR: (), "R": ()}
     sessions[0] = CodedSession(
-        name="S0", start_ns=0, end_ns=first.end_ns, labels=flagged, reviewed={"R": frozenset()}, condition="quiet"
+        name="S0", start_ns=0, end_ns=first.end_ns, labels=flagged, judged={"R": frozenset()}, condition="quiet"
     )
     agreement = measure_agreement(sessions, resamples=5)
     assert (
@@ -281,13 +281,13 @@ def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
     flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))
     labels = {MONITOR: flagged, "Ana": flagged[:4], "Bo": flagged, "Cy": flagged}
     reviewed = {who: frozenset(f"e{n}" for n in range(number)) for who, number in (("Ana", 5), ("Bo", 10))}
-    session = CodedSession(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, reviewed=reviewed)
+    session = CodedSession(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, judged=reviewed)
     agreement = measure_agreement([session])
     for other in (MONITOR, "Bo"):
         assert row(agreement.rows, "event F1", {other, "Ana"}, 1.0).estimate.value == pytest.approx(8 / 9)
     assert row(agreement.rows, "event F1", {"Bo", "Cy"}, 1.0).estimate.value == 1
     assert {"Ana", "Cy"} not in [set(r.coders) for r in agreement.rows]
-    assert [said for said in agreement.remarks if "Ana has reviewed 5 of 10 flags of session S: only" in said]
+    assert [said for said in agreement.remarks if "Ana has judged 5 of 10 flags of session S: only" in said]
     assert not [said for said in agreement.remarks if "Bo has reviewed" in said]
 
 

@@ -70,7 +70,7 @@ def session_records(speaker_id: str) -> list[object]:
             start_ns=START_NS, end_ns=START_NS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="C-1",
             comment="the goldfish Bubbles died on it, and nothing",
         ),
-        Review(event_id="long", reviewer="C-2", verdict=Verdict.ACCEPT, note="goldfish Bubbles died on ..."),
+        Review(event_id="long", coder="C-2", verdict=Verdict.ACCEPT, note="goldfish Bubbles died on ..."),
     ]  # fmt: skip
 
 
@@ -98,11 +98,10 @@ def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Par
     study = study_with(tmp_path / "study", people)
     for verb in (
         ("report", study / "sessions/S1"),
-        ("export", study / "sessions/S1", "--form", "csv"),
         ("pack", study, study / "pack", "--coder", "C-3"),
     ):
         assert run(*verb).exit_code == 0
-    assert {"exports/S1.html", "exports/S1.csv"} <= holding(study)
+    assert "exports/S1.html" in holding(study)
     done = run("withdraw", study, "P-1", "--words")
     assert done.exit_code == 0, done.output
     assert "0 names and 6 runs of words" in done.output
@@ -146,14 +145,10 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
             log.append(record, START_NS)
         log.close(sealed=True)
     assert run("add", study, tmp_path / "other").exit_code == 0
-    for verb in (
-        ("report", study / "sessions/S2"),
-        ("export", study / "sessions/S2", "--form", "csv", "--coder", "all"),
-    ):
-        assert run(*verb).exit_code == 0
+    assert run("report", study / "sessions/S2").exit_code == 0
     (study / "memo.txt").write_text("seen pigeons above the bakery")
     (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
-    assert {"exports/S2.html", "exports/S2.csv", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
+    assert {"exports/S2.html", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
 
     done = run("withdraw", study, "P-1", what, "--json")
     assert (done.exit_code, set(json.loads(done.stdout)["left"])) == (1, {"memo.txt"})
@@ -276,14 +271,12 @@ def test_what_was_erased_counts_in_no_figure(tmp_path: Path) -> None:
     agreed = json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)
     assert (agreed["sessions"], agreed["minutes"]) == (2, 20)
     assert "session S1: P-1 withdrew everything, so is left out" in agreed["remarks"]
-    notes = json.loads(run("export", study / "sessions/S1", "--form", "csv", "--json").stdout)["notes"]
-    assert "P-1 withdrew everything" in notes[0]
+    assert "P-1 withdrew everything" in run("report", study / "sessions/S1").stderr
 
     assert run("withdraw", study, "P-3", "--everything").exit_code == 0
     assert run("import", study / "sessions/S3", "--coder", "C-1", "--complete").exit_code == 0
     assert sessions_in_report() == ["S2"]
     assert json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)["sessions"] == 1
-    assert "nothing to export" in str(run("export", study / "sessions/S3", "--form", "csv").exception)
     owed = {s["name"]: s["owed_by"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]}
     assert owed == {"S1": [], "S2": [], "S3": []}
 

@@ -123,7 +123,7 @@ def test_a_prompt_is_told_by_its_digest_alone(server: ViewServer, digest: str, s
     assert (text == "Is it rude?") is (status == 200)
 
 
-VERDICT = {"event_id": "e", "reviewer": "Cleo", "verdict": "accept"}
+VERDICT = {"event_id": "e", "coder": "Cleo", "verdict": "accept"}
 
 
 def test_its_token_changes_settings_and_gives_verdicts(server: ViewServer, controls: Controls) -> None:
@@ -156,7 +156,7 @@ def test_what_the_monitor_refuses_is_told_and_not_shown(
         ("/settings", {"mute": "../x"}, 400),
         ("/settings", "[" * 90_000, 400),
         ("/settings", "\ud800", 400),
-        ("/reviews", {**VERDICT, "reviewer": ""}, 400),
+        ("/reviews", {**VERDICT, "coder": ""}, 400),
         ("/reviews", {**VERDICT, "verdict": "maybe"}, 400),
         ("/reviews", {**VERDICT, "secret": 1}, 400),
         ("/reviews", "x" * (MOST_BYTES + 1), 413),

@@ -27,7 +27,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD, KeyFile
 from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
-from tactful_cli.study.forms import every_table, summary
+from tactful_cli.study.agreement import every_table, summary
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import records, write_log
@@ -71,30 +71,23 @@ def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
     assert "events-000001.jsonl:5" in refused.stderr
 
 
-def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) -> None:
+def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) -> None:
     file = own_log / "events-000001.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
-    saved = tactful("study", "repair", str(own_log), str(tmp_path / "new"))
-    assert saved.returncode == 1
-    assert "lost: events-000001.jsonl:5 was changed" in saved.stdout
-    assert tactful("study", "status", str(tmp_path / "new")).returncode == 0
-    shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
+    damaged = b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]])
+    file.write_bytes(damaged)
+    study = init_study(tmp_path / "study", "library-2026").folder
+    run("participant", study, "P-7K3MX")
+    added = tactful("study", "add", str(study), str(own_log))
+    assert (added.returncode, added.stdout) == (1, f"{study}/sessions/S07\n")
+    remarks = " ".join(added.stderr.split())
+    assert "lost: events-000001.jsonl:5 was changed" in remarks
+    assert f"{own_log}: was damaged, and stays as it is" in remarks
+    assert file.read_bytes() == damaged
+    assert tactful("study", "status", str(study / "sessions/S07")).returncode == 0
+    shown = tactful("study", "report", str(study / "sessions/S07"))
     assert shown.returncode == 0
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
-    assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
-
-
-@pytest.mark.parametrize("form", ["csv", "eaf", "textgrid"])
-def test_every_form_is_written_and_over_a_coded_file_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
-    (tmp_path / "x").write_text("a day's work")
-    command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x"), "--json"]
-    refused = CliRunner().invoke(app, command)
-    assert isinstance(refused.exception, FormError)
-    assert "--force" in str(refused.exception)
-    assert (tmp_path / "x").read_text() == "a day's work"
-    assert json.loads(CliRunner().invoke(app, [*command, "--force"]).stdout)["labels"] >= 8
-    assert (tmp_path / "x").stat().st_size > 500
 
 
 def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
@@ -125,17 +118,6 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert not any("not ended properly" in note for note in recording.notes)
 
 
-def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_path: Path) -> None:
-    flag = open_recording(own_log).flags[0]
-    verdict = {"event_id": flag.event_id, "reviewer": "R1", "verdict": "reject"}
-    (tmp_path / "v.json").write_text(json.dumps({"session": "S07", "reviews": [verdict]}))
-    command = ["study", "import", str(own_log), str(tmp_path / "v.json")]
-    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("1 verdict\n")
-    assert CliRunner().invoke(app, command).exit_code == 0
-    assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
-    assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]
-
-
 def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     shown = tactful("study", "report", str(wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
     assert shown.returncode == 0
@@ -164,9 +146,7 @@ def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path:
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
-@pytest.mark.parametrize(
-    "arguments", [["report", "/nowhere"], ["status", "/nowhere"], ["export", "/", "--form", "csv"]]
-)
+@pytest.mark.parametrize("arguments", [["report", "/nowhere"], ["status", "/nowhere"]])
 def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
     shown = tactful("study", *arguments)
     assert (shown.returncode, shown.stdout) == (2, "")
@@ -192,10 +172,8 @@ def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
-def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
-    own_log: Path, start: Sequence[str], number: int
-) -> None:
-    command = [*start, *TACTFUL, "study", "review", str(own_log), "--reviewer", "Ana", "--reviewer", "Bo"]
+def test_code_prints_a_link_a_coder_and_gives_the_log_back(own_log: Path, start: Sequence[str], number: int) -> None:
+    command = [*start, *TACTFUL, "study", "code", str(own_log), "--coder", "Ana", "--coder", "Bo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout
         links = [server.stdout.readline().split() for _ in range(2)]
@@ -214,11 +192,10 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
 def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
     folder = tmp_path / "a/b/log"
     write_log(folder, session=session, length_s=30, flags=2)
-    for arguments in (["export", str(folder), "--form", "csv"], ["report", str(folder)]):
-        shown = CliRunner().invoke(app, ["study", *arguments])
-        assert shown.exit_code == 0, shown.output
-        assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
-    assert len([path for path in tmp_path.rglob("*") if path.suffix in {".csv", ".html"}]) == 2
+    shown = CliRunner().invoke(app, ["study", "report", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
+    assert len(list(tmp_path.rglob("*.html"))) == 1
 
 
 def run(*arguments: str | Path) -> Result:
@@ -302,7 +279,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     for name in ("S1", "S2"):
         write_log(tmp_path / name, session=name, length_s=30, flags=2)
         run("add", study, tmp_path / name)
-        run("export", study / "sessions" / name, "--form", "csv")
+        run("report", study / "sessions" / name)
     bag.write_bytes(b"x")
     plan = (study / "study.yaml").read_text()
     (study / "study.yaml").write_text(plan.replace("  S1: {", "  S1: {media: [s1.mp4], "))
@@ -314,7 +291,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     for line in (
         "coded by C-1",
         "goes: sessions/S1/events-000001.jsonl",
-        "changed since: exports/S1.csv",
+        "changed since: exports/S1.html",
         "stays: s1.mp4",
     ):
         assert line in asked.stdout
@@ -326,7 +303,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
     assert done.exit_code == 0, done.output
     left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
-    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.csv").exists(), bag.exists()) == (
+    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.html").exists(), bag.exists()) == (
         set(), True, True, True,
     )  # fmt: skip
     shown = " ".join(run("status", study).output.split())
@@ -346,7 +323,7 @@ def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path
     (folder / "study.yaml").write_text(text)
     assert run("add", folder, tmp_path / "S1").exit_code == 0
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("  S1: {", "  S1: {coders: [C-2], "))
-    told = run("review", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
+    told = run("code", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
     assert "session S1 is assigned to C-2, not to C-1" in told.output
     assert "coders see no picture and hear no sound: name the bag with --bag" in told.output
 
@@ -389,3 +366,34 @@ def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
     assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
     assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+
+
+def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
+    """Escapes in the names of folders and files are printed as text by every verb that names them."""
+    escape = "\x1b[2J\x9b31m"
+    study, coded, log = tmp_path / f"zoo{escape}", tmp_path / f"a{escape}.csv", tmp_path / f"log{escape}"
+    coded.write_text("session,polarity,attribute,start_s,end_s\nS1,error,engagement,1,2\n")
+    write_log(log, session="S1", length_s=30, flags=2)
+    session = study / "sessions" / "S1"
+    for verb, *arguments in (
+        ("init", study, "--name", "library-2026", "--coder", "C-1"),
+        ("participant", study, "P-7K3MX", "--coders"),
+        ("add", study, log),
+        ("pack", study, study / f"pack{escape}", "--coder", "C-1"),
+        ("import", study, coded, "--coder", "C-1"),
+        ("status", study, "--stored"),
+        ("agreement", study),
+        ("report", session),
+        ("report", study),
+        ("plan", study),
+        ("withdraw", study, "--session", "S1", "--yes", "--reason", f"the robot fell{escape}"),
+        ("status", study),
+    ):
+        printed = run(verb, *arguments)
+        assert isinstance(printed.exception, SystemExit | None), (verb, printed.exception)
+        assert not set(printed.output) & set("\x1b\x9b"), verb
+    script = SHIPPED.parent / "many_hands/w02/w02_memory_clock.yaml"
+    bags = ("--out", str(tmp_path / f"bags{escape}"), "--transcripts", "--frames-hz", "0")
+    for command in (["scenarios", str(script), *bags], ["calibrate", "thresholds", str(study)]):
+        printed = CliRunner().invoke(app, command)
+        assert not set(printed.output) & set("\x1b\x9b"), command

@@ -22,8 +22,8 @@ from study_desk.coding.forms.sheet import (
     in_place_of,
 )
 from study_desk.coding.forms.tables import TableRow, TextTable, read_text
-from study_desk.coding.labels import from_note, in_order, one_line
-from study_desk.log.schema import Label, LinkedMedia, links_from
+from study_desk.coding.labels import in_order, one_line
+from study_desk.log.schema import Label, LinkedMedia, path_from
 from study_desk.study.study_file import Code
 
 # What BORIS's exports say where no subject was chosen.
@@ -64,14 +64,10 @@ def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iter
 
 def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
     """Make the label of a state, or of a point event if both are one."""
-    fields = from_note(start.comment.removeprefix("'"))
-    instant = bool(fields.pop("instant", False)) or start is stop
-    if severity := _severity(start.modifiers):
-        fields.setdefault("severity", severity)
-    if stop.comment and stop.comment != start.comment:
-        fields["comment"] = "; ".join(filter(None, (str(fields.get("comment", "")), stop.comment)))
+    comments = dict.fromkeys(event.comment.removeprefix("'").strip() for event in (start, stop))
+    fields = {"severity": _severity(start.modifiers), "comment": "; ".join(filter(None, comments))}
     begin_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
-    times_ns = from_ms(begin_ms, end_ms, target.origin_ns, instant=instant)
+    times_ns = from_ms(begin_ms, end_ms, target.origin_ns)
     coder = "" if start.subject == _NO_SUBJECT else start.subject.split(" +", maxsplit=1)[0]
     code = target.code_of(start.place, start.behaviour)
     return target.label(stop.place, times_ns, code, coder=coder, fields=fields)
@@ -330,7 +326,7 @@ def _observation(observation: BorisObservation, coder: str, folder: Path) -> dic
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
     for player, link in zip(plain["file"], observation.media, strict=False):
-        relative = links_from(link, folder)[1].removeprefix("./")
+        relative = path_from(link, folder).removeprefix("./")
         plain["file"][player] = [relative]
         with av.open(link.path) as container:
             pictures = container.streams.video

@@ -1,4 +1,4 @@
-"""Write and read ELAN's EAF: one tier per attribute and polarity, notes on dependent tiers."""
+"""Write and read ELAN's EAF: the speech, and a tier for each code; a dependent tier holds comments."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 from pympi.Elan import Eaf, to_adocument
 
 from norm_core.records.flag import Polarity, Severity
-from norm_core.records.speech import Utterance
 from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.forms.sheet import (
     CodingTarget,
@@ -17,18 +16,15 @@ from study_desk.coding.forms.sheet import (
     FormPart,
     Mark,
     Sheet,
-    Span,
     check_session,
     from_ms,
     in_place_of,
-    shown_media,
-    tiers,
+    speech_tiers,
 )
-from study_desk.coding.labels import from_note, in_order, one_line, severity_named, to_note
-from study_desk.log.schema import Label, LinkedMedia, links_from
+from study_desk.coding.labels import in_order, one_line, severity_named
+from study_desk.log.schema import Label, LinkedMedia, path_from
 from study_desk.study.study_file import Code
 
-NOTES = " notes"
 ORIGIN = "tactful:origin_ns"
 SESSION = "tactful:session"
 STUDY = "tactful:study"
@@ -37,95 +33,8 @@ _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 _MIMES = {
     ".wav": "audio/x-wav", ".mp4": "video/mp4", ".webm": "video/webm", ".mpg": "video/mpeg", ".mov": "video/quicktime"
 }  # fmt: skip
-_VOCABULARY = "tactful cues"
+_SEVERITIES = "severity"
 _NO_DATE = "1970-01-01T00:00:00Z"  # the day of a session is nothing to code by
-
-
-def write_eaf(path: Path, sheet: Sheet) -> None:
-    """Write the sheet for ELAN 6. The same sheet gives the same file."""
-    document = new_document("tactful")
-    _add_label_types(document)
-    for media in shown_media(sheet):
-        url, relative = links_from(media, path.parent)
-        link_media(document, url, relative, offset_s=media.offset_s)
-    document.add_property(ORIGIN, sheet.origin_ns)
-    document.add_property(SESSION, one_line(sheet.session))
-    for name, spans in tiers(sheet).items():
-        if isinstance(spans[0].item, Utterance):
-            add_utterances(document, name, spans)
-            continue
-        document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
-        document.add_tier(name + NOTES, "note", parent=name)
-        for span in spans:
-            _add(document, name, span)
-    for code in sorted({_code(label) for label in sheet.labels}):
-        document.add_cv_entry(_VOCABULARY, f"cve_{code}", [(code, "und", "")])
-    save(document, path)
-
-
-def new_document(author: str) -> Eaf:
-    """Make an empty EAF 3.0 document, without pympi's default tier and date."""
-    document = Eaf(author=author)
-    document.remove_tier("default")
-    document.remove_linguistic_type("default-lt")
-    document.remove_property()
-    document.adocument |= {
-        "DATE": _NO_DATE,
-        "FORMAT": "3.0",
-        "VERSION": "3.0",
-        "xsi:noNamespaceSchemaLocation": _SCHEMA,
-    }
-    document.header |= {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
-    document.add_language("und", lang_label="undetermined (und)")
-    document.add_linguistic_type("speech")
-    return document
-
-
-def link_media(document: Eaf, url: str, relative: str, *, offset_s: float = 0.0) -> None:
-    """Link a video or sound file by its URL, and by its path from the document, if it has one."""
-    mime = _MIMES.get(Path(relative or url).suffix.lower(), "unknown")
-    origin_ms = round(offset_s * 1000)
-    document.add_linked_file(url, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
-
-
-def add_vocabulary(document: Eaf, name: str, description: str) -> None:
-    """Add an empty controlled vocabulary."""
-    document.add_controlled_vocabulary(name)
-    document.add_cv_description(name, "und", description)
-
-
-def add_utterances(document: Eaf, tier: str, spans: Iterable[Span]) -> None:
-    """Add a tier of speech."""
-    document.add_tier(tier, "speech")
-    for span in spans:
-        _add(document, tier, span)
-
-
-def save(document: Eaf, path: Path) -> None:
-    """Write the document, and replace the file only once it is complete."""
-    root = to_adocument(document)
-    with in_place_of(path) as part:
-        ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
-
-
-def _add_label_types(document: Eaf) -> None:
-    add_vocabulary(document, _VOCABULARY, "the cues of this session")
-    document.add_linguistic_type("label")
-    document.linguistic_types["label"]["CONTROLLED_VOCABULARY_REF"] = _VOCABULARY
-    document.add_linguistic_type("note", "Symbolic_Association", timealignable=False)
-
-
-def _add(document: Eaf, tier: str, span: Span) -> None:
-    if isinstance(span.item, Utterance):
-        document.add_annotation(tier, span.start_ms, span.end_ms, one_line(span.item.text))
-    else:
-        document.add_annotation(tier, span.start_ms, span.end_ms, _code(span.item))
-        middle_ms = (span.start_ms + span.end_ms) / 2
-        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(span.item, instant=span.widened))
-
-
-def _code(label: Label) -> str:
-    return one_line(label.code or label.attribute.value)
 
 
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
@@ -152,7 +61,7 @@ class EafForm:
         stated_ns = self._origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
         labels: list[Label] = []
-        for tier, annotation, note in _annotations(self._root):
+        for tier, annotation, comment in _annotations(self._root):
             name = tier.get("TIER_ID", "")
             place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
             code = target.find_code(name)
@@ -161,10 +70,9 @@ class EafForm:
             if code is None:
                 continue
             start_ms, end_ms = self._times_ms(place, annotation)
-            instant = bool(note.pop("instant", False))
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            fields = fields_of_value(place, value, code, note, target, is_of_pack=bool(self._coder))
-            times_ns = from_ms(start_ms, end_ms, origin_ns, instant=instant)
+            fields = fields_of_value(place, value, code, target, comment=comment, is_of_pack=bool(self._coder))
+            times_ns = from_ms(start_ms, end_ms, origin_ns)
             coder = self._coder or _annotator(tier)
             labels.append(target.label(place, times_ns, code, coder=coder, fields=fields))
         if not labels and not self._may_hold_none(target):
@@ -207,21 +115,21 @@ class EafForm:
 
 
 def fields_of_value(
-    place: str, value: str, code: Code, note: dict[str, Any], target: CodingTarget, *, is_of_pack: bool
+    place: str, value: str, code: Code, target: CodingTarget, *, comment: str = "", is_of_pack: bool
 ) -> dict[str, Any]:
-    """Read severity, code or comment from the value of an annotation, beside the fields of its note."""
+    """Read severity, code or comment from the value of an annotation, beside its dependent comment."""
     severity = severity_named(value)
     if severity and not (is_of_pack and code.polarity is Polarity.COMPETENCE):
-        return {"severity": severity} | note
+        return {"severity": severity, "comment": comment}
     if is_of_pack and value and code.polarity is Polarity.ERROR:
         names = ", ".join(Severity)
         raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {names}, or empty")
-    if "code" in note or value in ("", code.attribute):
-        return note
+    if value in ("", code.attribute):
+        return {"comment": comment}
     if is_of_pack or " " in value:
-        return note | {"comment": value}
+        return {"comment": value}
     if value in ThresholdTable.shipped().cues or target.find_code(value):
-        return note | {"code": value}
+        return {"code": value, "comment": comment}
     raise FormError(
         f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
         "correct it, or write a comment of several words"
@@ -251,14 +159,15 @@ def _root(path: Path) -> ElementTree.Element:
 
 def _annotations(
     root: ElementTree.Element,
-) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, Any]]]:
-    """Yield each time-aligned annotation with its tier and the fields of its note."""
-    notes = {
-        note.get("ANNOTATION_REF"): note.findtext("ANNOTATION_VALUE") or "" for note in root.iter("REF_ANNOTATION")
+) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, str]]:
+    """Yield each time-aligned annotation with its tier and the comment that depends on it."""
+    comments = {
+        reference.get("ANNOTATION_REF"): (reference.findtext("ANNOTATION_VALUE") or "").strip()
+        for reference in root.iter("REF_ANNOTATION")
     }
     for tier in root.iter("TIER"):
         for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
-            yield tier, annotation, from_note(notes.get(annotation.get("ANNOTATION_ID"), ""))
+            yield tier, annotation, comments.get(annotation.get("ANNOTATION_ID"), "")
 
 
 def _annotator(tier: ElementTree.Element) -> str:
@@ -274,10 +183,7 @@ def is_speech(tier: str) -> bool:
     return tier.startswith("speech ")
 
 
-_SEVERITIES = "severity"
-
-
-def write_eaf_template(
+def write_eaf(
     path: Path,
     sheet: Sheet,
     media: Iterable[LinkedMedia],
@@ -289,25 +195,47 @@ def write_eaf_template(
 ) -> None:
     """Write the speech of a sheet, and empty tiers. The value of an error is its severity, of a competence a comment.
 
-    Raises ValueError if the sheet holds labels, which a coder must not see.
+    The same input gives the same file.
     """
-    if sheet.labels:
-        raise ValueError(f"{sheet.session}: the sheet holds labels; a coder codes without seeing any")
-    document = new_document(coder)
-    add_vocabulary(document, _SEVERITIES, "how severe the error is")
+    document = _new_document(coder)
+    document.add_controlled_vocabulary(_SEVERITIES)
+    document.add_cv_description(_SEVERITIES, "und", "how severe the error is")
     for severity, meaning in severities.items():
         document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", one_line(meaning))])
     for polarity in Polarity:
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
     for link in media:
-        _, relative = links_from(link, path.parent)  # without the URL, as a pack travels
-        link_media(document, relative, relative, offset_s=link.offset_s)
+        relative = path_from(link, path.parent)
+        mime, origin_ms = _MIMES.get(Path(relative).suffix.lower(), "unknown"), round(link.offset_s * 1000)
+        document.add_linked_file(relative, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
     stated = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
     for name, value in stated.items():
         document.add_property(name, value)
-    for tier, spans in tiers(sheet).items():
-        add_utterances(document, tier, spans)
+    for tier, spans in speech_tiers(sheet).items():
+        document.add_tier(tier, "speech")
+        for span in spans:
+            document.add_annotation(tier, span.start_ms, span.end_ms, span.text)
     for code in codebook:
         document.add_tier(one_line(code.name), code.polarity.value, ann=coder)
-    save(document, path)
+    root = to_adocument(document)
+    with in_place_of(path) as part:
+        ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
+
+
+def _new_document(author: str) -> Eaf:
+    """Make an empty EAF 3.0 document, without pympi's default tier and date."""
+    document = Eaf(author=author)
+    document.remove_tier("default")
+    document.remove_linguistic_type("default-lt")
+    document.remove_property()
+    document.adocument |= {
+        "DATE": _NO_DATE,
+        "FORMAT": "3.0",
+        "VERSION": "3.0",
+        "xsi:noNamespaceSchemaLocation": _SCHEMA,
+    }
+    document.header |= {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
+    document.add_language("und", lang_label="undetermined (und)")
+    document.add_linguistic_type("speech")
+    return document

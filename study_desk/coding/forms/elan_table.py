@@ -7,9 +7,9 @@ from io import StringIO
 from pathlib import Path
 
 from norm_core.records.record import record
-from study_desk.coding.forms.eaf import NOTES, fields_of_value, is_speech
+from study_desk.coding.forms.eaf import fields_of_value, is_speech
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, from_ms
-from study_desk.coding.labels import from_note, in_order
+from study_desk.coding.labels import in_order
 from study_desk.log.schema import Label
 
 _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)\.(\d{3})", re.ASCII)
@@ -55,17 +55,13 @@ class ElanTable:
 
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels. Ignores tiers that name no code."""
-        notes = {(a.tier, a.start_ms, a.end_ms): a.value for a in self._annotations if a.tier.endswith(NOTES)}
         labels = []
         for annotation in self._annotations:
-            tier, start_ms, end_ms = annotation.tier, annotation.start_ms, annotation.end_ms
-            code = None if tier.endswith(NOTES) else target.find_code(tier)
+            code = target.find_code(annotation.tier)
             if code is None:
                 continue
-            note = from_note(notes.get((tier + NOTES, start_ms, end_ms), ""))
-            instant = bool(note.pop("instant", False))
-            fields = fields_of_value(annotation.place, annotation.value, code, note, target, is_of_pack=False)
-            times_ns = from_ms(start_ms, end_ms, target.origin_ns, instant=instant)
+            fields = fields_of_value(annotation.place, annotation.value, code, target, is_of_pack=False)
+            times_ns = from_ms(annotation.start_ms, annotation.end_ms, target.origin_ns)
             labels.append(target.label(annotation.place, times_ns, code, coder=annotation.coder, fields=fields))
         if not labels and not all(is_speech(annotation.tier) for annotation in self._annotations):
             names = ", ".join(dict.fromkeys(annotation.tier for annotation in self._annotations))

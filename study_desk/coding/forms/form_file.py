@@ -1,20 +1,16 @@
 """Open a coded file of any form that is read."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from norm_core.records.json_codec import RecordError, from_plain
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark, check_text
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark
 from study_desk.coding.forms.tables import TidyTable, read_text, read_text_table
-from study_desk.coding.forms.textgrid import TextGridForm
-from study_desk.log.schema import Label, Review
+from study_desk.log.schema import Label
 
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
@@ -24,39 +20,8 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class ReviewFile:
-    """The verdicts that a report exports as JSON."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises FormError for another file."""
-        try:
-            plain = json.loads(read_text(path))
-            self._path, self._session = path, str(plain["session"])
-            self._reviews = tuple(from_plain(Review, review) for review in plain["reviews"])
-        except (ValueError, KeyError, TypeError, RecordError, RecursionError) as error:
-            if isinstance(error, FormError):
-                raise
-            raise FormError(f"{path}: is no review that the report exported: {error}") from error
-        check_text(str(path), (review.note for review in self._reviews))
-
-    @property
-    def parts(self) -> tuple[FormPart, ...]:
-        """Name the session."""
-        return (FormPart(name=self._session),)
-
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Verdicts are no labels."""
-        return ()
-
-    def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
-        """Read the verdicts, under another reviewer's name if one is given."""
-        if session and self._session != session:
-            raise FormError(f"{self._path}: is of session {self._session}, and the log of {session}")
-        return tuple(replace(review, reviewer=reviewer or review.reviewer) for review in self._reviews)
-
-
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | BorisTable | EafForm | ElanTable | ReviewFile | TextGridForm | TidyTable
+CodedForm = BorisProject | BorisTable | EafForm | ElanTable | TidyTable
 
 
 class CheckedForm:
@@ -76,11 +41,6 @@ class CheckedForm:
         with _clear_errors(self._path):
             return self._form.parts
 
-    @property
-    def is_review(self) -> bool:
-        """Whether it is a report's file of verdicts, which holds no labels."""
-        return isinstance(self._form, ReviewFile)
-
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of one part. Raises FormError with the place of what is wrong."""
         with _clear_errors(self._path):
@@ -92,10 +52,6 @@ class CheckedForm:
             if not isinstance(self._form, BorisProject | BorisTable | EafForm):
                 raise FormError(f"{self._path}: is no file of BORIS or ELAN; name one that it saved or exported")
             return tuple(self._form.marks(part))
-
-    def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
-        """Read the verdicts of a review."""
-        return self._form.verdicts(reviewer, session) if isinstance(self._form, ReviewFile) else ()
 
 
 @contextmanager
@@ -123,8 +79,6 @@ def _read_form(path: Path) -> CodedForm:
     openers: dict[str, Callable[[Path], CodedForm]] = {
         ".eaf": EafForm,
         ".boris": BorisProject,
-        ".textgrid": TextGridForm,
-        ".json": ReviewFile,
     }
     if ending not in openers:
         endings = ", ".join(sorted({".csv", ".tsv", ".txt", *openers}))

@@ -1,22 +1,21 @@
-"""The exported content: labels and speech of a session in milliseconds, in lanes without overlap."""
+"""What a form holds of a session: its speech in milliseconds, in lanes without overlap, and coded labels."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from norm_core.records.flag import Attribute, Polarity, Verdict
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_MS, NS_PER_S, ns_to_s
-from norm_core.runtime.wording import count_of
-from study_desk.coding.labels import in_order, monitor_labels, one_line
+from study_desk.coding.labels import one_line
 from study_desk.log.recording import Recording
-from study_desk.log.schema import Label, LinkedMedia, linked_media
+from study_desk.log.schema import Label
 from study_desk.study.study_file import HSRI, Code
 
 
@@ -26,54 +25,51 @@ class FormError(TactfulError, ValueError):
 
 @record
 class Sheet:
-    """Labels and speech with times from `origin_ns`. Media are FILE or FILE=SECONDS, and need not exist here.
-
-    `verdicts` are by event and reviewer.
-    """
+    """Labels and speech with times from `origin_ns`."""
 
     origin_ns: int
     end_ns: int
-    labels: tuple[Label, ...]
+    labels: tuple[Label, ...] = ()
     utterances: tuple[Utterance, ...] = ()
-    media: tuple[str, ...] = ()
     session: str = ""
-    verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
     speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
 
-    def speaker_of(self, said: Utterance) -> str:
+    def speaker_of(self, utterance: Utterance) -> str:
         """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
-        return self.speakers.get(said.speaker_id if said.speaker is not Speaker.ROBOT else "", said.speaker.value)
+        return self.speakers.get(
+            utterance.speaker_id if utterance.speaker is not Speaker.ROBOT else "", utterance.speaker.value
+        )
 
 
 @record
 class Span:
-    """A label or utterance in whole milliseconds. `widened` if it was shorter than one."""
+    """What was said from one whole millisecond to another."""
 
     start_ms: int
     end_ms: int
-    widened: bool
-    item: Label | Utterance
+    text: str
 
 
-def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> Sheet:
-    """Build a sheet from the monitor's or other labels and the speech. The origin is the start of the media."""
+def origin_of(recording: Recording) -> int:
+    """Return the time from which forms count: the start of the media."""
     bag = recording.info.bag
-    origin_ns = bag.offset_ns if bag and bag.offset_ns <= recording.start_ns else recording.start_ns
+    return bag.offset_ns if bag and bag.offset_ns <= recording.start_ns else recording.start_ns
+
+
+def sheet_of(recording: Recording) -> Sheet:
+    """Build a sheet of the speech, without labels, for a coder who is to see none."""
     return Sheet(
-        origin_ns=origin_ns,
+        origin_ns=origin_of(recording),
         end_ns=recording.end_ns,
-        labels=in_order(monitor_labels(recording) if labels is None else labels),
         utterances=recording.speech,
-        media=recording.info.media,
         session=recording.info.session,
         speakers=_speakers(recording),
-        verdicts={(review.event_id, review.reviewer): review.verdict for review in recording.reviews},
     )
 
 
 def _speakers(recording: Recording) -> dict[str, str]:
     pseudonyms = {person_id: p.pseudonym for p in recording.info.participants for person_id in p.person_ids}
-    people = (said.speaker_id for said in recording.speech if said.speaker is not Speaker.ROBOT)
+    people = (utterance.speaker_id for utterance in recording.speech if utterance.speaker is not Speaker.ROBOT)
     several = len({pseudonyms.get(person_id, "") for person_id in people}) > 1
     return {person_id: one_line(name) for person_id, name in pseudonyms.items() if person_id} if several else {}
 
@@ -90,11 +86,24 @@ def in_place_of(path: Path) -> Iterator[Path]:
         yield part
 
 
-def span(item: Label | Utterance, origin_ns: int) -> Span:
-    """Convert a label to a span of at least one millisecond, which every tool requires."""
-    start_ms, end_ms = to_ms(item.start_ns - origin_ns), to_ms(item.end_ns - origin_ns)
-    widened = end_ms <= start_ms
-    return Span(start_ms=start_ms, end_ms=start_ms + 1 if widened else end_ms, widened=widened, item=item)
+def speech_tiers(sheet: Sheet) -> dict[str, list[Span]]:
+    """Group what was said by tier name, overlaps in tiers "+2" and "+3"."""
+    speakers: dict[str, list[Span]] = {}
+    for utterance in sorted(sheet.utterances, key=lambda utterance: [*Speaker].index(utterance.speaker)):
+        name = f"speech {sheet.speaker_of(utterance)}"
+        speakers.setdefault(name, []).append(_span(utterance, sheet.origin_ns))
+    return {
+        name if number == 1 else f"{name} +{number}": lane
+        for name, spans in speakers.items()
+        for number, lane in enumerate(lanes(spans), 1)
+    }
+
+
+def _span(utterance: Utterance, origin_ns: int) -> Span:
+    """Take an utterance from the start of the media on, as tools have no negative times; at least one millisecond."""
+    start_ms = max(0, to_ms(utterance.start_ns - origin_ns))
+    end_ms = max(start_ms + 1, to_ms(utterance.end_ns - origin_ns))
+    return Span(start_ms=start_ms, end_ms=end_ms, text=one_line(utterance.text))
 
 
 def lanes(spans: Iterable[Span]) -> list[list[Span]]:
@@ -108,59 +117,9 @@ def lanes(spans: Iterable[Span]) -> list[list[Span]]:
     return rows
 
 
-def tiers(sheet: Sheet) -> dict[str, list[Span]]:
-    """Group spans by tier name, overlaps in tiers "+2" and "+3": speech first, then labels."""
-    kinds: dict[str, list[Span]] = {}
-    for said in sorted(sheet.utterances, key=lambda said: [*Speaker].index(said.speaker)):
-        kinds.setdefault(f"speech {sheet.speaker_of(said)}", []).append(span(said, sheet.origin_ns))
-    for label in sheet.labels:
-        name = f"{label.polarity.value} {label.attribute.value}"
-        if len({other.coder for other in sheet.labels}) > 1:
-            name = f"{label.coder}: {name}"
-        kinds.setdefault(name, []).append(span(label, sheet.origin_ns))
-    return {
-        name if number == 1 else f"{name} +{number}": lane
-        for name, spans in kinds.items()
-        for number, lane in enumerate(lanes(map(_from_origin, spans)), 1)
-    }
-
-
-def _from_origin(entry: Span) -> Span:
-    """Clip a span at the start of the media, because annotation tools have no negative times."""
-    return replace(entry, start_ms=max(0, entry.start_ms), end_ms=max(1, entry.end_ms))
-
-
-def shown_media(sheet: Sheet) -> list[LinkedMedia]:
-    """Choose the media that an EAF can link to: they are there, and begin before the session's time."""
-    media = [linked_media(name) for name in sheet.media]
-    return [link for link in media if link.is_there and link.offset_s >= 0]
-
-
-def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
-    """List remarks on how the file was made. Tables keep exact times."""
-    spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
-    notes = []
-    if widened := sum(entry.widened for entry in spans):
-        notes.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
-    if before := sum(entry.start_ms < 0 for entry in spans):
-        notes.append(f"{before} labels begin before the media; they are at its start")
-    media = [linked_media(name) for name in sheet.media]
-    if missing := [link.path for link in media if not link.is_there]:
-        notes.append(f"media not found from here: {', '.join(missing)}; an EAF has no link to them")
-    if late := [link.path for link in media if link.is_there and link.offset_s < 0]:
-        named = ", ".join(late)
-        notes.append(
-            f"media that begin after the session, which ELAN cannot place: {named}; an EAF has no link to them"
-        )
-    if not sheet.labels:
-        notes.append("there are no labels in this session; the form holds its speech alone")
-    return tuple(notes)
-
-
-def from_ms(start_ms: float, end_ms: float, origin_ns: int, *, instant: bool) -> tuple[int, int]:
+def from_ms(start_ms: float, end_ms: float, origin_ns: int) -> tuple[int, int]:
     """Convert start and end to nanoseconds."""
-    start_ns = origin_ns + round(start_ms * NS_PER_MS)
-    return start_ns, start_ns if instant else origin_ns + round(end_ms * NS_PER_MS)
+    return origin_ns + round(start_ms * NS_PER_MS), origin_ns + round(end_ms * NS_PER_MS)
 
 
 def check_session(where: str, named: str, wanted: str) -> None:
@@ -180,10 +139,10 @@ def to_ms(ns: int) -> int:
     return (ns + NS_PER_MS // 2) // NS_PER_MS
 
 
-def attributes_in(text: str, known: Sequence[str]) -> str | None:
+def attributes_in(text: str, names: Sequence[str]) -> str | None:
     """Return the known name that the text contains."""
     plain = text.lower().replace(" ", "_").replace("-", "_")
-    return next((name for name in sorted(known, key=len, reverse=True) if name in plain), None)
+    return next((name for name in sorted(names, key=len, reverse=True) if name in plain), None)
 
 
 # Media may run on after the last entry of a log, and labels last until their end.
@@ -239,9 +198,10 @@ class CodingTarget:
         """Find a code. Raises FormError with the place in the form."""
         if code := self.find_code(text):
             return code
-        known = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
+        examples = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
         raise FormError(
-            f"{place}: {text!r} is no code of the study, such as {known}: rename it, or add it to codes in study.yaml"
+            f"{place}: {text!r} is no code of the study, such as {examples}: rename it, or add it to codes in "
+            "study.yaml"
         )
 
     def label(self, place: str, times_ns: tuple[int, int], code: Code, *, coder: str, fields: dict[str, Any]) -> Label:

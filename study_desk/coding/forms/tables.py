@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from norm_core.records.flag import Severity, Verdict
+from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.sheet import (
@@ -133,7 +133,7 @@ def _rows(path: Path, lines: list[str], separator: str) -> list[tuple[int, list[
 
 COLUMNS = (
     "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
-    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment", "verdict",
+    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
 )  # fmt: skip
 
 
@@ -155,7 +155,6 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
             "start_ns": label.start_ns,
             "end_ns": label.end_ns,
             "comment": label.comment,
-            "verdict": str(sheet.verdicts.get((label.event_id, label.coder), "")),
         }
         for label in sheet.labels
     ]
@@ -218,9 +217,8 @@ class TidyTable:
         return tuple(FormPart(name=name) for name in names)
 
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels of one session. Leaves out flags that a reviewer rejected."""
-        rows = (row for row in self._table.rows if _text(row, "verdict") != Verdict.REJECT)
-        chosen = [row for row in rows if not target.part or _text(row, "session") == target.part]
+        """Read the labels of one session."""
+        chosen = [row for row in self._table.rows if not target.part or _text(row, "session") == target.part]
         return in_order(_label(row, target) for row in chosen)
 
 

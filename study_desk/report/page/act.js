@@ -1,30 +1,34 @@
 // What a viewer of a running graph may change: the monitor's sensitivity, what it mutes, and verdicts.
-const LEVELS = ["quiet", "balanced", "keen"], REVIEWER = "tactful-view-reviewer";
+const LEVELS = ["quiet", "balanced", "keen"], CODER = "tactful-view-coder";
 // A name lasts as long as the tab, so that the next person at this computer gives another.
-try { state.reviewer = sessionStorage.getItem(REVIEWER) ?? ""; } catch (error) { /* this browser keeps nothing */ }
+try { state.coder = sessionStorage.getItem(CODER) ?? ""; } catch (error) { /* this browser keeps nothing */ }
 
+let isRefused = false;
 async function send(path, body) {
   byId("saved").textContent = "Sending …";
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": data.token }, body: JSON.stringify(body) });
     byId("saved").textContent = answer.ok ? "Done." : "Not done: " + await answer.text();
-    return answer.ok;
-  } catch (error) { byId("saved").textContent = "Not done: the server does not answer."; }
-  return false;
+    isRefused = !answer.ok;
+  } catch (error) {
+    byId("saved").textContent = "Not done: the server does not answer.";
+    isRefused = true;
+  }
+  return !isRefused;
 }
 
-const reviewerInput = make("input", { id: "reviewer", autocomplete: "off", maxlength: 40, value: state.reviewer, oninput: () => {
-  state.reviewer = reviewerInput.value.trim();
-  keepReviewer();
+const coderInput = make("input", { id: "coder", autocomplete: "off", maxlength: 40, value: state.coder, oninput: () => {
+  state.coder = coderInput.value.trim();
+  keepCoder();
 } });
-function nameReviewer(name) { state.reviewer = reviewerInput.value = name; }
-function keepReviewer() { try { sessionStorage.setItem(REVIEWER, state.reviewer); } catch (error) { /* this browser keeps nothing */ } }
+function nameCoder(name) { state.coder = coderInput.value = name; }
+function keepCoder() { try { sessionStorage.setItem(CODER, state.coder); } catch (error) { /* this browser keeps nothing */ } }
 // A monitor that started again has its own settings, whatever viewers set before.
 let restartShown = "", instanceShown = "";
 function showRestart() {
   const restart = data.state.restart, key = JSON.stringify(restart ?? null);
   if (data.state.settings && data.state.settings.instance !== instanceShown) {
-    if (byId("saved").textContent.startsWith("Not done")) byId("saved").textContent = "";
+    if (isRefused) byId("saved").textContent = "";
     instanceShown = data.state.settings.instance;
   }
   if (key === restartShown) return;
@@ -49,13 +53,13 @@ function showSettings() {
   byId("settings").replaceChildren(
     make("div", { class: "row", role: "group", "aria-label": "Sensitivity" }, make("span", {}, "Sensitivity"), ...LEVELS.map(level)),
     make("div", { class: "row", role: "group", "aria-label": "Muted" }, make("span", {}, "Muted"), ...(settings.muted.length ? settings.muted.map((name) => make("button", { type: "button", onclick: () => send("settings", { unmute: name }) }, `Unmute ${spoken(name)}`)) : [make("span", { class: "explain" }, "nothing")])),
-    make("label", { class: "row" }, make("span", {}, "Reviewer"), settings.log ? reviewerInput : make("span", { class: "explain" }, "The monitor keeps no study log, so it takes no verdicts. Set study.log to keep one.")));
+    make("label", { class: "row" }, make("span", {}, "Coder"), settings.log ? coderInput : make("span", { class: "explain" }, "The monitor keeps no study log, so it takes no verdicts. Set study.log to keep one.")));
   if (focused) document.querySelector(`[data-level="${focused}"]`)?.focus();
 }
 
 function judge(flag) {
   const settings = data.state.settings;
-  if (!data.acts) return make("p", { class: "explain judge" }, `A bag takes no verdicts: ${data.program} study review takes those on a study's log.`);
+  if (!data.acts) return make("p", { class: "explain judge" }, "A bag takes no verdicts: a running monitor takes those into its study log.");
   const muted = settings?.muted ?? [], names = [...new Set([flag.cue, ...flag.attributes])].filter((name) => name && !muted.includes(name));
   return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the settings of the monitor are not known yet."),
     settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))), promptParts(flag, settings));
@@ -75,5 +79,5 @@ function promptParts(flag, settings) {
 }
 function give(flag, verdict, label = {}) {
   const { polarity = null, attributes = [], severity = null, note = "" } = label;
-  return send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
+  return send("reviews", { event_id: flag.id, coder: state.coder, verdict, polarity, attributes, severity, note });
 }

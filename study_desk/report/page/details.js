@@ -9,7 +9,7 @@ function showDetails() {
     return;
   }
   if (!hooks.details(item)) return;
-  const parts = item.kind === "decision" ? decisionParts(item) : state.blind ? blindParts(item) : flagParts(item);
+  const parts = item.kind === "decision" ? decisionParts(item) : flagParts(item);
   keepForm(item.id, () => box.replaceChildren(...parts));
 }
 
@@ -37,19 +37,11 @@ function flagParts(flag) {
     make("div", { class: "split" },
       make("div", {}, make("h3", {}, "Why"), make("p", {}, flag.why), ...flag.evidence.filter((fact) => !weighed(flag).includes(fact)).map((fact) => gauge(flag, fact)),
         flag.correction && make("h3", {}, "Better"), flag.correction && make("p", { class: "correction" }, flag.correction)),
-      make("div", {}, make("h3", {}, "What was said"), transcript(flag), ...media(flag))),
+      make("div", {}, make("h3", {}, "What was said"), transcript(flag))),
     addition(flag),
     judge(flag),
     provenance(flag),
   ].filter(Boolean);
-}
-
-function blindParts(flag) {
-  return [
-    make("p", { class: "name" }, nameOf(flag)),
-    make("p", { class: "facts" }, make("span", {}, clock(flag.start, 1)), make("span", {}, "The monitor's label is hidden until you leave blind mode.")),
-    make("h3", {}, "What was said"), transcript(flag), ...media(flag), judge(flag),
-  ];
 }
 
 function gauge(flag, fact) {

@@ -7,7 +7,7 @@ function fillFilters(attributes) {
   };
   choice("attribute", [["", "All"], ...attributes.map((each) => [each, title(each)])], (value) => { state.attribute = value; });
   choice("severity", SEVERITIES.map((each, i) => [i, title(each)]), (value) => { state.severity = Number(value); });
-  choice("reviewed", [["", "All"], ["open", "Not yet"], ["accept", "Accepted"], ["reject", "Rejected"], ["relabel", "Relabelled"]], (value) => { state.reviewed = value; });
+  choice("reviewed", [["", "All"], ["open", "None"], ["accept", "Accepted"], ["reject", "Rejected"], ["relabel", "Relabelled"]], (value) => { state.reviewed = value; });
   byId("words").addEventListener("input", (event) => { state.words = event.target.value.trim().toLowerCase(); refresh(); });
   for (const chip of document.querySelectorAll(".chip")) {
     chip.addEventListener("click", () => {

@@ -4,12 +4,11 @@ const MARKS = { accept: "✓ accepted", reject: "✗ rejected", relabel: "↻ re
 const actionOf = (text) => text.trim() || "None of the above";
 function nameOf(item) {
   if (item.kind === "decision") return item.answered ? actionOf(item.chosen) : "No action (" + spoken(item.outcome) + ")";
-  if (state.blind) return "Moment " + (flags.indexOf(item) + 1);
   return title(item.cue || item.attributes[0]);
 }
 function placeOf(item) {
   if (item.kind === "decision") return `one of ${item.candidates.length}` + (item.candidates.some((each) => each.veto) ? `, ${item.candidates.filter((each) => each.veto).length} vetoed` : "");
-  return state.blind ? "not yet judged by you" : item.attributes.map(spoken).join(", ");
+  return item.attributes.map(spoken).join(", ");
 }
 
 // A competence has no severity worth the word, and a coder need not give one.
@@ -24,16 +23,14 @@ function fillList() {
   const nodes = [];
   for (let i = first; i < last; i++) {
     const item = visible[i], review = state.reviews.get(item.id);
-    const kind = state.blind && item.kind !== "decision" ? "blind" : item.kind;
-    const severity = kind === "blind" ? "" : kindOf(item);
     const node = make("div", {
       role: "option", id: "row-" + item.id, class: hooks.isLater(item) ? "later" : "", "aria-selected": String(item.id === state.selected), "aria-posinset": i + 1, "aria-setsize": visible.length,
       onclick: () => { select(item.id); list.focus(); },
     },
     make("span", { class: "when" }, clock(item.start)),
     make("span", { class: "what" }, nameOf(item)),
-    make("span", { class: "mark" }, make("span", { class: "sev " + kind }, severity), review && make("span", { class: "verdict" }, MARKS[review.verdict])),
-    make("span", { class: "where" }, review && state.blind ? "judged" : placeOf(item)));
+    make("span", { class: "mark" }, make("span", { class: "sev " + item.kind }, kindOf(item)), review && make("span", { class: "verdict" }, MARKS[review.verdict])),
+    make("span", { class: "where" }, placeOf(item)));
     node.style.top = i * tall + "px";
     nodes.push(node);
   }

@@ -46,16 +46,15 @@ function fillSliders() {
 }
 byId("whatif-reset").addEventListener("click", () => { state.thresholds.clear(); fillSliders(); refresh(); });
 
-function setBlind(on) {
-  state.blind = on;
-  document.documentElement.classList.toggle("blind", on);
-  pressed(byId("blind"), on);
-  byId("whatif-card").hidden = on || !thresholds.size;
-  byId("tiles").closest("section").hidden = on;
-  layout();
-  refresh();
+// What coders judged of a flag while the session ran.
+function judge(flag) {
+  const reviews = data.reviews.filter((review) => review.event_id === flag.id);
+  return reviews.length ? make("p", { class: "explain judge" }, "In the log: " + reviews.map((review) => `${review.coder} ${MARKS[review.verdict].slice(2)}`).join(", ") + ".") : null;
 }
-byId("blind").addEventListener("click", () => setBlind(!state.blind));
+function showProgress() {
+  const fallen = flags.filter((flag) => !stands(flag)).length;
+  byId("whatif-sum").textContent = fallen ? `${flags.length - fallen} of ${flags.length} flags would remain` : "";
+}
 // On paper: light, the width of a page, and every flag of the list.
 let wasDark = false;
 function setPrinting(on) {
@@ -67,22 +66,17 @@ function setPrinting(on) {
 }
 addEventListener("beforeprint", () => setPrinting(true));
 addEventListener("afterprint", () => setPrinting(false));
-byId("export-json").addEventListener("click", exportJson);
-byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim(); keepReviewer(); });
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && !/^(range|checkbox)$/.test(event.target.type)) return;
-  const item = itemOf.get(state.selected), flag = item && item.kind !== "decision" ? item : null;
   const does = {
-    j: () => step(1), k: () => step(-1), b: () => setBlind(!state.blind), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
-    a: flag && !state.blind && (() => judgeAs(flag, "accept")), r: flag && (() => judgeAs(flag, "reject")), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
+    j: () => step(1), k: () => step(-1), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
   }[event.key.toLowerCase()];
   if (does) { event.preventDefault(); does(); }
 });
 
-if (data.server) { nameReviewer(data.server.reviewer); byId("reviewer").readOnly = true; }
-recall();
+state.reviews = new Map(data.reviews.map((review) => [review.event_id, review]));
 fillHead();
 fillFilters(data.attributes);
 fillSliders();

@@ -2,11 +2,11 @@ const SEVERITIES = ["info", "minor", "major", "severe"];
 let data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   kinds: new Set(["error", "competence"]), attribute: "", severity: 0, reviewed: "", words: "",
-  selected: null, blind: false, thresholds: new Map(), reviewer: "", reviews: new Map(),
+  selected: null, thresholds: new Map(), coder: "", reviews: new Map(),
 };
 
 // What a page does beside the shared parts.
-const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, follows: () => false, withdrawn: () => "", details: () => true, nothing: () => "", lanes: () => data.attributes.map((each) => [each, title(each)]), lanesOf: (item) => item.attributes, reviewsOfOthers: () => [] };
+const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, follows: () => false, withdrawn: () => "", details: () => true, nothing: () => "", lanes: () => data.attributes.map((each) => [each, title(each)]), lanesOf: (item) => item.attributes };
 
 let items, flags, itemOf, decisions, speech, longest, length, voices;
 // Thresholds by cue and measure, with the side on which a flag is raised: as the cue says, or, of measures that no cue
@@ -75,15 +75,13 @@ function shown(item) {
   if (item.kind === "decision") {
     return state.kinds.has("decision") && (!state.words || item.text.includes(state.words)) && !state.attribute && !state.reviewed;
   }
-  if (!state.blind) {
-    if (!state.kinds.has(item.kind)) return false;
-    if (item.kind === "error" && SEVERITIES.indexOf(item.severity) < state.severity) return false;
-    if (state.attribute && !item.attributes.includes(state.attribute)) return false;
-    if (!stands(item)) return false;
-  }
+  if (!state.kinds.has(item.kind)) return false;
+  if (item.kind === "error" && SEVERITIES.indexOf(item.severity) < state.severity) return false;
+  if (state.attribute && !item.attributes.includes(state.attribute)) return false;
+  if (!stands(item)) return false;
   const review = state.reviews.get(item.id);
   if (state.reviewed === "open" ? review : state.reviewed && review?.verdict !== state.reviewed) return false;
-  return !state.words || (state.blind ? item.quotes : item.text).includes(state.words);
+  return !state.words || item.text.includes(state.words);
 }
 index();
 let visible = items.filter(shown);

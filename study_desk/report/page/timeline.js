@@ -14,8 +14,7 @@ function layout() {
   lane("robot", "Robot speech", 1.55);
   lane("user", "User speech", 1.55);
   if (!data.coder) lane("presence", "People present", 1.7);
-  if (state.blind) lane("blind", "Moments to judge", 2.6);
-  else for (const [key, name] of hooks.lanes()) lane(key, name, 2.15, true);
+  for (const [key, name] of hooks.lanes()) lane(key, name, 2.15, true);
   if (!data.coder) lane("decision", "Decisions", 1.6);
   height = top + .4 * rem;
   const labels = byId("lanes");
@@ -89,14 +88,14 @@ function drawOverview(wide) {
   for (const item of visible) {
     if (item.kind === "decision") continue;
     const bin = Math.min(bins - 1, Math.floor(item.start / length * bins));
-    (item.kind === "error" || state.blind ? up : down)[bin]++;
+    (item.kind === "error" ? up : down)[bin]++;
   }
   const most = Math.max(1, ...up, ...down);
   pen.fillStyle = colours.fill;
   pen.fillRect(0, 0, wide, tall);
   for (let i = 0; i < bins; i++) {
     const x = i / bins * wide, w = Math.max(1, wide / bins - 1);
-    pen.fillStyle = state.blind ? colours.soft : colours.error;
+    pen.fillStyle = colours.error;
     if (up[i]) pen.fillRect(x, middle - up[i] / most * middle, w, up[i] / most * middle);
     pen.fillStyle = colours.competence;
     if (down[i]) pen.fillRect(x, middle, w, down[i] / most * middle);
@@ -187,21 +186,21 @@ function drawMiddle(lane, wide) {
 }
 
 function drawItem(item, chosen) {
-  const keys = item.kind === "decision" ? ["decision"] : state.blind ? ["blind"] : hooks.lanesOf(item);
+  const keys = item.kind === "decision" ? ["decision"] : hooks.lanesOf(item);
   for (const lane of lanes) {
     if (!keys.includes(lane.key)) continue;
     const x = xOf(item.start), middle = lane.top + lane.tall / 2;
     if (item.kind === "decision") { drawDiamond(x, middle, rem * .36, item.answered, chosen); hits.push({ item, x: x - 6, w: 12, lane }); continue; }
     const w = Math.max(4, xOf(item.end) - x);
-    const up = state.blind || item.kind === "error";
-    const h = state.blind ? lane.tall * .36 : (.4 + .2 * (item.severity ? SEVERITIES.indexOf(item.severity) : 1)) * (lane.tall / 2 - 2);
+    const up = item.kind === "error";
+    const h = (.4 + .2 * (item.severity ? SEVERITIES.indexOf(item.severity) : 1)) * (lane.tall / 2 - 2);
     const y = up ? middle - h : middle + 1;
     const rejected = state.reviews.get(item.id)?.verdict === "reject";
     if (chosen) {
       pen.fillStyle = colours.select;
       pen.fillRect(x - 5, lane.top + 1, w + 10, lane.tall - 1);
     }
-    const colour = state.blind ? colours.soft : colours[item.kind];
+    const colour = colours[item.kind];
     pen.fillStyle = pen.strokeStyle = colour;
     pen.lineWidth = 1.5;
     if (rejected) pen.strokeRect(x + .75, y + .75, Math.max(2, w - 1.5), Math.max(2, h - 1.5));

@@ -1,5 +1,4 @@
 // The page over a timeline: it takes what changed, and the keys.
-const media = () => [];
 const link = { problem: "" };
 function pressed(button, on) { button.setAttribute("aria-pressed", String(on)); }
 

@@ -1,4 +1,4 @@
-"""Log a study session from the monitor node, with the verdicts that reviewers give live."""
+"""Log a study session from the monitor node, with the verdicts that coders give live."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -70,7 +70,7 @@ class StudySession:
         if self._log is None:
             response.message = "verdicts are kept nowhere: set the parameter study.log"
         elif request.event_id not in self._events:
-            response.message = f"{request.event_id} is none of the events since the node started: use study review"
+            response.message = f"{request.event_id} is none of the flags since the node started; judge one of those"
         else:
             try:
                 verdict, cut = cut_texts(_review_of(request))
@@ -92,7 +92,7 @@ def _opener(
     config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
     participants = participants_of(config.participants, config.clips, config.no_words)
-    redactor = redactor_of(_path(config.policy), _path(config.key_file), participants)
+    redactor = redactor_of(_path(config.key_file), participants, _path(config.policy))
     info = SessionInfo(
         study=config.name,
         session=config.session,
@@ -118,7 +118,7 @@ def _review_of(request: Any) -> Review:
     relabels = verdict is Verdict.RELABEL
     return Review(
         event_id=request.event_id,
-        reviewer=request.reviewer,
+        coder=request.reviewer,
         verdict=verdict,
         polarity=_member(Polarity, request.polarity) if relabels else None,
         attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else (),

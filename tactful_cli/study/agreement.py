@@ -1,8 +1,7 @@
-"""`tactful study export, agreement`: write labels, and compare coders in tables."""
+"""`tactful study agreement`: compare coders in tables."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,7 @@ from rich.table import Table
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
-from study_desk.coding.forms import eaf, tables, textgrid
-from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
-from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
+from study_desk.coding.labels import sessions_of
 from study_desk.coding.reliability import (
     AC1,
     ALPHA,
@@ -29,12 +26,9 @@ from study_desk.coding.reliability import (
     Estimate,
 )
 from study_desk.log.recording import Recording, check_distinct, open_recording
-from study_desk.log.schema import MONITOR, Label
-from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.group import progress
 from tactful_cli.console import print_result, titled_table
-from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
 LEGEND = (
@@ -162,51 +156,6 @@ def _short(value: float) -> str:
 app = typer.Typer()
 
 
-class Form(StrEnum):
-    """The file formats of labels."""
-
-    CSV = "csv"
-    EAF = "eaf"
-    TEXTGRID = "textgrid"
-
-
-WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
-    Form.CSV: (".csv", tables.write_csv),
-    Form.EAF: (".eaf", eaf.write_eaf),
-    Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
-}
-
-
-@app.command()
-def export(  # noqa: PLR0917
-    source: SourcePath,
-    form: Annotated[Form, typer.Option("--form", help="Output format.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write; default: in the study's exports, or beside the source."),
-    ] = None,
-    coder: Annotated[str, typer.Option(help="Coder whose labels to write; all: every coder.")] = MONITOR,
-    media: Media = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write a session's labels and speech for an annotation tool or for statistics."""
-    recording = open_recording(source)
-    if recording.missing and not (recording.flags or recording.labels or recording.speech):
-        raise FormError(f"{source}: {recording.missing}, so there is nothing to export; export another session")
-    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form is Form.CSV))
-    if media:
-        sheet = replace(sheet, media=tuple(media))
-    ending, write = WRITERS[form]
-    path = output or default_output(source, recording, ending)
-    _check_free(path, force=force)
-    write(path, sheet)
-    note_output(source, path, form.value)
-    notes = [*recording.notes, *remarks(sheet, whole_ms=form is not Form.CSV)]
-    result = {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
-    print_result(result, str(path), as_json=as_json, notes=notes)
-
-
 @app.command()
 def agreement(
     sources: Annotated[
@@ -249,20 +198,3 @@ def agreement(
     tables = every_table(result) if show_all else summary(result)
     legend = LEGEND if show_all else SUMMARY_LEGEND
     print_result(to_plain(result), *tables, as_json=as_json, notes=(legend, *result.remarks))
-
-
-def _check_free(path: Path, *, force: bool) -> None:
-    """Refuse to overwrite a file that may hold a coder's work. An empty file may be overwritten."""
-    if path.is_file() and path.stat().st_size and not force:
-        raise FormError(f"{path}: is there already, and may hold a coder's work: name another with -o, or add --force")
-
-
-def _labels_of(recording: Recording, coder: str, *, with_rejected: bool) -> tuple[Label, ...]:
-    coders = by_coder(recording)
-    if with_rejected:
-        coders = {name: (*labels, *reviewed_labels(recording, name, rejected=True)) for name, labels in coders.items()}
-    if coder == "all":
-        return tuple(label for labels in coders.values() for label in labels)
-    if coder not in coders:
-        raise FormError(f"{recording.source}: has no coder {coder}; name one of {', '.join(coders)}")
-    return coders[coder]
