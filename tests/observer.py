@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 AGAIN_S = 10.0
 
 if TYPE_CHECKING:
-    from norm_nodes.drain import DrainReport
+    from norm_bench.drain import DrainReport
 
 
 class Observer:
@@ -150,7 +150,7 @@ class Observer:
 
     def settled_of(self, node: str) -> "Callable[[], DrainReport]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.drain import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
+        from norm_bench.drain import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
         from std_msgs.msg import String
 
         told = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)

@@ -92,7 +92,7 @@ def play_to_nodes(
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
         lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
         options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
-        player = [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
+        player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
         for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)
 

@@ -69,7 +69,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Those of this environment serve: compiling them takes minutes.
     (folder / "src/tactful/ros2_ws/src/norm_interfaces/COLCON_IGNORE").touch()
     said = run(f"{BUILD} {OPTIONS}", folder)
-    assert "Summary: 3 packages finished" in said
+    assert "Summary: 4 packages finished" in said
     assert "ERROR" not in said
     return folder
 

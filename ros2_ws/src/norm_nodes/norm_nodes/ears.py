@@ -26,10 +26,10 @@ from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Device, Languages, Whisper, WhisperConfig
 from norm_nodes.convert import from_ros, message_class, record_class, to_ros
-from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, RobotTopics, TrackedIds
+from norm_nodes.topics import RECORDING_ENDED_TOPIC
 
 
 class EarsConfig(Config):

@@ -13,14 +13,14 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.speech import RobotSpeech
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S, join_stamp, split_stamp
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import PublisherNode
-from sim_replays.scenarios.library import HERE
 
-SHIPPED = HERE / "shipped"
+SHIPPED = shipped_file("sim_replays.scenarios", "shipped")
 AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", "/tactful/robot_speech"
 ENGLISH = ("kiosk_directions", "factory_shift", "garden_centre", "laundrette_chat", "radio_station", "zoo_keeper")
 

@@ -20,12 +20,11 @@ from rclpy.parameter import Parameter
 from norm_core.records.record import record
 from norm_core.records.status import NodeState
 from norm_core.runtime.config import Config, ConfigError, UnusableFileError, check_config
-from norm_nodes.drain import DRAIN_REPORTS
 
 C = TypeVar("C", bound=Config)
 
-# rclpy declares these itself, and NormNode the last. Every other parameter must be in the model.
-OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.", DRAIN_REPORTS)
+# rclpy declares these itself. Every other parameter must be in the model.
+OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 FILE_FOLDERS = "TACTFUL_FILE_FOLDERS"
 OUTSIDE = (
     "the file lies in no folder that this node may read from; move it beside the file that the node was started with, "

@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from norm_nodes.bag_player import PLAYED
+from norm_nodes.convert import from_ros, record_class, to_ros
+from norm_nodes.endpoint import EVENTS
 from rclpy.publisher import Publisher
 
+from norm_bench.drain import DrainReport
+from norm_bench.lockstep_player import Player, PlayerError, run_player
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.runtime.plain_file import read_plain_file
-from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import from_ros, record_class, to_ros
-from norm_nodes.drain import DrainReport
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.lockstep_player import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}

@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
+from norm_nodes.bag_player import PLAYED
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
+from norm_nodes.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.executors import fastest_executor
+from norm_nodes.topics import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
+from norm_bench.drain import DrainClient, DrainReport
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
@@ -31,11 +37,6 @@ from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainClient, DrainReport
-from norm_nodes.endpoint import EVENTS, STATUS_QOS
-from norm_nodes.executors import fastest_executor
 
 SPIN_S = 0.2
 
