@@ -20,13 +20,22 @@ MAY_IMPORT = {
     ROOT / "calibration": {*BELOW_REPLAYS, "sim_replays"},
     ROOT / "tactful_cli": {*BELOW_REPLAYS, "sim_replays", "calibration"},
     NODES: {*BELOW_REPLAYS, "norm_interfaces"},
-    BENCH_NODES: {"norm_core", "norm_monitor", "action_selector", "sim_replays", "norm_nodes", "norm_interfaces"},
+    BENCH_NODES: {"norm_core", "norm_monitor", "action_selector", "sim_replays", "norm_nodes"},
 }
 OF_ROS = {NODES, BENCH_NODES}
 PURE = [folder for folder in MAY_IMPORT if folder not in OF_ROS]
-OURS = {folder.name for folder in MAY_IMPORT} | {"norm_bringup", "norm_interfaces"}
+OURS = {folder.name for folder in MAY_IMPORT} | {"norm_bringup", "norm_interfaces", "norm_bench_interfaces"}
 ABOUT_THE_CHECKOUT = {ROOT / "tactful_cli" / name for name in ("doctor.py", "extras.py", "tests.py")}
-ROS = {"rclpy", "norm_interfaces", "std_msgs", "sensor_msgs", "diagnostic_msgs", "lifecycle_msgs", "rcl_interfaces"}
+ROS = {
+    "rclpy",
+    "norm_interfaces",
+    "norm_bench_interfaces",
+    "std_msgs",
+    "sensor_msgs",
+    "diagnostic_msgs",
+    "lifecycle_msgs",
+    "rcl_interfaces",
+}
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT, ids=lambda folder: folder.name)
