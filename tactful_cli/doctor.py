@@ -142,17 +142,17 @@ def _ros() -> str:
 
 
 def _interfaces() -> str:
+    types = {name.split("/")[-1]: name for name in sorted(RECORDS) if name.startswith("norm_interfaces/")}
     code = (
-        "import json, norm_interfaces.srv, norm_interfaces.action, norm_nodes.convert as c\n"
-        f"fields = {{n: list(c.message_class(n).get_fields_and_field_types()) for n in {sorted(RECORDS)!r}}}\n"
-        "print(json.dumps(fields))"
+        "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
+        f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {list(types)!r}}}))"
     )
     mend = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
     built = json.loads(_run_python(code, mend=mend))
-    defined = {name: [field for field, _ in typestore().fielddefs[name][1]] for name in RECORDS}
-    if stale := [name for name in sorted(RECORDS) if built[name] != defined[name]]:
+    defined = {name: [field for field, _ in typestore().fielddefs[type_name][1]] for name, type_name in types.items()}
+    if stale := [name for name in types if built[name] != defined[name]]:
         raise CheckError(f"built before {', '.join(stale)} changed", mend)
-    return f"{count_of(len(RECORDS), 'message')} as in {_short(interfaces_folder())}"
+    return f"{count_of(len(types), 'message')} as in {_short(interfaces_folder())}"
 
 
 def _dds_round_trip() -> str:

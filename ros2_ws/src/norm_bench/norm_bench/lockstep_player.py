@@ -289,13 +289,14 @@ class LockstepPlayer(Player):
 
     def _unprocessed(self) -> dict[str, int]:
         """Count the messages that were published and not processed, by subscriber and topic."""
-        given = Counter(self._sent)
+        published = Counter(self._sent)
         for _, topic, count in self._counts_since_start("published"):
-            given[topic] += count
+            published[topic] += count
         processed = {(node, topic): count for node, topic, count in self._counts_since_start("processed")}
         if self._replies_at_start and not self._quiet:
             processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
-        return {f"{topic} to {node}": given[topic] - n for (node, topic), n in processed.items() if given[topic] != n}
+        counts = processed.items()
+        return {f"{topic} to {node}": published[topic] - n for (node, topic), n in counts if n != published[topic]}
 
     def _counts_since_start(self, direction: str) -> list[tuple[str, str, int]]:
         """Count messages by node and topic; `direction` is "published" or "processed"."""

@@ -99,7 +99,7 @@ def stamped_sound(samples: bytes, stamp_ns: int) -> UInt8MultiArray:
 def _bag(name: str) -> Path:
     shipped = SHIPPED / name
     if not name or not (shipped.is_dir() or Path(name).is_dir()):
-        known = ", ".join(sorted(path.name for path in SHIPPED.glob("*/")))
-        remedy = f"name a bag, or one of {known}" if known else "name a bag, as this installation ships none"
+        names = ", ".join(sorted(path.name for path in SHIPPED.glob("*/")))
+        remedy = f"name a bag, or one of {names}" if names else "name a bag, as this installation ships none"
         raise ConfigError(f"encounter_player: encounters: there is no {name!r}; {remedy}")
     return shipped if shipped.is_dir() else Path(name)

@@ -28,7 +28,6 @@ from rclpy.time import Time
 from std_msgs.msg import Bool
 
 from norm_core.records.decision import Decision, OtherAgent
-from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_plain, to_plain
@@ -153,9 +152,6 @@ TOPICS: dict[str, tuple[str, type]] = {
     "flags": ("flag", SocialFlag),
     "shadow/flags": ("flag", SocialFlag),
     "decisions": ("decision", Decision),
-    "answers": ("answer", Answer),
-    "queries": ("query", Query),
-    "episodes": ("episode", Episode),
     "windows": ("window", ClosedWindow),
 }
 FRAMES, ATTENTION = "frames", ("attention", "shadow/attention")

@@ -154,10 +154,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def check(self, config: MonitorNodeConfig) -> None:
         """Refuse to mute what does not exist."""
-        known = [*config.table().cues, *(attribute.value for attribute in Attribute)]
+        names = [*config.table().cues, *(attribute.value for attribute in Attribute)]
         for name in config.fusion.muted:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
+            if name not in names:
+                close = difflib.get_close_matches(name, names, 1)
                 remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
                 raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
 

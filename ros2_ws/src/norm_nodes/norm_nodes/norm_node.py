@@ -54,6 +54,7 @@ from norm_nodes.endpoint import (
     diagnosis,
 )
 from norm_nodes.goal_server import GoalServer
+from norm_nodes.rclpy_internals import parameter_overrides, take_over_transitions, transitions
 
 
 class RosClock:
@@ -111,7 +112,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._goal_servers: dict[str, GoalServer] = {}
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
-        parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
+        parameters.declare(self, self.config_model, parameter_overrides(self), self.robot_wide)
         self.config: C = self._read_config()
         self._file_folders = parameters.file_folders(self, self.config_model)
         failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
@@ -127,10 +128,9 @@ class NormNode(LifecycleNode, Generic[C]):
         )
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.repeat(HEARTBEAT_S, self.beat)
-        service: Any = self._service_change_state
-        self._change_state, self._send_state = service.callback, service.send_response
-        service.callback = lambda request, response: (request, response)  # which executors hand to send_response
-        service.send_response = self.guard("change_state", self._take_transition, lambda *_: None)
+        self._change_state, self._send_state = take_over_transitions(
+            self, self.guard("change_state", self._take_transition, lambda *_: None)
+        )
         self._releases.clear()  # what exists by now lives as long as the node
 
     def check(self, config: C) -> None:
@@ -550,12 +550,11 @@ class NormNode(LifecycleNode, Generic[C]):
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
         wanted = request.transition
-        possible = {label: number for number, label, *_ in self._state_machine.available_transitions}
+        state, possible, labels = transitions(self)
         if wanted.label in possible if wanted.label else wanted.id in possible.values():
             return self._change_state(request, response)
-        labels = {number: label for number, label, *_ in self._state_machine.transition_graph}
         asked = wanted.label or labels.get(wanted.id, f"do transition {wanted.id}")
-        state, choices = self._state_machine.current_state[1], " or ".join(possible) or "do nothing more"
+        choices = " or ".join(possible) or "do nothing more"
         self.get_logger().warning(f"{self.get_name()}: cannot {asked} while {state}; ask it to {choices}")
         response.success = False
         return response
