@@ -1,6 +1,5 @@
 """Answer a suite's queries with the monitor's judge, in a separate thread."""
 
-from threading import Thread
 from typing import Any
 
 from norm_nodes.convert import to_ros
@@ -28,8 +27,7 @@ class JudgeQueries:
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._answers = node.advertise(Answer, "answers", EVENTS, "what the judge says to queries")
-        self._worker = Thread(target=self._work, name="judge_queries", daemon=True)
-        self._worker.start()
+        self._worker = node.start_worker("judge_queries", self._work)
 
     def close(self, timeout_s: float) -> None:
         """Stop answering, and drop the queries still in the queue."""

@@ -229,9 +229,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
-        self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
-        for thread in self._threads:
-            thread.start()
+        self._threads = [self.start_worker(name, work) for name, work in workers.items()]
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
     def start(self) -> None:

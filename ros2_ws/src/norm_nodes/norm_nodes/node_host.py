@@ -246,6 +246,8 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
         ]
     finally:
         complaints_at_the_end = [complaint for node in nodes for complaint in _end(node, executor)]
+        for node in nodes:
+            node.await_workers()
         executor.shutdown(timeout_sec=1.0)
     if complaints or complaints_at_the_end:
         raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)

@@ -110,6 +110,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
         self._goal_servers: dict[str, GoalServer] = {}
+        self._workers: list[Thread] = []
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, parameter_overrides(self), self.robot_wide)
@@ -340,6 +341,18 @@ class NormNode(LifecycleNode, Generic[C]):
             Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
         )
         return server
+
+    def start_worker(self, name: str, work: Callable[[], None]) -> Thread:
+        """Start a thread that `close` ends, and that `await_workers` waits for."""
+        worker = Thread(target=work, name=name, daemon=True)
+        self._workers = [earlier for earlier in self._workers if earlier.is_alive()] + [worker]
+        worker.start()
+        return worker
+
+    def await_workers(self) -> None:
+        """Wait until the threads have ended, for Python aborts where it ends while one is inside a native library."""
+        for worker in self._workers:
+            worker.join()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Thread
 from typing import Any, ClassVar
 
 from norm_interfaces.action import SelectAction
@@ -142,8 +141,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             accept=self._accept,
             cancel=self._cancel,
         )
-        self._worker = Thread(target=self._work, name="selector", daemon=True)
-        self._worker.start()
+        self._worker = self.start_worker("selector", self._work)
 
     def subscribe_senses(self) -> None:
         """Subscribe to what decisions rest on, and to errors where the selector repairs them."""
