@@ -20,6 +20,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.time import NS_PER_S
@@ -451,7 +452,6 @@ def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # 
     domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
 ) -> None:
     from norm_nodes.endpoint import EVENTS
-    from norm_nodes.topics import SENSES_ENDED_TOPIC
     from std_msgs.msg import Empty
 
     (own_models / "absent.yaml").write_text(

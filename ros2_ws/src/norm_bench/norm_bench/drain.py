@@ -17,9 +17,8 @@ from std_msgs.msg import String
 
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.record import record
+from norm_core.records.topics import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, full_topic
 from norm_core.runtime.config import Config
-
-DRAIN_REQUEST_TOPIC, DRAIN_REPORT_TOPIC = "drain_request", "drain_report"
 
 C = TypeVar("C", bound=Config)
 
@@ -43,8 +42,8 @@ class DrainClient:
     def __init__(self, node: Node) -> None:
         """Advertise requests and subscribe to reports through `node`."""
         self._node, self._request_count = node, 0
-        self._report_topic = f"/tactful/{DRAIN_REPORT_TOPIC}"
-        self._requests = node.create_publisher(String, f"/tactful/{DRAIN_REQUEST_TOPIC}", EVENTS)
+        self._report_topic = full_topic(DRAIN_REPORT_TOPIC)
+        self._requests = node.create_publisher(String, full_topic(DRAIN_REQUEST_TOPIC), EVENTS)
         node.create_subscription(String, self._report_topic, self._on_report, EVENTS)
         self.replies: dict[str, DrainReport] = {}
 

@@ -10,6 +10,7 @@ from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
+from norm_core.records.topics import ANSWERS_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.recent_records import RecentRecords
 from norm_monitor.judge.suite_questions import TASKS, SuiteAnswerer
@@ -26,7 +27,7 @@ class JudgeQueries:
         self._node, self._answerer = node, answerer
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
-        self._answers = node.advertise(Answer, "answers", EVENTS, "what the judge says to queries")
+        self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
         self._worker = node.start_worker("judge_queries", self._work)
 
     def close(self, timeout_s: float) -> None:

@@ -1,7 +1,7 @@
 """Host the robot's nodes as a replay needs them: each reports what it has processed, and queries are answered."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -24,5 +24,10 @@ def node_class(name: str) -> Callable[[], NormNode[Any]]:
     return reporting
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Host the nodes named on the command line, as the robot's own host does."""
+    return node_host.main(arguments, node_class=node_class)
+
+
 if __name__ == "__main__":
-    sys.exit(node_host.main(node_class=node_class))
+    sys.exit(main())

@@ -10,6 +10,7 @@ from norm_bench.judge_queries import JudgeQueries
 from norm_core.engines.engine_pool import EngineLease
 from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
+from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.judge.deployment_context import PictureRules
@@ -62,9 +63,9 @@ class QueriedMonitor(DrainReporter[MonitorNodeConfig], MonitorNode):
         super().subscribe_senses()
         self._queries = JudgeQueries(self, self._answerer, self.config.suite.window_s) if self._answerer else None
         if self._queries and FRAMES not in self.config.windows.sources:
-            self.listen_to(Frame, "frames", "kept frames, for queries")
-        self.listen_to(Episode, "episodes", "an episode's end is an event too")
-        self.listen_to(Query, "queries", "an event, whose window ends at it")
+            self.listen_to(Frame, FRAMES_TOPIC, "kept frames, for queries")
+        self.listen_to(Episode, EPISODES_TOPIC, "an episode's end is an event too")
+        self.listen_to(Query, QUERIES_TOPIC, "an event, whose window ends at it")
 
     def receive(self, record: Any) -> None:
         """Pass records on to what answers queries, which alone takes queries, their episodes and frames."""

@@ -15,6 +15,7 @@ from std_msgs.msg import Empty
 from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import LIVE, Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS
@@ -30,7 +31,6 @@ from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, RobotTopics, TrackedIds
-from norm_nodes.topics import RECORDING_ENDED_TOPIC
 
 
 class EarsConfig(Config):
@@ -43,7 +43,7 @@ class EarsConfig(Config):
     audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
     audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
     robot_speech_topic: str = Field(
-        "robot_speech",
+        ROBOT_SPEECH_TOPIC,
         min_length=1,
         description="topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or "
         "its own audio, of which the words are transcribed",
@@ -176,7 +176,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._ears = Ears(
             hearing, self.health_log, whisper, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
         )
-        self._utterances = self.advertise(Utterance, "utterances", SPEECH, "who said what; final and partial")
+        self._utterances = self.advertise(Utterance, UTTERANCES_TOPIC, SPEECH, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]
         if whisper:
             self._open_audio()
@@ -271,7 +271,7 @@ class EarsNode(NormNode[EarsConfig]):
         )
 
     def _open_robot_speech(self) -> None:
-        config, own = self.config, self.resolve_topic_name("robot_speech")
+        config, own = self.config, self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         self._robot_topics = self._robot_speech = None
         if self.resolve_topic_name(config.robot_speech_topic) == own:
             if config.robot_speaking_topic:
@@ -281,7 +281,7 @@ class EarsNode(NormNode[EarsConfig]):
                 )
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
-        self._robot_speech = self.advertise(RobotSpeech, "robot_speech", SPEECH, "what the robot's own topics tell")
+        self._robot_speech = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, SPEECH, "what the robot's own topics tell")
         self.watch_rivals(
             self._robot_speech,
             f"{own}: has a publisher beside ears, so the robot's turns may count twice; "
@@ -298,7 +298,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def _robot_offset_ns(self) -> int | None:
         config = self.config
-        own = self.resolve_topic_name("robot_speech")
+        own = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         topics = {
             self.resolve_topic_name(topic)
             for topic in (config.robot_speech_topic, config.robot_speaking_topic)

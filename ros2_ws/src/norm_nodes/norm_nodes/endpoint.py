@@ -56,7 +56,6 @@ class CountedPublisher(Publisher):
 
 
 HEARTBEAT_S = 1.0
-STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
 STATUS_QOS = QoSProfile(
     depth=10,
     reliability=ReliabilityPolicy.RELIABLE,

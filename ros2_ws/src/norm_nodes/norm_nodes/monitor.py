@@ -33,6 +33,19 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import (
+    ATTENTION_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_JSON_TOPIC,
+    FLAGS_TOPIC,
+    FRAMES_TOPIC,
+    PRESENCE_TOPIC,
+    ROBOT_SPEECH_TOPIC,
+    SENSES_ENDED_TOPIC,
+    SHADOW,
+    UTTERANCES_TOPIC,
+    WINDOWS_TOPIC,
+)
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
@@ -53,7 +66,6 @@ from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
-from norm_nodes.topics import SENSES_ENDED_TOPIC
 from norm_nodes.utterance_checks import UtteranceChecks
 from study_desk.log.session_config import StudyConfig
 
@@ -207,25 +219,29 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
-        shadow = "shadow/" if self.config.shadow else ""
-        self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
-        self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
+        shadow = SHADOW if self.config.shadow else ""
+        self._flags = self.advertise(
+            SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "events as they open, change and close"
+        )
+        self._mirror = self.advertise(
+            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the same as one line of JSON each"
+        )
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention_topic = self.advertise(
-            Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
+            Bool, f"{shadow}{ATTENTION_TOPIC}", EVENTS, "whether a major error goes on, twice a second"
         )
-        self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
+        self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "windows that closed, by their digests")
 
     def subscribe_senses(self) -> None:
         """Subscribe to what the senses publish."""
         if FRAMES in self.config.windows.sources:
-            self.listen_to(Frame, "frames", "kept frames, where a camera is configured")
-        self.listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
-        self.listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
-        self.listen_to(Presence, "presence", "who is there")
+            self.listen_to(Frame, FRAMES_TOPIC, "kept frames, where a camera is configured")
+        self.listen_to(Utterance, UTTERANCES_TOPIC, "who said what, and how far it is quiet")
+        self.listen_to(RobotSpeech, ROBOT_SPEECH_TOPIC, "when the robot itself speaks")
+        self.listen_to(Presence, PRESENCE_TOPIC, "who is there")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
-        self.listen_to(Decision, "decisions", "what is advised, to explain it and for a study's log")
+        self.listen_to(Decision, DECISIONS_TOPIC, "what is advised, to explain it and for a study's log")
 
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
@@ -469,7 +485,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _state_missing_robot(self) -> None:
         """State that nothing is heard of the robot: nobody publishes its speech, or people speak and it never does."""
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
-        topic = self.resolve_topic_name("robot_speech")
+        topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
         self.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
 

@@ -32,6 +32,7 @@ from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
 from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
+from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
@@ -43,11 +44,9 @@ from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.endpoint import (
     DIAGNOSTICS_QOS,
-    DIAGNOSTICS_TOPIC,
     EVENTS,
     HEARTBEAT_S,
     STATUS_QOS,
-    STATUS_TOPIC,
     CountedPublisher,
     Direction,
     Endpoint,

@@ -26,6 +26,15 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.records.text_limits import cut_texts
+from norm_core.records.topics import (
+    DECISIONS_JSON_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_TOPIC,
+    FRAMES_TOPIC,
+    PRESENCE_TOPIC,
+    SENSES_ENDED_TOPIC,
+    UTTERANCES_TOPIC,
+)
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
@@ -34,7 +43,6 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.goal_server import asked_deadline
 from norm_nodes.norm_node import NormNode
-from norm_nodes.topics import SENSES_ENDED_TOPIC
 
 # The message moved from one package to the other.
 TYPES = ("hri_actions_msgs/msg/Intent", "hri_msgs/msg/Intent")
@@ -129,8 +137,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._open: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
-        self._decisions = self.advertise(Decision, "decisions", EVENTS, "every decision, whoever asked")
-        self._mirror = self.advertise(String, "decisions_json", EVENTS, "every decision as one line of JSON")
+        self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
+        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
         self.subscribe_senses()
         self._goals = self.serve_action(
@@ -145,13 +153,13 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def subscribe_senses(self) -> None:
         """Subscribe to what decisions rest on, and to errors where the selector repairs them."""
-        self.subscribe(Frame, "frames", self.decide_on(Frame), EVENTS, "kept frames")
-        self.subscribe(Utterance, "utterances", self.decide_on(Utterance), SPEECH, "who said what")
+        self.subscribe(Frame, FRAMES_TOPIC, self.decide_on(Frame), EVENTS, "kept frames")
+        self.subscribe(Utterance, UTTERANCES_TOPIC, self.decide_on(Utterance), SPEECH, "who said what")
         self.subscribe(
-            Presence, "presence", self.decide_on(Presence), EVENTS, "who is there, by the robot's own recognizers"
+            Presence, PRESENCE_TOPIC, self.decide_on(Presence), EVENTS, "who is there, by the robot's own recognizers"
         )
         if self.config.repair.on_error_flags:
-            self.subscribe(SocialFlag, "flags", self.decide_on(SocialFlag), EVENTS, "errors that may need a repair")
+            self.subscribe(SocialFlag, FLAGS_TOPIC, self.decide_on(SocialFlag), EVENTS, "errors that may need a repair")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
