@@ -20,6 +20,16 @@ from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.json_codec import canonical, from_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.topics import (
+    DECISIONS_TOPIC,
+    FLAGS_TOPIC,
+    QUERIES_TOPIC,
+    ROBOT_SPEECH_TOPIC,
+    STATUS_TOPIC,
+    UTTERANCES_TOPIC,
+    WINDOWS_TOPIC,
+    full_topic,
+)
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
@@ -38,13 +48,13 @@ from tactful_cli.watch.verb import EventScreen
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
 RECORDS: dict[str, type] = {
-    "/tactful/robot_speech": RobotSpeech,
-    "/tactful/utterances": Utterance,
-    "/tactful/queries": Query,
-    "/tactful/decisions": Decision,
-    "/tactful/flags": SocialFlag,
-    "/tactful/windows": ClosedWindow,
-    "/tactful/status": MonitorStatus,
+    full_topic(ROBOT_SPEECH_TOPIC): RobotSpeech,
+    full_topic(UTTERANCES_TOPIC): Utterance,
+    full_topic(QUERIES_TOPIC): Query,
+    full_topic(DECISIONS_TOPIC): Decision,
+    full_topic(FLAGS_TOPIC): SocialFlag,
+    full_topic(WINDOWS_TOPIC): ClosedWindow,
+    full_topic(STATUS_TOPIC): MonitorStatus,
 }
 
 

@@ -139,17 +139,17 @@ def _ros() -> str:
 
 
 def _interfaces() -> str:
-    names = sorted(name.split("/")[-1] for name in RECORDS)
+    types = {name.split("/")[-1]: name for name in sorted(RECORDS) if name.startswith("norm_interfaces/")}
     code = (
         "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
-        f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {names!r}}}))"
+        f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {list(types)!r}}}))"
     )
     mend = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
     built = json.loads(_run_python(code, mend=mend))
-    defined = {n: [f for f, _ in typestore().fielddefs[f"norm_interfaces/msg/{n}"][1]] for n in names}
-    if stale := [name for name in names if built[name] != defined[name]]:
+    defined = {name: [field for field, _ in typestore().fielddefs[type_name][1]] for name, type_name in types.items()}
+    if stale := [name for name in types if built[name] != defined[name]]:
         raise CheckError(f"built before {', '.join(stale)} changed", mend)
-    return f"{count_of(len(names), 'message')} as in {_short(interfaces_folder())}"
+    return f"{count_of(len(types), 'message')} as in {_short(interfaces_folder())}"
 
 
 def _dds_round_trip() -> str:

@@ -9,17 +9,15 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.types import interfaces_folder, make
+from norm_core.bags.types import interface_types, make
 from norm_core.records.messages import to_message
 from tests.foreign_interfaces import Definitions
 
 
 def typestore(definitions: Definitions) -> Typestore:
-    """The types of ROS 2, of norm_interfaces and of definitions."""
+    """The types of ROS 2, of Tactful and of definitions."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    types: dict[str, Any] = {}
-    for path in sorted(interfaces_folder().glob("msg/*.msg")):
-        types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"norm_interfaces/msg/{path.stem}")
+    types = interface_types()
     for package, messages in definitions.items():
         for name, text in messages.items():
             types |= get_types_from_msg(text, f"{package}/msg/{name}")

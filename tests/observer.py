@@ -11,13 +11,14 @@ import pytest
 from norm_core.records.json_codec import from_json
 from norm_core.records.messages import from_message
 from norm_core.records.status import MonitorStatus, NodeState
+from norm_core.records.topics import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC
 from tests.patience import PATIENCE_S
 
 # How long a call that only reads waits before it is made again.
 AGAIN_S = 10.0
 
 if TYPE_CHECKING:
-    from norm_nodes.drain import DrainReport
+    from norm_bench.drain import DrainReport
 
 
 class Observer:
@@ -150,7 +151,7 @@ class Observer:
 
     def settled_of(self, node: str) -> "Callable[[], DrainReport]":
         """Tells, when called, what the node has taken and given by then, and whether it is idle."""
-        from norm_nodes.drain import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, DrainReport
+        from norm_bench.drain import DrainReport
         from std_msgs.msg import String
 
         told = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)

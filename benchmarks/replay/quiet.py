@@ -51,7 +51,7 @@ def switch_models_off() -> None:
 
 if __name__ == "__main__":
     switch_models_off()
-    from norm_nodes import node_host
+    from norm_bench import node_host
 
     patch("norm_nodes.camera.FaceFinder", NoFaces).start()
     patch("norm_nodes.ears.Whisper", NoWords).start()

@@ -106,7 +106,7 @@ class BagReader:
             )
 
     def decode(self, message: BagMessage, on_cut: Callable[[int], None] = lambda count: None) -> Any:
-        """Return the record of a norm_interfaces message, or else a message of the bag library.
+        """Return the record of a message of Tactful, or else a message of the bag library.
 
         `on_cut` gets the number of texts and lists that are cut, as they are too long.
         """

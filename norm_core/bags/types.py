@@ -1,4 +1,4 @@
-"""The message types in a bag: those of ROS 2 Jazzy and norm_interfaces, of installed packages, and a bag's own."""
+"""The message types in a bag: those of ROS 2 Jazzy and of Tactful, of installed packages, and a bag's own."""
 
 import json
 import os
@@ -18,7 +18,8 @@ from norm_core.records.messages import to_message
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
-SHIPPED = shipped_file("norm_core.bags", "interfaces")
+# Our packages of messages, each with a folder in which it is shipped and one of its messages.
+INTERFACES = {"norm_interfaces": ("interfaces", "SocialFlag"), "norm_bench_interfaces": ("bench_interfaces", "Query")}
 
 _NUMBERS = {
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "byte",
@@ -26,30 +27,40 @@ _NUMBERS = {
 
 
 class DefinitionsMissingError(TactfulError, RuntimeError):
-    """The definitions of norm_interfaces are missing."""
+    """The definitions of Tactful's messages are missing."""
 
 
-def interfaces_folder() -> Path:
-    """Return the folder of norm_interfaces' definitions: as shipped, or else in an installed workspace."""
+def interfaces_folder(package: str = "norm_interfaces") -> Path:
+    """Return the folder of a package's definitions: as shipped, or else in an installed workspace."""
+    shipped, message = INTERFACES[package]
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
-    candidates = [SHIPPED, *(Path(prefix, "share/norm_interfaces") for prefix in prefixes)]
+    candidates = [
+        shipped_file("norm_core.bags", shipped),
+        *(Path(prefix, "share", package) for prefix in prefixes),
+    ]
     for folder in candidates:
-        if (folder / "msg/SocialFlag.msg").is_file():
+        if (folder / f"msg/{message}.msg").is_file():
             return folder
     looked = ", ".join(map(str, candidates))
     raise DefinitionsMissingError(
-        f"the message definitions of norm_interfaces are not in {looked}; build ros2_ws and source it"
+        f"the message definitions of {package} are not in {looked}; build ros2_ws and source it"
     )
+
+
+def interface_types() -> dict[str, Any]:
+    """Read the definitions of all messages of Tactful."""
+    types: dict[str, Any] = {}
+    for package in INTERFACES:
+        for path in sorted(interfaces_folder(package).glob("msg/*.msg")):
+            types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"{package}/msg/{path.stem}")
+    return types
 
 
 @cache
 def typestore() -> Typestore:
-    """Return the types of ROS 2 Jazzy and norm_interfaces."""
+    """Return the types of ROS 2 Jazzy and of Tactful."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    types: dict[str, Any] = {}
-    for path in sorted(interfaces_folder().glob("msg/*.msg")):
-        types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"norm_interfaces/msg/{path.stem}")
-    store.register(types)
+    store.register(interface_types())
     return store
 
 
@@ -226,7 +237,7 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
     ours = typestore()
     if topic.serialization != "cdr":
         raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
-    stated, is_ours = topic.definition.strip(), name.startswith("norm_interfaces/")
+    stated, is_ours = topic.definition.strip(), name.partition("/")[0] in INTERFACES
     if name in ours.fielddefs and is_ours != bool(stated):
         return (ours,)
     if stated:

@@ -33,14 +33,11 @@ Make = Callable[[str, dict[str, Any]], Any]
 Encode = Callable[[Any, Make], Any]
 Decode = Callable[[Any], Any]
 
-RECORDS: dict[str, type] = {
-    f"norm_interfaces/msg/{cls.__name__}": cls
-    for cls in (
-        Answer, CandidateJudgement, ClosedWindow, Counter, Decision, Episode, Evidence, Face, Frame, LatencySegment,
-        MonitorStatus, OtherAgent, Person, Presence, Provenance, Query, QueueStatus, RobotSpeech, SocialFlag, Utterance,
-        Viewpoint, Word,
-    )
-}  # fmt: skip
+OF_BENCH = (Answer, Episode, Query)
+OF_ROBOT = (
+    CandidateJudgement, ClosedWindow, Counter, Decision, Evidence, Face, Frame, LatencySegment, MonitorStatus,
+    OtherAgent, Person, Presence, Provenance, QueueStatus, RobotSpeech, SocialFlag, Utterance, Viewpoint, Word,
+)  # fmt: skip
 
 
 class MessageError(ValueError):
@@ -49,7 +46,10 @@ class MessageError(ValueError):
 
 def message_type(cls: type) -> str:
     """Return the ROS type name of a record's message."""
-    return f"norm_interfaces/msg/{cls.__name__}"
+    return f"{'norm_bench_interfaces' if cls in OF_BENCH else 'norm_interfaces'}/msg/{cls.__name__}"
+
+
+RECORDS: dict[str, type] = {message_type(cls): cls for cls in (*OF_BENCH, *OF_ROBOT)}
 
 
 def to_message(record: Any, make: Make) -> Any:

@@ -41,9 +41,6 @@ _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 class QuestionConfig(Config):
     """How to answer the questions of replayed suites."""
 
-    answers_queries: bool = Field(
-        default=False, description="whether the judge answers only the questions of replayed suites"
-    )
     window_s: float = Field(
         default=15.0, gt=0, le=3600, description="how much of an episode, up to the question, the question is about"
     )
@@ -74,9 +71,7 @@ class SuiteAnswerer:
 
     def __init__(self, model: AnsweringModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
-        # A replay in process sets no node option, and has the same digest.
-        parts = (config.sha256(leave_out=("answers_queries",)), self._rules.sha256())
-        self._config_sha256 = sha256_of(parts)
+        self._config_sha256 = sha256_of((config.sha256(), self._rules.sha256()))
 
     def asked(self, query: Query, recent: RecentRecords, clock: Clock) -> tuple[Window, Deadline]:
         """Return the window and deadline of a query; without a deadline the clock stands still at its stamp."""

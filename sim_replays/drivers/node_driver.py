@@ -26,6 +26,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import message_type
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
+from norm_core.records.topics import ANSWERS_TOPIC, FLAGS_TOPIC, UTTERANCES_TOPIC, WINDOWS_TOPIC, full_topic
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
@@ -92,7 +93,7 @@ def play_to_nodes(
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
         lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
         options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
-        player = [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
+        player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
         for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)
 
@@ -130,9 +131,7 @@ def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
             return
 
 
-WINDOWS, FLAGS, ANSWERS, UTTERANCE_TOPIC = (
-    f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances")
-)
+WINDOWS, FLAGS, ANSWERS = map(full_topic, (WINDOWS_TOPIC, FLAGS_TOPIC, ANSWERS_TOPIC))
 # The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
 LIVE_LATENESS_S = 15.0
 
@@ -235,7 +234,7 @@ class _Roles:
     def take(self, record: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
         self._clock.advance_to(max(at_ns, self._clock.now_ns()))
         if isinstance(record, Utterance):
-            yield UTTERANCE_TOPIC, record
+            yield full_topic(UTTERANCES_TOPIC), record
         yield from self._windows_and_flags(self._monitor.take(record))
         if self._selector and isinstance(record, SelectorRecord):
             yield from self._answers(self._selector, self._selector.take(record))

@@ -96,7 +96,7 @@ def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.
         process.wait()
 
 
-HOST = ("-m", "norm_nodes.node_host")
+HOST = ("-m", "norm_bench.node_host")
 START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
 
@@ -129,7 +129,7 @@ class NodeProcess:
         self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
         command = [sys.executable, *program, *nodes, *options, f"--parent={os.getpid()}"]
-        command += ["--ros-args", "-p", "drain_reports:=true"]
+        command += ["--ros-args"]
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}

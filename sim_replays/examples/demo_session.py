@@ -15,6 +15,7 @@ from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
+from norm_core.records.topics import QUERIES_TOPIC, ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
@@ -23,7 +24,7 @@ from sim_replays.scenarios.generate import AUDIO, CAMERA, make_header
 from sim_replays.scenarios.library import HERE, Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth
 from sim_replays.scenarios.media import RATE_HZ, empty_room
 
-ROBOT_SPEECH, QUERIES = "/tactful/robot_speech", "/tactful/queries"
+ROBOT_SPEECH, QUERIES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(QUERIES_TOPIC)
 AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
 QUIET_S = 6.0  # after each encounter, time to transcribe the last words and read them
 _CHUNK_NS, _FRAME_NS = NS_PER_S // 10, NS_PER_S

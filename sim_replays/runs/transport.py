@@ -231,10 +231,9 @@ def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
     if isinstance(files, BareAnswererConfig):
         raise SuiteError("--bare: asks the model alone, and no node is in it; add --transport direct")
     if isinstance(files, JudgeAnswererConfig):
-        suite = files.suite.model_copy(update={"answers_queries": True})
         return "monitor", {
             "judge": {"model": files.model, **files.rules.model_dump(mode="json", exclude_defaults=True)},
-            "suite": suite.model_dump(mode="json", exclude_defaults=True),
+            "suite": {"answers_queries": True, **files.suite.model_dump(mode="json", exclude_defaults=True)},
         }
     return "selector", files.model_dump(mode="json", exclude_defaults=True)
 
@@ -386,7 +385,7 @@ class Dds:
             )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            player = [sys.executable, "-m", "norm_nodes.item_player"]
+            player = [sys.executable, "-m", "norm_bench.item_player"]
             command = [*player, str(bag), str(folder / "wanted.json"), self._node]
             for line in lines_of(command, domain_id, [node]):
                 yield TimedAnswer(answer=from_plain(Answer, line["answer"]), took_s=line["took_s"])

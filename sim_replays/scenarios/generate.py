@@ -15,6 +15,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.records.topics import ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC, full_topic
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
@@ -199,7 +200,7 @@ def _blank_frame(stamp_ns: int) -> Frame:
     )
 
 
-ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
+ROBOT_SPEECH, UTTERANCES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(UTTERANCES_TOPIC)
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
 START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that a seed gives the same bytes
 CHUNK_S = 0.1

@@ -69,12 +69,10 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     command = [
         sys.executable,
         "-m",
-        "norm_nodes.node_host",
+        "norm_bench.node_host",
         "--autostart",
         *nodes,
         "--ros-args",
-        "-p",
-        "drain_reports:=true",
         "--params-file",
         str(parameters),
     ]

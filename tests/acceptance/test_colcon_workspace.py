@@ -67,9 +67,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / source, folder / target)
     # Those of this environment serve: compiling them takes minutes.
-    (folder / "src/tactful/ros2_ws/src/norm_interfaces/COLCON_IGNORE").touch()
+    for package in ("norm_interfaces", "norm_bench_interfaces"):
+        (folder / f"src/tactful/ros2_ws/src/{package}/COLCON_IGNORE").touch()
     said = run(f"{BUILD} {OPTIONS}", folder)
-    assert "Summary: 3 packages finished" in said
+    assert "Summary: 4 packages finished" in said
     assert "ERROR" not in said
     return folder
 

@@ -81,7 +81,6 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
         topics = [topic for topic, _ in observer.node.get_topic_names_and_types()]
         assert f"{PREFIX}status" in topics
         assert [topic for topic in topics if "drain" in topic] == []  # those are for replays
-        assert "read-only" in observer.set_parameter("camera", "drain_reports", True)
 
 
 def test_a_section_that_misses_its_node_is_in_the_status(domain_id: int, observer: Observer, tmp_path: Path) -> None:

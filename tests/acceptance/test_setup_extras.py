@@ -46,7 +46,7 @@ class Checkout:
             shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
         for package in ("norm_monitor", "action_selector", "study_desk", "sim_replays"):
             (root / package).symlink_to(ROOT / package)
-        for package in ("norm_interfaces", "norm_nodes", "norm_bringup"):
+        for package in ("norm_interfaces", "norm_nodes", "norm_bringup", "norm_bench_interfaces", "norm_bench"):
             (root / "ros2_ws/src" / package).mkdir(parents=True)
         (root / "ros2_ws/relocate_wheels.py").touch()
         (root / "pyproject.toml").write_text(PYPROJECT)

@@ -21,6 +21,7 @@ from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
 from norm_core.records.outcome import Outcome
+from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns, split_stamp
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.node_process import NodeProcess
@@ -94,7 +95,6 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Non
 
 def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
     """Play a talk before a camera that sees blue, then ask three times for the same decision."""
-    from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Empty
 

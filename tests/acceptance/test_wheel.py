@@ -18,7 +18,8 @@ from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk", "sim_replays", "tactful_cli"}
-BUILT_FROM = (*OURS, "models", "ros2_ws/src/norm_interfaces", "pyproject.toml", "README.md", "LICENSE")
+INTERFACES = ("ros2_ws/src/norm_interfaces", "ros2_ws/src/norm_bench_interfaces")
+BUILT_FROM = (*OURS, "models", *INTERFACES, "pyproject.toml", "README.md", "LICENSE")
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
 OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")
 
@@ -87,7 +88,7 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == OURS
-    for shipped in ("norm_core/models/shipped", "norm_core/bags/interfaces/msg"):
+    for shipped in ("norm_core/models/shipped", "norm_core/bags/interfaces/msg", "norm_core/bags/bench_interfaces/msg"):
         assert {f"{shipped}/{path.name}" for path in (ROOT / shipped).iterdir()} <= set(names)
     files = (path for name in OURS for path in (ROOT / name).rglob("*.*") if is_data(path))
     assert {str(path.relative_to(ROOT)) for path in files} - set(names) == set()

@@ -81,6 +81,36 @@ def test_a_node_that_breaks_as_it_is_configured_says_how(domain_id: int, tmp_pat
         pass
 
 
+# A host whose node's thread is at work until the node is destroyed, as one inside a native library may be.
+BUSY_HOST = """
+import sys
+from threading import Event
+from norm_nodes import node_host
+from norm_nodes.selector import SelectorNode
+
+class BusySelector(SelectorNode):
+    destroyed = Event()
+
+    def _work(self):
+        self.destroyed.wait()
+        print("the work has ended", sum(range(10**7)))
+
+    def destroy_node(self):
+        super().destroy_node()
+        self.destroyed.set()
+
+sys.exit(node_host.main(sys.argv[1:], node_class=lambda name: BusySelector))
+"""
+
+
+def test_a_process_ends_after_its_nodes_threads(domain_id: int, tmp_path: Path) -> None:
+    program = tmp_path / "busy.py"
+    program.write_text(BUSY_HOST)
+    with NodeProcess(["selector"], {"selector": {"longest_s": 0.1}}, domain_id, program=(str(program),)) as process:
+        pass
+    assert "the work has ended" in process.last_output()
+
+
 def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Observer) -> None:
     from diagnostic_msgs.msg import DiagnosticArray
 

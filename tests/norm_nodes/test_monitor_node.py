@@ -20,6 +20,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.time import NS_PER_S
@@ -87,15 +88,15 @@ def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
 def spinning_monitor(domain_id: int) -> Iterator[Any]:
     """A monitor in this process, whose parts a test may replace."""
     import rclpy
-    from norm_nodes.monitor import MonitorNode
+    from norm_bench.queried_monitor import QueriedMonitor
     from rclpy.executors import ExternalShutdownException
 
     def spin() -> None:
         with suppress(ExternalShutdownException):
             rclpy.spin(node)
 
-    rclpy.init(args=["--ros-args", "-p", "drain_reports:=true"], domain_id=domain_id)
-    node, spinning = MonitorNode(), Thread(target=spin)
+    rclpy.init(domain_id=domain_id)
+    node, spinning = QueriedMonitor(), Thread(target=spin)
     try:
         node.trigger_configure()
         node.trigger_activate()
@@ -369,13 +370,13 @@ def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Obs
 
 def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_id: int, tmp_path: Path) -> None:
     import rclpy
-    from norm_nodes.monitor import MonitorNode
+    from norm_bench.queried_monitor import QueriedMonitor
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
     study = {"study.log": str(tmp_path / "log"), "study.name": "library", "study.session": "S07"}
     rclpy.init(domain_id=domain_id)
-    node = MonitorNode()
+    node = QueriedMonitor()
     try:
         node.set_parameters([Parameter(name, value=value) for name, value in study.items()])
         node.set_parameters([Parameter("suite.answers_queries", value=True)])
@@ -450,7 +451,6 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
 def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # noqa: PLR0917
     domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
 ) -> None:
-    from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Empty
 

@@ -18,6 +18,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC, UTTERANCES_TOPIC, full_topic
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
@@ -30,7 +31,8 @@ from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
 
 START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that the same items give the same bytes
-EPISODES, FRAMES, UTTERANCES, QUERIES = (f"/tactful/{name}" for name in ("episodes", "frames", "utterances", "queries"))
+EPISODES, FRAMES = full_topic(EPISODES_TOPIC), full_topic(FRAMES_TOPIC)
+UTTERANCES, QUERIES = full_topic(UTTERANCES_TOPIC), full_topic(QUERIES_TOPIC)
 CAMERA = "/camera/image_raw/compressed"
 PAPER_WIDTH_PX, KEEP_HZ = 4096, 30.0
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from norm_core.bags.reader import BagReader
-from norm_core.bags.types import interfaces_folder, serialize, typestore
+from norm_core.bags.types import INTERFACES, interfaces_folder, serialize, typestore
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto
 from norm_core.records.episode import Answer, EpisodeEdge
 from norm_core.records.flag import (
@@ -46,14 +46,13 @@ def test_json_round_trip(record: Any) -> None:
 @PATIENT
 @given(EVERY_RECORD)
 def test_message_round_trip_through_cdr(record: Any) -> None:
-    name = f"norm_interfaces/msg/{type(record).__name__}"
-    message = typestore().deserialize_cdr(serialize(record), name)
+    message = typestore().deserialize_cdr(serialize(record), message_type(type(record)))
     assert from_message(type(record), message) == record
 
 
 @pytest.mark.parametrize("cls", RECORDS.values(), ids=lambda cls: cls.__name__)
 def test_message_and_record_have_the_same_fields(cls: type) -> None:
-    defined = [name for name, _ in typestore().fielddefs[f"norm_interfaces/msg/{cls.__name__}"][1]]
+    defined = [name for name, _ in typestore().fielddefs[message_type(cls)][1]]
     names = [field.name for field in fields(cls)]
     own = [re.sub("_(ns|deg|jpeg)$", "", name) for name in names if name not in ("stamp_ns", "frame_id")]
     assert defined == (["header", *own] if "stamp_ns" in names else own)
@@ -83,7 +82,11 @@ def test_message_and_record_have_the_same_fields(cls: type) -> None:
 )
 def test_constants_match_the_enumeration(definition: str, prefix: str, enumeration: Any) -> None:
     folder, name = definition.split("/")
-    text = (interfaces_folder() / folder / f"{name}.{folder}").read_text()
+    (text,) = (
+        path.read_text(encoding="utf-8")
+        for package in INTERFACES
+        if (path := interfaces_folder(package) / folder / f"{name}.{folder}").is_file()
+    )
     constants = {n: int(v) for n, v in re.findall(rf"^uint8 {prefix and f'{prefix}_'}(\w+)=(\d+)", text, re.MULTILINE)}
     assert constants == {member.name: number for number, member in enumerate(enumeration)}
 
@@ -94,7 +97,7 @@ def test_json_of_something_else_names_the_field() -> None:
 
 
 def test_an_enumeration_beyond_the_known_is_a_message_error() -> None:
-    name = "norm_interfaces/msg/Answer"
+    name = message_type(Answer)
     message: Any = typestore().deserialize_cdr(
         serialize(Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.FAILED)), name
     )

@@ -19,6 +19,7 @@ FOLDERS = (
     "study_desk",
     "sim_replays/drivers",
     "ros2_ws/src/norm_nodes/norm_nodes",
+    "ros2_ws/src/norm_bench/norm_bench",
 )
 TALLIES = ("counts", "_tally")
 

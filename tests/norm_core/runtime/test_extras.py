@@ -24,6 +24,7 @@ PACKAGES = (
     "calibration",
     "tactful_cli",
     "ros2_ws/src/norm_nodes/norm_nodes",
+    "ros2_ws/src/norm_bench/norm_bench",
 )
 SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.install_command('study'))"
 # What exists in a checkout alone: its script, what it answers itself, and the pages that are made there.

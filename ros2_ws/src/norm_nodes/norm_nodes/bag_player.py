@@ -14,10 +14,10 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import message_type
 from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.topics import DIAGNOSTICS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.endpoint import DIAGNOSTICS_TOPIC
 from norm_nodes.norm_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.

@@ -60,7 +60,7 @@ def declared_topic(node: Node, topic: str, type_names: Sequence[str]) -> BagTopi
     if "/srv/" in type_name:
         raise NotRecordableError(f"{type_name} is an event of a service; record the topics of its node instead")
     publishers: list[TopicEndpointInfo] = node.get_publishers_info_by_topic(topic)
-    digests = {text for text in (str(one.topic_type_hash) for one in publishers) if text != "INVALID"}
+    digests = {text for text in (str(publisher.topic_type_hash) for publisher in publishers) if text != "INVALID"}
     installed = installed_digest(type_name)
     if installed and digests - {installed}:
         raise NotRecordableError(
@@ -82,7 +82,7 @@ def declared_topic(node: Node, topic: str, type_names: Sequence[str]) -> BagTopi
         type_name=type_name,
         definition=definition,
         digest=digest or definition_digest(type_name, definition),
-        qos=tuple(_bag_qos(one.qos_profile) for one in publishers),
+        qos=tuple(_bag_qos(publisher.qos_profile) for publisher in publishers),
     )
 
 
@@ -95,8 +95,8 @@ def _definition(type_name: str, digest: str) -> str:
     written = complete_definition(type_name, message_file, described)
     if not digest or definition_digest(type_name, written) == digest:
         return written
-    found = complete_definition(type_name, described)
-    return found if definition_digest(type_name, found) == digest else written
+    complete = complete_definition(type_name, described)
+    return complete if definition_digest(type_name, complete) == digest else written
 
 
 def described(type_name: str) -> str:
@@ -243,12 +243,12 @@ class BagRecorder(NormNode[RecorderConfig]):
     def _check_named_topics(self) -> None:
         deadline_s = time.monotonic() + self.config.wait_for_topics_s
         while True:
-            found = {name: types for name, types in self._published() if name in self._named}
-            if len(found) == len(self._named) or time.monotonic() >= deadline_s:
+            present = {name: types for name, types in self._published() if name in self._named}
+            if len(present) == len(self._named) or time.monotonic() >= deadline_s:
                 break
             time.sleep(A_MOMENT_S)
         faults = []
-        for topic, type_names in found.items():
+        for topic, type_names in present.items():
             try:
                 declared_topic(self, topic, type_names)
             except NotRecordableError as error:

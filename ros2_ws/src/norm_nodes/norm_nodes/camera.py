@@ -16,6 +16,7 @@ from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
+from norm_core.records.topics import FRAMES_TOPIC, PRESENCE_TOPIC
 from norm_core.runtime.config import LIVE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
@@ -80,10 +81,10 @@ class CameraNode(NormNode[CameraNodeConfig]):
         finder = self._load_finder() if config.faces else None
         offset_ns = SensorOffsets.camera_ns(config.sensor_offsets, self.resolve_topic_name(config.topic))
         self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s, offset_ns=offset_ns)
-        self._frames = self.advertise(Frame, "frames", EVENTS, "kept frames, one a second by default")
+        self._frames = self.advertise(Frame, FRAMES_TOPIC, EVENTS, "kept frames, one a second by default")
         if config.faces:
             self._presence = self.advertise(
-                Presence, "presence", EVENTS, "who is before the camera, for each kept frame"
+                Presence, PRESENCE_TOPIC, EVENTS, "who is before the camera, for each kept frame"
             )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_

@@ -37,7 +37,7 @@ def message_class(type_name: str) -> Any:
             return parts.Impl.FeedbackMessage if part == "FeedbackMessage" else getattr(parts, part)
         return getattr(module, name)
     except AttributeError as error:
-        near = difflib.get_close_matches(name, [each for each in vars(module) if not each.startswith("_")], 1)
+        near = difflib.get_close_matches(name, [type_ for type_ in vars(module) if not type_.startswith("_")], 1)
         remedy = f"did you mean {package}/{kind}/{near[0]}?" if near else f"name a type of {package}, or update it"
         raise TypeMissingError(f"{type_name} does not exist in {package}; {remedy}") from error
 

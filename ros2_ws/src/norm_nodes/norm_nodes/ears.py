@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from std_msgs.msg import Empty
 from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import LIVE, Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS
@@ -26,7 +28,6 @@ from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Device, Languages, Whisper, WhisperConfig
 from norm_nodes.convert import from_ros, message_class, record_class, to_ros
-from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, RobotTopics, TrackedIds
@@ -42,7 +43,7 @@ class EarsConfig(Config):
     audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
     audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
     robot_speech_topic: str = Field(
-        "robot_speech",
+        ROBOT_SPEECH_TOPIC,
         min_length=1,
         description="topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or "
         "its own audio, of which the words are transcribed",
@@ -135,8 +136,18 @@ WATCH_S = 1.0
 WAIT_S = 0.2
 BOOL_TYPE, MATCH_TYPE = "std_msgs/msg/Bool", "hri_msgs/msg/IdsMatch"
 
-# An entry in the segmenting thread's queue: the topic, and a call that runs the ears on the message.
-Event = tuple[str, Callable[[], Iterator[Heard]]]
+
+@dataclass(frozen=True, slots=True)
+class EarsTask:
+    """What the segmenting thread has yet to do: a method that reads a message of a topic, and its arguments."""
+
+    topic: str
+    method: Callable[..., Iterator[Heard]]
+    arguments: tuple[Any, ...] = ()
+
+    def run(self) -> Iterator[Heard]:
+        """Read the message. Raises whatever its reader raises."""
+        return self.method(*self.arguments)
 
 
 class EarsNode(NormNode[EarsConfig]):
@@ -157,7 +168,7 @@ class EarsNode(NormNode[EarsConfig]):
         hearing = self.config.hearing()
         on_fault = fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
         whisper = Whisper(hearing.whisper, on_fault) if self.config.words_from == "whisper" else None
-        self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
+        self._tasks: BoundedQueue[EarsTask] = self.bounded_queue("sounds", SOUND_QUEUE)
         self._speech: BoundedQueue[SpeechSegment] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._audio_topic = self.resolve_topic_name(self.config.audio_topic)
         ids = self.config.robot_speaker_ids
@@ -165,7 +176,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._ears = Ears(
             hearing, self.health_log, whisper, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
         )
-        self._utterances = self.advertise(Utterance, "utterances", SPEECH, "who said what; final and partial")
+        self._utterances = self.advertise(Utterance, UTTERANCES_TOPIC, SPEECH, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]
         if whisper:
             self._open_audio()
@@ -192,7 +203,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def close(self) -> None:
         """Transcribe the segments in the queues, then end the threads."""
-        self._events.close()
+        self._tasks.close()
         for thread in self._threads:
             thread.join()
             self._speech.close()  # the segmenting thread has now put in its last segment
@@ -260,7 +271,7 @@ class EarsNode(NormNode[EarsConfig]):
         )
 
     def _open_robot_speech(self) -> None:
-        config, own = self.config, self.resolve_topic_name("robot_speech")
+        config, own = self.config, self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         self._robot_topics = self._robot_speech = None
         if self.resolve_topic_name(config.robot_speech_topic) == own:
             if config.robot_speaking_topic:
@@ -270,7 +281,7 @@ class EarsNode(NormNode[EarsConfig]):
                 )
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
-        self._robot_speech = self.advertise(RobotSpeech, "robot_speech", SPEECH, "what the robot's own topics tell")
+        self._robot_speech = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, SPEECH, "what the robot's own topics tell")
         self.watch_rivals(
             self._robot_speech,
             f"{own}: has a publisher beside ears, so the robot's turns may count twice; "
@@ -287,9 +298,11 @@ class EarsNode(NormNode[EarsConfig]):
 
     def _robot_offset_ns(self) -> int | None:
         config = self.config
-        own = self.resolve_topic_name("robot_speech")
+        own = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         topics = {
-            self.resolve_topic_name(one) for one in (config.robot_speech_topic, config.robot_speaking_topic) if one
+            self.resolve_topic_name(topic)
+            for topic in (config.robot_speech_topic, config.robot_speaking_topic)
+            if topic
         }
         if config.sensor_offsets and own in topics:
             raise ConfigError(
@@ -311,31 +324,27 @@ class EarsNode(NormNode[EarsConfig]):
             return
         self._last_sound_s, self._ended = time.monotonic(), False
         arrival_ns = self.clock.now_ns()
-        self._events.put((self.config.audio_topic, lambda: self._ears.take_audio(message, arrival_ns)))
+        self._tasks.put(EarsTask(self.config.audio_topic, self._ears.take_audio, (message, arrival_ns)))
 
     def _hear_info(self, message: Any) -> None:
-        self._events.put((self.config.audio_info_topic, lambda: self._ears.take_audio_info(message)))
+        self._tasks.put(EarsTask(self.config.audio_info_topic, self._ears.take_audio_info, (message,)))
 
     def _hear_robot(self, topic: str, message: Any) -> None:
-        arrival_ns = self.clock.now_ns()
+        self._tasks.put(EarsTask(topic, self._take_robot_speech, (message, self.clock.now_ns(), topic)))
 
-        def take() -> Iterator[Heard]:
-            is_record = isinstance(message, record_class(RobotSpeech))
-            speech = from_ros(RobotSpeech, message, self.health_log.note_cut_texts) if is_record else message
-            return self._ears.take_robot_speech(speech, arrival_ns, topic)
-
-        self._events.put((topic, take))
+    def _take_robot_speech(self, message: Any, arrival_ns: int, topic: str) -> Iterator[Heard]:
+        is_record = isinstance(message, record_class(RobotSpeech))
+        speech = from_ros(RobotSpeech, message, self.health_log.note_cut_texts) if is_record else message
+        return self._ears.take_robot_speech(speech, arrival_ns, topic)
 
     def _lose_robot_topic(self, topic: str) -> None:
-        now_ns = self.clock.now_ns()
-        self._events.put((topic, lambda: self._ears.lose_robot_topic(topic, now_ns)))
+        self._tasks.put(EarsTask(topic, self._ears.lose_robot_topic, (topic, self.clock.now_ns())))
 
     def _hear_words(self, message: Any) -> None:
         if not self._active:
             return
         self._ended = False
-        arrival_ns = self.clock.now_ns()
-        self._events.put((self.config.words_topic, lambda: self._ears.take_words(message, arrival_ns)))
+        self._tasks.put(EarsTask(self.config.words_topic, self._ears.take_words, (message, self.clock.now_ns())))
 
     def _hear_voice(self, topic: str, message: Any) -> None:
         """Queue a message about voices; `topic` lies in the namespace of humans."""
@@ -348,33 +357,33 @@ class EarsNode(NormNode[EarsConfig]):
             if not self._active:
                 return
             self._ended = False
-        arrival_ns = self.clock.now_ns()
-        self._events.put((f"{self.config.humans}/{topic}", lambda: self._ears.take_voice(topic, message, arrival_ns)))
+        arguments = (topic, message, self.clock.now_ns())
+        self._tasks.put(EarsTask(f"{self.config.humans}/{topic}", self._ears.take_voice, arguments))
 
     def _hear_edge(self, message: Any) -> None:
         self._ended = False
-        arrival_ns, speaking = self.clock.now_ns(), bool(message.data)
-        self._events.put((self.config.is_speaking_topic, lambda: self._ears.take_is_speaking(speaking, arrival_ns)))
+        arguments = (bool(message.data), self.clock.now_ns())
+        self._tasks.put(EarsTask(self.config.is_speaking_topic, self._ears.take_is_speaking, arguments))
 
     def _end(self, _: Any) -> None:
         self._ended, self._ears.awaits_words = True, False
-        self._events.put_order((RECORDING_ENDED_TOPIC, self._ears.end_input))
+        self._tasks.put_order(EarsTask(RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
         advance = self.guard("speech", lambda now_ns: self._publish(self._ears.advance(now_ns)), lambda _: None)
-        while not self._events.is_drained():
+        while not self._tasks.is_drained():
             now_ns = self.clock.now_ns()  # before the wait: what comes meanwhile is not earlier
-            event = self._events.get(timeout_s=WAIT_S)
-            if event is None:
+            task = self._tasks.get(timeout_s=WAIT_S)
+            if task is None:
                 advance(now_ns)
                 continue
-            topic, take = event
             try:
-                self._publish(take())
-                self.clear_issue(f"messages on {topic}")
+                self._publish(task.run())
+                self.clear_issue(f"messages on {task.topic}")
             except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the thread
                 self.count("messages_refused")
-                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+                why = f"{task.topic}: a message was not used: {error}"
+                self.raise_issue(f"messages on {task.topic}", Health.DEGRADED, why)
         self._publish(self._ears.end_input())
 
     def _transcribe(self) -> None:
@@ -459,4 +468,4 @@ class EarsNode(NormNode[EarsConfig]):
         self.raise_issue("microphone", Health.STALE, f"{topic}: no audio for {longest_s:g} s, {why}")
         if not self._ended:
             self._ended = True
-            self._events.put_order((topic, self._ears.end_input))
+            self._tasks.put_order(EarsTask(topic, self._ears.end_input))

@@ -17,12 +17,12 @@ from norm_nodes.parameters import OF_EVERY_NODE, nested, specs
 
 def main() -> int:
     """Print {"parameters": ..., "problems": ..., "warnings": ..., "missing_types": ...}."""
-    given: dict[str, dict[str, Any]] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    robot_wide = given.pop("/**", {})
+    sections: dict[str, dict[str, Any]] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    robot_wide = sections.pop("/**", {})
     parameters: dict[str, Any] = {}
     problems: list[str] = []
-    warnings = mistyped(robot_wide, [config_model(node) for node in given if node in NODES])
-    for node, values in given.items():
+    warnings = mistyped(robot_wide, [config_model(node) for node in sections if node in NODES])
+    for node, values in sections.items():
         try:
             parameters[node] = effective(node, values, robot_wide)
         except ConfigError as error:
@@ -33,8 +33,8 @@ def main() -> int:
         for name, value in values.items()
         if name.endswith("_type") and isinstance(value, str) and value
     }
-    found = {"parameters": parameters, "problems": problems, "warnings": warnings, "missing_types": missing(types)}
-    print(json.dumps(found))
+    report = {"parameters": parameters, "problems": problems, "warnings": warnings, "missing_types": missing(types)}
+    print(json.dumps(report))
     return 0
 
 
@@ -50,13 +50,13 @@ def effective(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) 
 
 def missing(types: set[str]) -> dict[str, str]:
     """Return why each type that cannot be used cannot be used."""
-    found = {}
+    missing_types = {}
     for type_name in sorted(types):
         try:
             message_class(type_name)
         except (TypeMissingError, ValueError) as error:
-            found[type_name] = str(error)
-    return found
+            missing_types[type_name] = str(error)
+    return missing_types
 
 
 if __name__ == "__main__":

@@ -12,16 +12,17 @@ from std_msgs.msg import MultiArrayDimension, MultiArrayLayout, UInt8MultiArray
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.speech import RobotSpeech
 from norm_core.records.status import Health
+from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S, join_stamp, split_stamp
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import PublisherNode
-from sim_replays.scenarios.library import HERE
 
-SHIPPED = HERE / "shipped"
-AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", "/tactful/robot_speech"
+SHIPPED = shipped_file("sim_replays.scenarios", "shipped")
+AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", full_topic(ROBOT_SPEECH_TOPIC)
 ENGLISH = ("kiosk_directions", "factory_shift", "garden_centre", "laundrette_chat", "radio_station", "zoo_keeper")
 
 
@@ -51,7 +52,7 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
         self._bags = tuple(map(_bag, self.config.encounters))
         self._audio = self.advertise(UInt8MultiArray, self.config.audio_topic, EVENTS, "the sound of an encounter")
         self._camera = self.advertise(CompressedImage, self.config.camera_topic, EVENTS, "its pictures")
-        self._robot = self.advertise(RobotSpeech, "robot_speech", EVENTS, "the robot's speech in it")
+        self._robot = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, EVENTS, "the robot's speech in it")
 
     def publish_until_halted(self) -> None:
         """Play the encounters in turn."""
@@ -99,7 +100,7 @@ def stamped_sound(samples: bytes, stamp_ns: int) -> UInt8MultiArray:
 def _bag(name: str) -> Path:
     shipped = SHIPPED / name
     if not name or not (shipped.is_dir() or Path(name).is_dir()):
-        known = ", ".join(sorted(path.name for path in SHIPPED.glob("*/")))
-        remedy = f"name a bag, or one of {known}" if known else "name a bag, as this installation ships none"
+        names = ", ".join(sorted(path.name for path in SHIPPED.glob("*/")))
+        remedy = f"name a bag, or one of {names}" if names else "name a bag, as this installation ships none"
         raise ConfigError(f"encounter_player: encounters: there is no {name!r}; {remedy}")
     return shipped if shipped.is_dir() else Path(name)

@@ -1,11 +1,14 @@
 """The topics, services and actions of a node, recorded for the API page; and its heartbeat, also as ROS diagnostics."""
 
 import platform
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.records.status import Health, MonitorStatus
@@ -38,8 +41,21 @@ class Endpoint:
     description: str
 
 
+class CountedPublisher(Publisher):
+    """A publisher that counts its messages in a tally."""
+
+    def set_tally(self, tally: Counter[str]) -> None:
+        """Set the tally to count in from now on."""
+        self._tally, self._name = tally, self.topic_name
+        tally[self._name] += 0
+
+    def publish(self, msg: Any) -> None:
+        """Count the message and publish it: whoever hears it then finds it counted."""
+        self._tally[self._name] += 1
+        super().publish(msg)
+
+
 HEARTBEAT_S = 1.0
-STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
 STATUS_QOS = QoSProfile(
     depth=10,
     reliability=ReliabilityPolicy.RELIABLE,

@@ -9,6 +9,7 @@ from rclpy.node import Node
 
 from norm_core.runtime.time import join_stamp
 from norm_nodes.endpoint import SPEECH
+from norm_nodes.rclpy_internals import answer_goal
 
 # rclpy keeps ten requests; those of a burst beyond them would never be answered.
 _PROFILES = dict.fromkeys(
@@ -36,6 +37,8 @@ class GoalServer(ActionServer):
     """
 
     def __init__(self, node: Node, type_: Any, name: str) -> None:
+        self._owner: Any = node
+        self._begin: Callable[[Any], object] = self._reject
         ActionServer.__init__(self, node, type_, name, self._reject, **_PROFILES)
         self.close()
 
@@ -45,34 +48,32 @@ class GoalServer(ActionServer):
         """Begin the goals that are accepted. `begin` and `cancel` get a goal's handle and must be quick."""
 
         def on_cancel(handle: Any) -> CancelResponse:
-            self._node.executor.create_task(cancel, handle)  # once rclpy has changed the goal's state
+            self._owner.executor.create_task(cancel, handle)  # once rclpy has changed the goal's state
             return CancelResponse.ACCEPT
 
-        self.register_execute_callback(begin)
+        self._begin = begin
         self.register_goal_callback(accept)
         self.register_cancel_callback(on_cancel)
 
     def close(self) -> None:
         """Reject further goals."""
-        self.register_execute_callback(self._reject)
+        self._begin = self._reject
         self.register_goal_callback(self._reject)
         self.register_cancel_callback(None)
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
         """Begin a goal, in place of a task that ends it when the executor comes to it."""
         try:
-            self._execute_callback(goal_handle)
+            self._begin(goal_handle)
         except Exception:  # noqa: BLE001  one goal that a node fails at must not end the node
-            self._node.get_logger().error(traceback.format_exc())
+            self._owner.get_logger().error(traceback.format_exc())
             self.end(goal_handle, goal_handle.abort, self.action_type.Result())
 
     def end(self, handle: Any, change_state: Callable[[], None], result: Any) -> None:
         """End a goal by a method of its handle, and answer who asked for the result, before this returns."""
         change_state()
         response = self.action_type.Impl.GetResultService.Response(status=handle.status, result=result)
-        future = self._result_futures[bytes(handle.goal_id.uuid)]
-        future._set_executor(None)  # noqa: SLF001  an executor would answer later, perhaps after the node ended
-        future.set_result(response)
+        answer_goal(self, bytes(handle.goal_id.uuid), response)
 
     @staticmethod
     def _reject(_: Any) -> GoalResponse:

@@ -28,7 +28,6 @@ from rclpy.time import Time
 from std_msgs.msg import Bool
 
 from norm_core.records.decision import Decision, OtherAgent
-from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_plain, to_plain
@@ -36,10 +35,21 @@ from norm_core.records.messages import MessageError
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
+from norm_core.records.topics import (
+    ATTENTION_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_TOPIC,
+    FRAMES_TOPIC,
+    PRESENCE_TOPIC,
+    ROBOT_SPEECH_TOPIC,
+    SHADOW,
+    STATUS_TOPIC,
+    UTTERANCES_TOPIC,
+    WINDOWS_TOPIC,
+)
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class, to_ros
-from norm_nodes.endpoint import STATUS_TOPIC
 from norm_nodes.executors import fastest_executor, observer
 
 Reply = Callable[[dict[str, Any]], None]
@@ -147,18 +157,15 @@ def _review_request(review: dict[str, Any]) -> Any:
 # The kind of each topic's lines, and its record. A monitor in the shadow has topics of its own; the kinds are the same.
 TOPICS: dict[str, tuple[str, type]] = {
     STATUS_TOPIC: ("status", MonitorStatus),
-    "utterances": ("utterance", Utterance),
-    "robot_speech": ("robot_speech", RobotSpeech),
-    "presence": ("presence", Presence),
-    "flags": ("flag", SocialFlag),
-    "shadow/flags": ("flag", SocialFlag),
-    "decisions": ("decision", Decision),
-    "answers": ("answer", Answer),
-    "queries": ("query", Query),
-    "episodes": ("episode", Episode),
-    "windows": ("window", ClosedWindow),
+    UTTERANCES_TOPIC: ("utterance", Utterance),
+    ROBOT_SPEECH_TOPIC: ("robot_speech", RobotSpeech),
+    PRESENCE_TOPIC: ("presence", Presence),
+    FLAGS_TOPIC: ("flag", SocialFlag),
+    f"{SHADOW}{FLAGS_TOPIC}": ("flag", SocialFlag),
+    DECISIONS_TOPIC: ("decision", Decision),
+    WINDOWS_TOPIC: ("window", ClosedWindow),
 }
-FRAMES, ATTENTION = "frames", ("attention", "shadow/attention")
+FRAMES, ATTENTION = FRAMES_TOPIC, (ATTENTION_TOPIC, f"{SHADOW}{ATTENTION_TOPIC}")
 # Deep, because the middleware counts nothing of what a burst pushes out. No deadline, so that any reliable publisher
 # matches.
 _QOS = QoSProfile(depth=10_000, reliability=ReliabilityPolicy.RELIABLE)

@@ -26,7 +26,6 @@ from std_srvs.srv import Trigger
 from norm_core.engines.engine_pool import EngineLease, Urgency
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
-from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
@@ -34,6 +33,19 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.topics import (
+    ATTENTION_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_JSON_TOPIC,
+    FLAGS_TOPIC,
+    FRAMES_TOPIC,
+    PRESENCE_TOPIC,
+    ROBOT_SPEECH_TOPIC,
+    SENSES_ENDED_TOPIC,
+    SHADOW,
+    UTTERANCES_TOPIC,
+    WINDOWS_TOPIC,
+)
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
@@ -43,19 +55,15 @@ from norm_core.runtime.watermarks import FRAMES
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain
-from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
-from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros
-from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SPEECH
-from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
@@ -133,7 +141,6 @@ class RecentEvents(Generic[E]):
 class MonitorNodeConfig(MonitorConfig):
     """The configuration of the monitor, and of the parts that only its node has."""
 
-    suite: QuestionConfig = QuestionConfig()
     study: StudyConfig = StudyConfig()
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
 
@@ -141,13 +148,13 @@ class MonitorNodeConfig(MonitorConfig):
 class MonitorNode(NormNode[MonitorNodeConfig]):
     """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
 
+    # norm_bench extends `lease_judge`, `build_judge`, `subscribe_senses`, `receive` and `awaits_senses`.
     config_model = MonitorNodeConfig
     _engine: EngineLease | None
     _judge: Judge | None
     _prompts: PromptFiles | None
     _study: StudySession
     _monitor: Monitor
-    _queries: JudgeQueries | None
     _checks: UtteranceChecks
     _records: BoundedQueue[Any]
     _to_judge: BoundedQueue[UnitView | NoteRequest]
@@ -159,10 +166,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def check(self, config: MonitorNodeConfig) -> None:
         """Refuse to mute what does not exist."""
-        known = [*config.table().cues, *(attribute.value for attribute in Attribute)]
+        names = [*config.table().cues, *(attribute.value for attribute in Attribute)]
         for name in config.fusion.muted:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
+            if name not in names:
+                close = difflib.get_close_matches(name, names, 1)
                 remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
                 raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
 
@@ -174,7 +181,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """Build the role and its judge, connect it to the graph, and start its threads."""
         self._build_parts()
         self._advertise_flags()
-        self._subscribe_senses()
+        self.subscribe_senses()
         self.serve(Explain, "explain", self._explain, "why an event was flagged or an action chosen")
         self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
         self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
@@ -186,11 +193,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         table = config.table()
         try:
             self._matcher = EncoderMatcher.shipped(config.reader)
-            self._engine = self._lease_engine()
-            if config.suite.answers_queries and self._engine is None:
-                raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
-            judges = self._engine is not None and not config.suite.answers_queries
-            self._judge, self._prompts = self._build_judge() if judges else (None, None)
+            self._engine = self.lease_judge()
+            self._judge, self._prompts = self.build_judge(self._engine) if self._engine else (None, None)
             # Last, because it locks the log. If a later step failed, nothing would release the lock.
             self._study = StudySession(
                 config.study,
@@ -205,7 +209,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
         self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
-        self._queries = self._answering()
         self._checks = self._checking()
         self._recent_flags: RecentEvents[SocialFlag] = RecentEvents("flags", KEPT_EVENTS)
         self._recent_decisions: RecentEvents[Any] = RecentEvents("decisions", KEPT_EVENTS)  # as messages
@@ -216,33 +219,33 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
-        shadow = "shadow/" if self.config.shadow else ""
-        self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
-        self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
+        shadow = SHADOW if self.config.shadow else ""
+        self._flags = self.advertise(
+            SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "events as they open, change and close"
+        )
+        self._mirror = self.advertise(
+            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the same as one line of JSON each"
+        )
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention_topic = self.advertise(
-            Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
+            Bool, f"{shadow}{ATTENTION_TOPIC}", EVENTS, "whether a major error goes on, twice a second"
         )
-        self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
+        self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "windows that closed, by their digests")
 
-    def _subscribe_senses(self) -> None:
-        if not self._queries:  # else JudgeQueries subscribes to these; a player would count them twice
-            if FRAMES in self.config.windows.sources:
-                self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
-            self._listen_to(Query, "queries", "an event, whose window ends at it")
-            self._listen_to(Episode, "episodes", "an episode's end is an event too")
-        self._listen_to(Utterance, "utterances", "who said what, and how far it is quiet")
-        self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
-        self._listen_to(Presence, "presence", "who is there")
+    def subscribe_senses(self) -> None:
+        """Subscribe to what the senses publish."""
+        if FRAMES in self.config.windows.sources:
+            self.listen_to(Frame, FRAMES_TOPIC, "kept frames, where a camera is configured")
+        self.listen_to(Utterance, UTTERANCES_TOPIC, "who said what, and how far it is quiet")
+        self.listen_to(RobotSpeech, ROBOT_SPEECH_TOPIC, "when the robot itself speaks")
+        self.listen_to(Presence, PRESENCE_TOPIC, "who is there")
         ended = "the senses have given all that they made of a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
-        self._listen_to(Decision, "decisions", "what is advised, to explain it and for a study's log")
+        self.listen_to(Decision, DECISIONS_TOPIC, "what is advised, to explain it and for a study's log")
 
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
-        self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
-        for thread in self._threads:
-            thread.start()
+        self._threads = [self.start_worker(name, work) for name, work in workers.items()]
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
     def start(self) -> None:
@@ -263,8 +266,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """End the threads within the judge's deadline, then seal the study log."""
         self._records.close()
         self._to_judge.close()
-        if self._queries:
-            self._queries.close(self.config.judge.deadline_s)
         self._checks.close(self.config.judge.deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge.deadline_s)
@@ -277,28 +278,25 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return config
         return config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
 
-    def _lease_engine(self) -> EngineLease | None:
+    def lease_judge(self) -> EngineLease | None:
         """Lease the engine. None where no model is set, it is unknown or cannot be opened; the cues run on."""
         model = self.config.judge.model
         if not model:
             return None
         try:
-            urgency = Urgency.BACKGROUND if self.config.suite.answers_queries else Urgency.WINDOW
-            return self.lease_engine(model, urgency)
+            return self.lease_engine(model, Urgency.WINDOW)
         except TactfulError as error:
             self.count("judge_load_failures")
             why = f"judge: the model {model} cannot be loaded, and cues go on alone: {error}"
             self.raise_issue("judge", Health.DEGRADED, why)
             return None
 
-    def _build_judge(self) -> tuple[Judge | None, PromptFiles | None]:
+    def build_judge(self, engine: EngineLease) -> tuple[Judge | None, PromptFiles | None]:
         """Build the judge, and the prompt writer where a folder is set. The judge reports images that it withheld."""
-        assert self._engine
-        config, model_info = self.config.judge, self._engine.model_info
-        judge = Judge(self._engine, config)
-        sees = config.images and FRAMES in self.config.windows.sources
-        if sees and not (model_info.on_this_machine or config.pictures_may_leave):
-            self._state_pictures_held_back()
+        config, model_info = self.config.judge, engine.model_info
+        judge = Judge(engine, config)
+        if config.images and FRAMES in self.config.windows.sources:
+            self.state_pictures_held_back(engine)
         folder = config.prompts_folder
         if not folder:
             return judge, None
@@ -317,22 +315,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         form = f" {model_info.quantization}" if model_info.quantization else ""
         return f"judge: {config.judge.model}{form}, by {model_info.engine} on {model_info.device}, {sees}"
 
-    def _state_pictures_held_back(self) -> None:
+    def state_pictures_held_back(self, engine: EngineLease) -> None:
+        """State that a model on another machine is shown no images, where they may not leave this one."""
+        if engine.model_info.on_this_machine or self.config.judge.pictures_may_leave:
+            return
         why = (
             f"judge: the model {self.config.judge.model} runs on another machine, so it is shown no images; "
             "set judge.pictures_may_leave to true to send them"
         )
         self.raise_issue("pictures", Health.DEGRADED, why)
-
-    def _answering(self) -> JudgeQueries | None:
-        suite = self.config.suite
-        if not suite.answers_queries:
-            return None
-        assert self._engine
-        rules = self.config.judge.part(PictureRules)
-        if suite.images and not (self._engine.model_info.on_this_machine or rules.pictures_may_leave):
-            self._state_pictures_held_back()
-        return JudgeQueries(self, SuiteAnswerer(self._engine, suite, rules), suite.window_s, lambda: self._active)
 
     def _checking(self) -> UtteranceChecks:
         """Serve checks by a matcher beside the monitor's, with the same models."""
@@ -340,7 +331,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
         return UtteranceChecks(self, check, lambda: self._active, shadow=config.shadow)
 
-    def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
+    def listen_to(self, type_: type[Any], topic: str, description: str) -> None:
+        """Pass the records of a topic to `receive` while the node is active."""
+
         def take(message: Any) -> None:
             if not self._active:
                 return
@@ -350,14 +343,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._recent_decisions.add(message.decision_id, message)
                 if not self._study.keeps:
                     return
-            if (record := self.read_record(type_, message, topic)) is None:
-                return
-            self._records.put(record)
-            self._checks.talk.take(record)
-            if self._queries and isinstance(record, Utterance):
-                self._queries.add_utterance(record)
+            if (record := self.read_record(type_, message, topic)) is not None:
+                self.receive(record)
 
         self.subscribe(type_, topic, take, SPEECH if type_ in (Utterance, RobotSpeech) else EVENTS, description)
+
+    def receive(self, record: Any) -> None:
+        """Queue a record for the role, and note talk for checks of utterances."""
+        self._records.put(record)
+        self._checks.talk.take(record)
+
+    def awaits_senses(self) -> bool:
+        """Whether to state senses that publish nothing, and a robot whose speech nobody publishes."""
+        return self._active
 
     def _watch_records(self) -> None:
         while not self._records.is_drained():
@@ -481,13 +479,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _keep_time(self) -> None:
         self._publish_attention()
-        if self._active and not self._queries:
+        if self.awaits_senses():
             self._state_missing_robot()
 
     def _state_missing_robot(self) -> None:
         """State that nothing is heard of the robot: nobody publishes its speech, or people speak and it never does."""
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
-        topic = self.resolve_topic_name("robot_speech")
+        topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
         self.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
 
@@ -511,7 +509,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
         now_s = time.monotonic()
-        awaited = self._arrived_s if self._active and not self._queries else {}
+        awaited = self._arrived_s if self.awaits_senses() else {}
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
         report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
         self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))

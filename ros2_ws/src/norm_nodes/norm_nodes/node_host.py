@@ -25,10 +25,14 @@ from norm_core.records.status import Health
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
-from norm_nodes.catalogue import ALIKE, NODES, mistyped, node_class
+from norm_nodes import catalogue
+from norm_nodes.catalogue import ALIKE, NODES, mistyped
 from norm_nodes.executors import EXECUTORS, FASTEST
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import flat
+
+# Gives the class of a node by its name.
+NodeClass = Callable[[str], Callable[[], NormNode[Any]]]
 
 _MARK = "ros__parameters"
 
@@ -114,8 +118,11 @@ class HostError(TactfulError):
         self.exit_code = exit_code
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Host the nodes named on the command line until a signal arrives. Returns the exit code."""
+def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = catalogue.node_class) -> int:
+    """Host the nodes named on the command line until a signal arrives. Returns the exit code.
+
+    `node_class` gives the class of each: a package that needs more of a node names a subclass, as norm_bench does.
+    """
     argv = list(sys.argv if arguments is None else ["host", *arguments])
     stop = _StopSignal()
     keep_freed_memory()
@@ -124,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check_names(options.nodes)
         _initialise(argv)
         try:
-            _run(options, parameter_files(argv), stop)
+            _run(options, parameter_files(argv), stop, node_class)
         finally:
             rclpy.try_shutdown()
     except TactfulError as error:
@@ -202,7 +209,7 @@ def _initialise(argv: list[str]) -> None:
         raise HostError(f"ROS cannot start: {text}", EXIT_BAD_INPUT) from error
 
 
-def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) -> None:
+def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, node_class: NodeClass) -> None:
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
@@ -239,6 +246,8 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
         ]
     finally:
         complaints_at_the_end = [complaint for node in nodes for complaint in _end(node, executor)]
+        for node in nodes:
+            node.await_workers()
         executor.shutdown(timeout_sec=1.0)
     if complaints or complaints_at_the_end:
         raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)

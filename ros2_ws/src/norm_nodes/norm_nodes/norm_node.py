@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
-from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -27,13 +27,12 @@ from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
-from std_msgs.msg import String
 
 from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
-from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
+from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
@@ -43,26 +42,18 @@ from norm_core.runtime.node_watch import NodeWatch, release_freed_memory
 from norm_core.runtime.time import join_stamp
 from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
-from norm_nodes.drain import (
-    DRAIN_REPORT_TOPIC,
-    DRAIN_REPORTS,
-    DRAIN_REQUEST_TOPIC,
-    CountedPublisher,
-    DrainReport,
-    count_processed,
-)
 from norm_nodes.endpoint import (
     DIAGNOSTICS_QOS,
-    DIAGNOSTICS_TOPIC,
     EVENTS,
     HEARTBEAT_S,
     STATUS_QOS,
-    STATUS_TOPIC,
+    CountedPublisher,
     Direction,
     Endpoint,
     diagnosis,
 )
 from norm_nodes.goal_server import GoalServer
+from norm_nodes.rclpy_internals import parameter_overrides, take_over_transitions, transitions
 
 
 class RosClock:
@@ -114,15 +105,14 @@ class NormNode(LifecycleNode, Generic[C]):
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
         self._misplaced_sections = ""
-        self._processed_by_topic: Tally[str] = Tally()
-        self._published_by_topic: Tally[str] = Tally()
-        self._counted_subscriptions: list[Any] = []
+        self.published_by_topic: Tally[str] = Tally()
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
         self._goal_servers: dict[str, GoalServer] = {}
+        self._workers: list[Thread] = []
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
-        parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
+        parameters.declare(self, self.config_model, parameter_overrides(self), self.robot_wide)
         self.config: C = self._read_config()
         self._file_folders = parameters.file_folders(self, self.config_model)
         failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
@@ -136,21 +126,12 @@ class NormNode(LifecycleNode, Generic[C]):
         self.subscribe(
             MonitorStatus, STATUS_TOPIC, self._take_heartbeat, STATUS_QOS, "which nodes are active, and twice the same"
         )
-        about = "whether the node reports what it has processed to a replay; set at its start alone"
-        read_only = ParameterDescriptor(description=about, read_only=True)
-        if self.declare_parameter(DRAIN_REPORTS, False, read_only).value:
-            self._drain_reports = self.advertise(
-                String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published"
-            )
-            self.subscribe(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests of that report")
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.repeat(HEARTBEAT_S, self.beat)
-        service: Any = self._service_change_state
-        self._change_state, self._send_state = service.callback, service.send_response
-        service.callback = lambda request, response: (request, response)  # which executors hand to send_response
-        service.send_response = self.guard("change_state", self._take_transition, lambda *_: None)
+        self._change_state, self._send_state = take_over_transitions(
+            self, self.guard("change_state", self._take_transition, lambda *_: None)
+        )
         self._releases.clear()  # what exists by now lives as long as the node
-        self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
     def check(self, config: C) -> None:
         """Raise ConfigError for what the model alone cannot check, on configure and on each change of a parameter."""
@@ -202,7 +183,7 @@ class NormNode(LifecycleNode, Generic[C]):
             publisher_class=CountedPublisher,
         )
         assert isinstance(publisher, CountedPublisher)
-        publisher.set_tally(self._published_by_topic)
+        publisher.set_tally(self.published_by_topic)
         self._releases.append(lambda: self.destroy_publisher(publisher))
         self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
@@ -217,7 +198,7 @@ class NormNode(LifecycleNode, Generic[C]):
         def take(_: bytes) -> None:
             nonlocal received, rival_count
             received += 1
-            if received - self._published_by_topic[publisher.topic_name] > rival_count:
+            if received - self.published_by_topic[publisher.topic_name] > rival_count:
                 rival_count += 1
                 self.health_log.raise_issue("rivals", Health.DEGRADED, reason, lasting_s=RIVAL_STATED_S)
 
@@ -240,7 +221,6 @@ class NormNode(LifecycleNode, Generic[C]):
         qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
         """
         message_type = _as_message(type_)
-        callback = count_processed(self._processed_by_topic, self.resolve_topic_name(topic), callback)
         subscription = self.create_subscription(
             message_type,
             topic,
@@ -250,8 +230,7 @@ class NormNode(LifecycleNode, Generic[C]):
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             raw=raw,
         )
-        self._counted_subscriptions.append(subscription)
-        self._releases.append(lambda: self._unsubscribe(subscription))
+        self._releases.append(lambda: self.destroy_subscription(subscription))
         self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
 
@@ -361,6 +340,18 @@ class NormNode(LifecycleNode, Generic[C]):
             Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
         )
         return server
+
+    def start_worker(self, name: str, work: Callable[[], None]) -> Thread:
+        """Start a thread that `close` ends, and that `await_workers` waits for."""
+        worker = Thread(target=work, name=name, daemon=True)
+        self._workers = [earlier for earlier in self._workers if earlier.is_alive()] + [worker]
+        worker.start()
+        return worker
+
+    def await_workers(self) -> None:
+        """Wait until the threads have ended, for Python aborts where it ends while one is inside a native library."""
+        for worker in self._workers:
+            worker.join()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.
@@ -571,12 +562,11 @@ class NormNode(LifecycleNode, Generic[C]):
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
         wanted = request.transition
-        possible = {label: number for number, label, *_ in self._state_machine.available_transitions}
+        state, possible, labels = transitions(self)
         if wanted.label in possible if wanted.label else wanted.id in possible.values():
             return self._change_state(request, response)
-        labels = {number: label for number, label, *_ in self._state_machine.transition_graph}
         asked = wanted.label or labels.get(wanted.id, f"do transition {wanted.id}")
-        state, choices = self._state_machine.current_state[1], " or ".join(possible) or "do nothing more"
+        choices = " or ".join(possible) or "do nothing more"
         self.get_logger().warning(f"{self.get_name()}: cannot {asked} while {state}; ask it to {choices}")
         response.success = False
         return response
@@ -648,30 +638,6 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def _update_config(self, _: list[Parameter]) -> None:
         self.config = self._read_config()
-
-    def _on_drain_request(self, message: Any) -> None:
-        # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
-        idle = self.health_log.is_idle()
-        self.run_later(DRAIN_REPORT_TOPIC, self._publish_drain_report, message.data, idle)
-
-    def _publish_drain_report(self, token: str, idle: bool) -> None:
-        report = DrainReport(
-            token=token,
-            node=self.get_fully_qualified_name(),
-            idle=idle,
-            dropped=sum(queue.dropped for queue in self.health_log.queues),
-            processed=self._without_bookkeeping(self._processed_by_topic),
-            published=self._without_bookkeeping(self._published_by_topic),
-            publisher_counts={sub.topic_name: sub.get_publisher_count() for sub in self._counted_subscriptions},
-        )
-        self._drain_reports.publish(String(data=to_json(report)))
-
-    def _unsubscribe(self, subscription: Any) -> None:
-        self._counted_subscriptions.remove(subscription)
-        self.destroy_subscription(subscription)
-
-    def _without_bookkeeping(self, tally: Tally[str]) -> dict[str, int]:
-        return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
     def _take_heartbeat(self, message: Any) -> None:
         if message.instance_id == self.instance_id or not self._is_published_by(message.node):

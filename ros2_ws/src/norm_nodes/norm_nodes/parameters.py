@@ -20,12 +20,11 @@ from rclpy.parameter import Parameter
 from norm_core.records.record import record
 from norm_core.records.status import NodeState
 from norm_core.runtime.config import Config, ConfigError, UnusableFileError, check_config
-from norm_nodes.drain import DRAIN_REPORTS
 
 C = TypeVar("C", bound=Config)
 
-# rclpy declares these itself, and NormNode the last. Every other parameter must be in the model.
-OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.", DRAIN_REPORTS)
+# rclpy declares these itself. Every other parameter must be in the model.
+OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 FILE_FOLDERS = "TACTFUL_FILE_FOLDERS"
 OUTSIDE = (
     "the file lies in no folder that this node may read from; move it beside the file that the node was started with, "
@@ -106,17 +105,17 @@ def declare(
     Raises an error for an override that the model does not have, unless it is meant for all nodes of a robot.
     """
     others = set(robot_wide) - specs(model).keys()
-    given = {
+    values = {
         name: parameter.value
         for name, parameter in overrides.items()
         if not name.startswith(OF_EVERY_NODE) and name not in others
     }
     defaults = {name: spec.default for name, spec in specs(model).items()}
     # An empty YAML list has no type in ROS, and so no value.
-    given |= {name: [] for name, value in given.items() if value is None and isinstance(defaults.get(name), list)}
-    _check(node, model, defaults | given)  # before rclpy checks ranges, as its errors name no remedy
+    values |= {name: [] for name, value in values.items() if value is None and isinstance(defaults.get(name), list)}
+    _check(node, model, defaults | values)  # before rclpy checks ranges, as its errors name no remedy
     for name, spec in specs(model).items():
-        value = given.get(name, spec.default)
+        value = values.get(name, spec.default)
         node.declare_parameter(name, spec.in_type(value), spec.descriptor(), ignore_override=True)
 
 

@@ -10,6 +10,7 @@ from rclpy.subscription import Subscription
 
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
+from norm_core.records.topics import PRESENCE_TOPIC
 from norm_core.runtime.config import LIVE
 from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
 from norm_nodes.convert import message_class, to_ros
@@ -70,7 +71,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._gaze_class = self.find_class(config.gaze_type, f"{config.humans}/interactions/gazing", "gaze_type")
         self._tf_class = self.find_class(TF_TYPE, "/tf", "")
         self._presence = self.advertise(
-            Presence, "presence", EVENTS, "who is there, as the robot's recognizers track them"
+            Presence, PRESENCE_TOPIC, EVENTS, "who is there, as the robot's recognizers track them"
         )
         advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
         self.watch_rivals(self._presence, advice)

@@ -31,8 +31,8 @@ The topics, services and actions of each node. `python -m tactful_cli.reference`
 Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
 services. [parameters.md](parameters.md) lists its parameters. A *live* one may change while the node is active.
 
-With the parameter `drain_reports` true, which only a node's start can set, it also publishes `drain_report` and
-subscribes to `drain_request`: JSON of the messages processed and published, for replays in lockstep.
+A replay hosts the same nodes by `norm_bench`, which adds topics: `drain_request` and `drain_report` of each node (JSON
+of the messages processed and published), `queries` and `episodes` to the monitor and the selector, and `answers`.
 """
 
 PARAMETERS = """# ROS parameters

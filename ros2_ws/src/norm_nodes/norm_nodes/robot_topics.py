@@ -64,13 +64,13 @@ class RobotTopics:
         self._published.add(topic)
         announced = sorted({publisher.topic_type for publisher in publishers})
         if topic not in self._types:
-            reliable = all(one.qos_profile.reliability == ReliabilityPolicy.RELIABLE for one in publishers)
+            reliable = all(publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers)
             self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)
         used = self._types[topic]
         if used in announced and len(announced) == 1:
             return ""
         remedy = "correct robot_speech_type" if topic in self._stated else "let one type be published"
-        others = " and ".join(one for one in announced if one != used)
+        others = " and ".join(type_name for type_name in announced if type_name != used)
         return f"{topic}: is published as {others} and read as {used}; {remedy}, or name another {parameter}"
 
     def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
@@ -115,7 +115,7 @@ class TrackedIds:
     def follow(self, listed: Iterable[str]) -> None:
         """Unsubscribe from ids that are neither listed nor published, and subscribe to new ones, the listed first."""
         wanted = list(dict.fromkeys((*listed, *self._published)))[: self._limit]
-        for gone in [known for known in self._by_id if known not in wanted]:
+        for gone in [tracked_id for tracked_id in self._by_id if tracked_id not in wanted]:
             self._part_from(gone)
         for tracked_id in wanted:
             if tracked_id in self._by_id:

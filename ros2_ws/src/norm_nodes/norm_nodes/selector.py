@@ -1,11 +1,10 @@
-"""The selector node: recommend the robot's next action, by action or by query. It never actuates."""
+"""The selector node: recommend the robot's next action. It never actuates."""
 
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 from norm_interfaces.action import SelectAction
 from pydantic import Field
@@ -18,7 +17,6 @@ from action_selector.selector import DueRequest, Recommendation, SelectorFiles, 
 from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
-from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
@@ -28,12 +26,20 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.records.text_limits import cut_texts
+from norm_core.records.topics import (
+    DECISIONS_JSON_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_TOPIC,
+    FRAMES_TOPIC,
+    PRESENCE_TOPIC,
+    SENSES_ENDED_TOPIC,
+    UTTERANCES_TOPIC,
+)
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.node_watch import release_freed_memory
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
-from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.goal_server import asked_deadline
 from norm_nodes.norm_node import NormNode
@@ -95,9 +101,11 @@ class _Job:
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
-    """Answer SelectAction goals and queries. A separate thread decides; the executor's thread begins and ends them."""
+    """Answer SelectAction goals. A separate thread decides; the executor's thread begins and ends them."""
 
+    # norm_bench extends `requesting`, `subscribe_senses` and `publish`.
     config_model = SelectorNodeConfig
+    requesting: ClassVar[frozenset[type]] = frozenset({SocialFlag})  # the records that ask for a decision
 
     def __init__(self) -> None:
         super().__init__("selector")
@@ -113,7 +121,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         return self.config.model
 
     def open(self) -> None:
-        """Lease the engine, load the selector's files, serve goals and queries, and start the thread."""
+        """Lease the engine, load the selector's files, serve goals, and start the thread."""
         config = self._applied = self.config
         try:
             self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
@@ -129,21 +137,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._open: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
-        self._decisions = self.advertise(Decision, "decisions", EVENTS, "every decision, whoever asked")
-        self._answers = self.advertise(Answer, "answers", EVENTS, "what decisions say to queries")
-        self._mirror = self.advertise(String, "decisions_json", EVENTS, "every decision as one line of JSON")
+        self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
+        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
-        self.subscribe(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
-        self.subscribe(Utterance, "utterances", self._take(Utterance), SPEECH, "who said what")
-        self.subscribe(
-            Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognizers"
-        )
-        self.subscribe(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
-        self.subscribe(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
-        if config.repair.on_error_flags:
-            self.subscribe(SocialFlag, "flags", self._take(SocialFlag), EVENTS, "errors that may need a repair")
-        ended = "the senses have given all that they made of a recording"
-        self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
+        self.subscribe_senses()
         self._goals = self.serve_action(
             SelectAction,
             "select_action",
@@ -152,11 +149,22 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             accept=self._accept,
             cancel=self._cancel,
         )
-        self._worker = Thread(target=self._work, name="selector", daemon=True)
-        self._worker.start()
+        self._worker = self.start_worker("selector", self._work)
+
+    def subscribe_senses(self) -> None:
+        """Subscribe to what decisions rest on, and to errors where the selector repairs them."""
+        self.subscribe(Frame, FRAMES_TOPIC, self.decide_on(Frame), EVENTS, "kept frames")
+        self.subscribe(Utterance, UTTERANCES_TOPIC, self.decide_on(Utterance), SPEECH, "who said what")
+        self.subscribe(
+            Presence, PRESENCE_TOPIC, self.decide_on(Presence), EVENTS, "who is there, by the robot's own recognizers"
+        )
+        if self.config.repair.on_error_flags:
+            self.subscribe(SocialFlag, FLAGS_TOPIC, self.decide_on(SocialFlag), EVENTS, "errors that may need a repair")
+        ended = "the senses have given all that they made of a recording"
+        self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
     def start(self) -> None:
-        """Take goals and queries."""
+        """Take goals."""
         self._active = True
 
     def stop(self) -> None:
@@ -207,7 +215,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._open.remove(job)
         self._jobs.withdraw(job)
         job.due.deadline.cancel()  # the thread may still decide
-        self._publish(recommended)
+        self.publish(recommended)
         if job.handle:
             self._goals.end(job.handle, *goal_end(job.handle, recommended.decision))
 
@@ -216,9 +224,11 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             left = Duration(seconds=job.due.deadline.remaining_s() or 0.0).to_msg()
             job.handle.publish_feedback(SelectAction.Feedback(step=step, remaining=left))
 
-    def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
+    def decide_on(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
+        """Return a callback that gives records to the selector, and queues the requests that are then due."""
+
         def take(message: Any) -> None:
-            if record_type in {Query, SocialFlag} and not self._active:
+            if record_type in self.requesting and not self._active:
                 return
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
@@ -282,15 +292,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TactfulError as error:  # a file was changed after it had been checked
             self.raise_issue("files", Health.DEGRADED, f"selector: {error}; the earlier skills and rules stay in use")
 
-    def _publish(self, recommended: Recommendation) -> None:
+    def publish(self, recommended: Recommendation) -> None:
+        """Publish a decision on every topic that carries decisions."""
         decision = recommended.decision
         self._repairs.discard(decision.query_id)
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
         if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
             self._intents.publish(intent_of(decision, self._intents.msg_type))
-        if recommended.answer:
-            self._answers.publish(to_ros(recommended.answer))
 
     def _later(self, step: Callable[[], None]) -> None:
         """Run `step` in the executor. Does nothing where the node is no longer spun."""

@@ -41,7 +41,7 @@ def _print(message: object) -> None:
 
 
 def _print_settings(event: ParameterEvent) -> None:
-    changed = {one.name: parameter_value_to_python(one.value) for one in event.changed_parameters}
+    changed = {parameter.name: parameter_value_to_python(parameter.value) for parameter in event.changed_parameters}
     if changed:
         print(json.dumps({"node": event.node, "settings": changed}, default=list), flush=True)
 

@@ -6,7 +6,6 @@ The executor's thread begins and ends requests; the thread of checks only reads.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from threading import Thread
 from typing import Any
 
 from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
@@ -66,8 +65,7 @@ class UtteranceChecks:
             accept=lambda _: GoalResponse.ACCEPT,  # a goal that is rejected is not told why
             cancel=self._cancel,
         )
-        self._worker = Thread(target=self._work, name="utterance_checks", daemon=True)
-        self._worker.start()
+        self._worker = node.start_worker("utterance_checks", self._work)
 
     def forget(self) -> None:
         """Forget what was said."""

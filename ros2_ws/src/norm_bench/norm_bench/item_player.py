@@ -11,23 +11,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from norm_nodes.bag_player import PLAYED
+from norm_nodes.convert import from_ros, record_class, to_ros
+from norm_nodes.endpoint import EVENTS
 from rclpy.publisher import Publisher
 
+from norm_bench.drain import DrainReport
+from norm_bench.lockstep_player import Player, PlayerError, run_player
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
+from norm_core.records.topics import ANSWERS_TOPIC, NAMESPACE, full_topic
 from norm_core.runtime.plain_file import read_plain_file
-from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import from_ros, record_class, to_ros
-from norm_nodes.drain import DrainReport
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.lockstep_player import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
 MAX_BYTES = 64 << 20
-ANSWERS = "/tactful/answers"
+ANSWERS = full_topic(ANSWERS_TOPIC)
 MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
 MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
 
@@ -44,7 +45,7 @@ class ItemPlayer(Player):
 
     def __init__(self, name: str, wanted: frozenset[str]) -> None:
         super().__init__("lockstep")
-        self._name = f"/tactful/{name}"
+        self._name = f"{NAMESPACE}/{name}"
         self._wanted = wanted
         self._publishers: dict[type, Publisher] = {
             kind: self._node.create_publisher(record_class(kind), topic, PLAYED) for kind, topic in TOPICS.items()

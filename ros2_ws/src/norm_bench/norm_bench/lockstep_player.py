@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
+from norm_nodes.bag_player import PLAYED
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
+from norm_nodes.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.executors import fastest_executor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
+from norm_bench.drain import DrainClient, DrainReport
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
@@ -28,14 +33,21 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import message_type
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
+from norm_core.records.topics import (
+    ANSWERS_TOPIC,
+    DECISIONS_TOPIC,
+    FLAGS_TOPIC,
+    NAMESPACE,
+    RECORDING_ENDED_TOPIC,
+    SENSES_ENDED_TOPIC,
+    STATUS_TOPIC,
+    UTTERANCES_TOPIC,
+    WINDOWS_TOPIC,
+    full_topic,
+)
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainClient, DrainReport
-from norm_nodes.endpoint import EVENTS, STATUS_QOS
-from norm_nodes.executors import fastest_executor
 
 SPIN_S = 0.2
 
@@ -88,17 +100,17 @@ class Player:
 
 
 OUTPUT_TOPICS = {
-    "/tactful/utterances": Utterance,
-    "/tactful/windows": ClosedWindow,
-    "/tactful/flags": SocialFlag,
-    "/tactful/answers": Answer,
-    "/tactful/decisions": Decision,
+    full_topic(UTTERANCES_TOPIC): Utterance,
+    full_topic(WINDOWS_TOPIC): ClosedWindow,
+    full_topic(FLAGS_TOPIC): SocialFlag,
+    full_topic(ANSWERS_TOPIC): Answer,
+    full_topic(DECISIONS_TOPIC): Decision,
 }
 # The order of these among other topics matters. The player waits until the nodes have processed all messages before and
 # including each of them.
 BARRIER_TYPES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 # The order counts: the senses end first, then the nodes that consume their output.
-END_TOPICS = (f"/tactful/{RECORDING_ENDED_TOPIC}", f"/tactful/{SENSES_ENDED_TOPIC}")
+END_TOPICS = (full_topic(RECORDING_ENDED_TOPIC), full_topic(SENSES_ENDED_TOPIC))
 MATCH_TIMEOUT_S, REPLY_TIMEOUT_S, BUSY_TIMEOUT_S = 30.0, 5.0, 600.0
 LOST_AFTER_S = 10.0  # the middleware sends again only with its heartbeat, every three seconds
 BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # subscribers keep 30 messages, 50 utterances
@@ -134,7 +146,7 @@ class LockstepPlayer(Player):
         self._bag, self._rate, self._quiet = bag, options.rate, options.quiet
         self._batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
         self._batch_of = dict.fromkeys(options.lossless, BATCH_OF_LOSSLESS)
-        self._expected = {f"/tactful/{name}" for name in options.nodes}
+        self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
         self._skipped_topics: dict[str, str] = {}
         for summary in bag.topics:
@@ -146,7 +158,9 @@ class LockstepPlayer(Player):
                 self._publishers[summary.topic] = self._node.create_publisher(type_, summary.topic, PLAYED)
         for topic in END_TOPICS:
             self._publishers[topic] = self._node.create_publisher(Empty, topic, EVENTS)
-        self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
+        self._node.create_subscription(
+            record_class(MonitorStatus), full_topic(STATUS_TOPIC), self._on_status, STATUS_QOS
+        )
         self._received: Counter[str] = Counter()
         if not self._quiet:
             for topic, cls in OUTPUT_TOPICS.items():
@@ -288,13 +302,14 @@ class LockstepPlayer(Player):
 
     def _unprocessed(self) -> dict[str, int]:
         """Count the messages that were published and not processed, by subscriber and topic."""
-        given = Counter(self._sent)
+        published = Counter(self._sent)
         for _, topic, count in self._counts_since_start("published"):
-            given[topic] += count
+            published[topic] += count
         processed = {(node, topic): count for node, topic, count in self._counts_since_start("processed")}
         if self._replies_at_start and not self._quiet:
             processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
-        return {f"{topic} to {node}": given[topic] - n for (node, topic), n in processed.items() if given[topic] != n}
+        counts = processed.items()
+        return {f"{topic} to {node}": published[topic] - n for (node, topic), n in counts if n != published[topic]}
 
     def _counts_since_start(self, direction: str) -> list[tuple[str, str, int]]:
         """Count messages by node and topic; `direction` is "published" or "processed"."""
@@ -310,7 +325,7 @@ class LockstepPlayer(Player):
         if status.node in self._expected:
             self._statuses[status.node] = status
             if not self._quiet:
-                self._print_line("/tactful/status", to_plain(status))
+                self._print_line(full_topic(STATUS_TOPIC), to_plain(status))
 
     def _printer(self, topic: str, cls: type) -> Callable[[Any], None]:
         def print_message(message: Any) -> None:

@@ -1,19 +1,19 @@
 """Answer a suite's queries with the monitor's judge, in a separate thread."""
 
-from collections.abc import Callable
-from threading import Thread
 from typing import Any
+
+from norm_nodes.convert import to_ros
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.norm_node import NormNode
 
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
+from norm_core.records.topics import ANSWERS_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.recent_records import RecentRecords
 from norm_monitor.judge.suite_questions import TASKS, SuiteAnswerer
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import NormNode
 
 WAITING = 8
 WAIT_S = 0.2
@@ -22,39 +22,28 @@ WAIT_S = 0.2
 class JudgeQueries:
     """Collect records and queue queries, each with the records that arrived before it."""
 
-    def __init__(
-        self, node: NormNode[Any], answerer: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
-    ) -> None:
-        """Advertise answers, subscribe to frames, episodes and queries, and start the answering thread."""
-        self._node, self._answerer, self._is_active = node, answerer, is_active
+    def __init__(self, node: NormNode[Any], answerer: SuiteAnswerer, window_s: float) -> None:
+        """Advertise answers, and start the answering thread."""
+        self._node, self._answerer = node, answerer
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
-        self._answers = node.advertise(Answer, "answers", EVENTS, "what the judge says to queries")
-        node.subscribe(Frame, "frames", self._taking(Frame), EVENTS, "kept frames, for queries")
-        node.subscribe(Episode, "episodes", self._taking(Episode), EVENTS, "where a replayed item begins")
-        node.subscribe(Query, "queries", self._on_query, EVENTS, "questions of replayed suites about talk")
-        self._worker = Thread(target=self._work, name="judge_queries", daemon=True)
-        self._worker.start()
+        self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
+        self._worker = node.start_worker("judge_queries", self._work)
 
     def close(self, timeout_s: float) -> None:
         """Stop answering, and drop the queries still in the queue."""
         self._jobs.close()
         self._worker.join(timeout=timeout_s)
 
-    def add_utterance(self, utterance: Utterance) -> None:
-        """Add an utterance. The monitor node knows who spoke and passes it on."""
-        self._recent.take(utterance)
+    def receive(self, record: Any) -> None:
+        """Collect a record of the episode, or queue a query about it."""
+        if isinstance(record, Query):
+            self._queue(record)
+        elif isinstance(record, Frame | Utterance | Episode):
+            self._recent.take(record)
 
-    def _taking(self, record_type: type) -> Callable[[Any], None]:
-        def take(message: Any) -> None:
-            if record := self._node.read_record(record_type, message, "queries"):
-                self._recent.take(record)
-
-        return take
-
-    def _on_query(self, message: Any) -> None:
-        query = self._node.read_record(Query, message, "queries")
-        if query is None or not self._is_active() or query.task not in TASKS:
+    def _queue(self, query: Query) -> None:
+        if query.task not in TASKS:
             return
         if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
             self._publish(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))

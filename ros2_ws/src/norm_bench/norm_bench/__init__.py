@@ -1,0 +1,1 @@
+"""Replay benchmark suites and sessions through the robot's own nodes."""

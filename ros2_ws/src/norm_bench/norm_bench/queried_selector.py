@@ -1,0 +1,33 @@
+"""The selector in a replay: it also answers the queries of suites about actions."""
+
+from typing import ClassVar
+
+from norm_nodes.convert import to_ros
+from norm_nodes.endpoint import EVENTS
+from norm_nodes.selector import SelectorNode, SelectorNodeConfig
+
+from action_selector.selector import Recommendation
+from norm_bench.drain import DrainReporter
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.topics import ANSWERS_TOPIC, EPISODES_TOPIC, QUERIES_TOPIC
+
+
+class QueriedSelector(DrainReporter[SelectorNodeConfig], SelectorNode):
+    """Answer goals as the robot's selector does, and queries."""
+
+    requesting: ClassVar[frozenset[type]] = SelectorNode.requesting | {Query}
+
+    def subscribe_senses(self) -> None:
+        """Subscribe to queries and episodes too, and advertise answers."""
+        super().subscribe_senses()
+        self._answers = self.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what decisions say to queries")
+        self.subscribe(Episode, EPISODES_TOPIC, self.decide_on(Episode), EVENTS, "where a replayed item begins")
+        self.subscribe(
+            Query, QUERIES_TOPIC, self.decide_on(Query), EVENTS, "questions of replayed suites about actions"
+        )
+
+    def publish(self, recommended: Recommendation) -> None:
+        """Publish a decision, and the answer to its query."""
+        super().publish(recommended)
+        if recommended.answer:
+            self._answers.publish(to_ros(recommended.answer))
