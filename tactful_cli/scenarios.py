@@ -49,9 +49,7 @@ def scenarios(  # noqa: PLR0917
         bag = folder / encounter.id
         remove(bag)
         generated = generate(encounter, bag, config)
-        show(
-            f"{bag}: {count_of(generated.message_count, 'message')}, {count_of(len(generated.truth.events), 'event')}"
-        )
+        show(f"{bag}: {count_of(generated.message_count, 'message')}, {count_of(len(generated.truth.events), 'event')}")
 
 
 def _list_all(*, as_json: bool) -> None:

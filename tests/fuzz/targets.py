@@ -25,7 +25,6 @@ from action_selector.vetoes import HouseRules
 from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader
-from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import Manifest

@@ -1,6 +1,6 @@
 """Windows that the monitor tells of, and what the settings refuse."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
@@ -111,9 +111,9 @@ class Encoder(SentenceEncoder):
         super().__init__()
         self.texts: list[str] = []
 
-    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
-        self.texts += texts
-        return super()._encode_new(texts)
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        self.texts += [sentence for sentence in dict.fromkeys(sentences) if sentence not in self._vectors]
+        return super().encode(sentences)
 
 
 def test_words_are_encoded_once_and_before_their_window_closes() -> None:
