@@ -74,7 +74,7 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
     for changes, told in (
         ({"made_with": {**artefact["made_with"], "weights": "others"}}, "differs from what runs here in weights"),
         ({"by_attribute": {"charm": 0.5}}, "is no thresholds artefact"),
-        ({"kind": "unit weights"}, "not a thresholds artefact"),
+        ({"kind": "unit weights"}, "is no thresholds artefact of format 1"),
     ):
         other = tmp_path / "other.json"
         other.write_text(json.dumps({**artefact, **changes}), encoding="utf-8")

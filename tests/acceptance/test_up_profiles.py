@@ -129,7 +129,9 @@ def test_a_running_up_names_a_type_of_which_nothing_arrives(tmp_path: Path, doma
     ears = {"audio_topic": "/head/say", "audio_type": "std_msgs/msg/UInt8MultiArray"}
     path = profile(tmp_path / "robot.yaml", ears=ears)
     with foreign_robot(domain_id, *sensors), running_up(tmp_path / "log", path) as up:
-        assert "ears: /head/say: std_msgs/msg/String" in up.wait_for("read as std_msgs/msg/UInt8MultiArray")
+        assert "ears: /head/say: it is published as std_msgs/msg/String" in up.wait_for(
+            "read as std_msgs/msg/UInt8MultiArray"
+        )
         assert up.interrupt() == 0
 
 

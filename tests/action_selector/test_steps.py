@@ -111,8 +111,9 @@ def _vetoed(sentences: SentenceEncoder, kind: str) -> dict[str, bool]:
     vetoed: dict[str, bool] = {}
     for entry in table:
         rules = HouseRules(hard=(HardRule(never=entry["never"], words=tuple(entry["words"])),))
-        decision = decide(sentences, request(*entry[kind], ""), BEST_EFFORT, rules=rules)
-        vetoed |= {candidate.action: candidate.veto is Veto.HARD_RULE for candidate in decision.candidates[:-1]}
+        for action in entry[kind]:  # each in a request of its own, as some differ by case alone
+            decision = decide(sentences, request(action, ""), BEST_EFFORT, rules=rules)
+            vetoed[action] = decision.candidates[0].veto is Veto.HARD_RULE
     return vetoed
 
 

@@ -74,8 +74,8 @@ def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"kind": "judge"}, "is a judge artefact"),
-        ({"format": 99}, "of format 99"),
+        ({"kind": "judge"}, "is no unit weights artefact of format"),
+        ({"format": 99}, "is no unit weights artefact of format"),
         ({"made_with": {"facts": "0"}}, "in facts; fit it anew"),
         ({"kinds": "none"}, "is no unit weights artefact"),
     ],

@@ -1,6 +1,6 @@
 """Windows that the monitor tells of, and what the settings refuse."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
