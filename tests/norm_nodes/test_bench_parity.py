@@ -17,7 +17,7 @@ from sim_replays.drivers.node_driver import FLAGS, TransportError, in_process, o
 from sim_replays.examples.demo_session import shift_record
 from sim_replays.runs.execute import selector_files
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
-from sim_replays.runs.transport import Dds, Direct, Transport
+from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, Transport
 from sim_replays.scenarios.generate import AUDIO
 from sim_replays.scenarios.library import HERE, find, read
 from tests.acceptance.conversation_bag import robot, user, write_talk
@@ -33,7 +33,7 @@ ITEMS = 5  # of two seconds each
 COOK = OtherAgent(agent_id="p", role="cook", doing="stirring the soup")
 
 
-def bag_of(path: Path, seed: int) -> Path:
+def bag_of(path: Path, seed: int, task: str = "eas") -> Path:
     """Ten seconds with a frame a second, an utterance and a question in each item."""
     with BagWriter(path) as writer:
         for number in range(ITEMS):
@@ -51,7 +51,7 @@ def bag_of(path: Path, seed: int) -> Path:
             writer.write(UTTERANCES, said, start_ns + NS_PER_S + 2)
             options = ("Stir the soup.", f"Lay table {number}.", f"Count {seed + 2} guests.")
             place = Viewpoint(description=f"Table {number} is being laid for guests.")
-            query = Query(stamp_ns=start_ns + NS_PER_S + 5, query_id=name, episode_id=name, task="eas", options=options)
+            query = Query(stamp_ns=start_ns + NS_PER_S + 5, query_id=name, episode_id=name, task=task, options=options)
             query = replace(query, others_given=True, others=(COOK,), viewpoint_given=True, viewpoint=place)
             writer.write(QUERIES, query, query.stamp_ns)
             writer.write(EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END), end_ns)
@@ -75,6 +75,19 @@ def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models
         server.bodies.clear()
         assert answers(Dds(files, domain_id), bag, seed) == direct
         assert server.bodies == asked
+
+
+def test_the_judge_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path, domain_id: int) -> None:
+    bag = bag_of(tmp_path / "bag", 3, "error2")
+    with serving() as server:
+        describe_model(own_models, "eye", server.url)
+        config = JudgeAnswererConfig(model="eye")
+        direct = answers(Direct(config), bag, 3)
+        bodies = list(server.bodies)
+        assert bodies
+        server.bodies.clear()
+        assert answers(Dds(config, domain_id), bag, 3) == direct
+        assert server.bodies == bodies
 
 
 def test_what_is_not_wanted_is_not_asked(tmp_path: Path, domain_id: int) -> None:
