@@ -17,7 +17,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import Window
-from norm_core.runtime.config import LIVE, Config
+from norm_core.runtime.config import LIVE, NAMES_FILE, Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
 from norm_core.runtime.wording import count_of
 
@@ -294,6 +294,7 @@ class SelectorConfig(Config):
         default="",
         description="file of `tactful calibrate selector`, or its bare name; `coverage` is then the share of cases in "
         "which the set holds the right candidate; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
 
     def scoring_sha256(self) -> str:

@@ -35,7 +35,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.artefact import artefact_path
-from norm_core.runtime.config import LIVE_FILE
+from norm_core.runtime.config import LIVE_FILE, NAMES_FILE
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
@@ -208,7 +208,9 @@ class SelectorFiles(SelectorConfig):
         description="YAML file of house rules; empty for none; set it again to read an edited file",
         json_schema_extra=LIVE_FILE,
     )
-    precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
+    precedents_index: str = Field(
+        default="", description="folder that `tactful norms index` wrote; empty for none", json_schema_extra=NAMES_FILE
+    )
 
     def catalogue(self) -> SkillCatalogue | None:
         """Read the skills. Raises ConfigError where the file is unusable."""

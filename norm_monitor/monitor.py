@@ -22,7 +22,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
 from norm_core.runtime.artefact import artefact_path
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import TextMatcher
@@ -62,7 +62,9 @@ class MonitorConfig(Config):
     """The monitor's configuration, one field per part."""
 
     windows: WindowConfig = WindowConfig()
-    thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
+    thresholds: str = Field(
+        default="", description="YAML table of cues; empty for the shipped one", json_schema_extra=NAMES_FILE
+    )
     reader: str = Field(
         default=AUTO,
         description="talk reader, by size or folder; auto: the largest that is set up and in time, none: no reader",

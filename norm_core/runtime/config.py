@@ -17,8 +17,9 @@ from norm_core.runtime.wording import without_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
-# The same for a field that names a file: a running node takes only one below the folders that its operator named.
-LIVE_FILE: dict[str, JsonValue] = {**LIVE, "file": True}
+# Of a field that names a file or a folder: a node is set only to those below the folders that its operator named.
+NAMES_FILE: dict[str, JsonValue] = {"file": True}
+LIVE_FILE: dict[str, JsonValue] = {**LIVE, **NAMES_FILE}
 
 # Of any text in a configuration; the longest are templates of prompts.
 MAX_SETTING_CHARACTERS = 100_000

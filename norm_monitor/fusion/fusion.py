@@ -10,7 +10,7 @@ from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Pola
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.config import LIVE, Config
+from norm_core.runtime.config import LIVE, NAMES_FILE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.omission_filter import TIMING_CUES
@@ -83,11 +83,14 @@ class FusionConfig(Config):
         default=(), description="cues and attributes that raise no flag", json_schema_extra=LIVE
     )
     weights: str = Field(
-        default="", description="file of fitted weights for the facts of units; empty for the shipped ones"
+        default="",
+        description="file of fitted weights for the facts of units; empty for the shipped ones",
+        json_schema_extra=NAMES_FILE,
     )
     operating_point: str = Field(
         default="",
         description="name or file of a site's own thresholds of errors, in place of those of the sensitivity",
+        json_schema_extra=NAMES_FILE,
     )
 
     @field_validator("bars", "judged_bars")

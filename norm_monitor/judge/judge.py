@@ -21,7 +21,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
 from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
-from norm_core.runtime.config import LIVE
+from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences, tokens, word_count
@@ -216,11 +216,16 @@ class JudgeConfig(PictureRules):
     )
     images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
     note_tokens: int = Field(default=40, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
-    prompts_folder: str = Field(default="", description="private folder for the judge's prompts; empty to write none")
+    prompts_folder: str = Field(
+        default="",
+        description="private folder for the judge's prompts; empty to write none",
+        json_schema_extra=NAMES_FILE,
+    )
     calibration: str = Field(
         default="",
         description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight, "
         "and its thresholds fusion.judged_bars; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from norm_core.records.record import record
-from norm_core.runtime.config import Config, load_private_config
+from norm_core.runtime.config import NAMES_FILE, Config, load_private_config
 from study_desk.log.reader import LogError
 from study_desk.log.schema import Participant
 from study_desk.privacy.redact import KeyFile, RedactionPolicy, Redactor
@@ -17,7 +17,9 @@ class StudyConfig(Config):
     """The study session that a running monitor logs."""
 
     log: str = Field(
-        default="", description="folder of the session's study log, a new one or the one to go on with; empty for none"
+        default="",
+        description="folder of the session's study log, a new one or the one to go on with; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
     name: str = Field(default="", description="name of the study")
     session: str = Field(default="", description="name of the session; each once in a study")
@@ -29,8 +31,12 @@ class StudyConfig(Config):
     no_words: tuple[str, ...] = Field(
         default=(), description="pseudonyms of who did not consent to a transcript: their words stay out"
     )
-    key_file: str = Field(default="", description="key file with the names to take out; it stays apart")
-    policy: str = Field(default="", description="YAML of what may be kept of words; names go by default")
+    key_file: str = Field(
+        default="", description="key file with the names to take out; it stays apart", json_schema_extra=NAMES_FILE
+    )
+    policy: str = Field(
+        default="", description="YAML of what may be kept of words; names go by default", json_schema_extra=NAMES_FILE
+    )
     retention_days: int = Field(default=0, ge=0, description="days after which withdraw --expired empties it; 0: none")
 
     @model_validator(mode="after")

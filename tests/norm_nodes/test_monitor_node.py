@@ -368,12 +368,15 @@ def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Obs
         observer.until(lambda: "response_delay" in flags_in(seen), "the flag of the last turn")
 
 
-def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(domain_id: int, tmp_path: Path) -> None:
+def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(
+    domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import rclpy
     from norm_bench.queried_monitor import QueriedMonitor
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
+    monkeypatch.setenv("TACTFUL_FILE_FOLDERS", str(tmp_path))
     study = {"study.log": str(tmp_path / "log"), "study.name": "library", "study.session": "S07"}
     rclpy.init(domain_id=domain_id)
     node = QueriedMonitor()

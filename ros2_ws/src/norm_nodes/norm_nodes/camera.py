@@ -17,7 +17,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.records.topics import FRAMES_TOPIC, PRESENCE_TOPIC
-from norm_core.runtime.config import LIVE
+from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
@@ -49,6 +49,7 @@ class CameraNodeConfig(FrameConfig):
         default="",
         description="file of `tactful calibrate sensors`, or its bare name: it moves the pictures' stamps to the "
         "microphone's; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
     faces: bool = Field(
         default=True, description="whether faces are looked for; false where the node people gives presence"
@@ -63,7 +64,9 @@ class CameraNodeConfig(FrameConfig):
     face_providers: tuple[Provider, ...] = Field(
         default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
     )
-    weights_folder: str = Field(default="", description="where the face models are kept; empty for the default")
+    weights_folder: str = Field(
+        default="", description="where the face models are kept; empty for the default", json_schema_extra=NAMES_FILE
+    )
 
 
 class CameraNode(NormNode[CameraNodeConfig]):

@@ -17,7 +17,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_core.runtime.config import LIVE, Config, ConfigError
+from norm_core.runtime.config import LIVE, NAMES_FILE, Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.pcm import PcmFormat
@@ -62,6 +62,7 @@ class EarsConfig(Config):
         "",
         description="file of `tactful calibrate sensors`, or its bare name: it moves the stamps of the robot's speech "
         "to the microphone's; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
     words_from: Literal["whisper", "topic", "voices"] = Field(
         "whisper",

@@ -27,8 +27,8 @@ C = TypeVar("C", bound=Config)
 OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 FILE_FOLDERS = "TACTFUL_FILE_FOLDERS"
 OUTSIDE = (
-    "the file lies in no folder that this node may read from; move it beside the file that the node was started with, "
-    f"or start the node with {FILE_FOLDERS}"
+    "it lies in no folder that this node may use; move it beside what the node was started with, set it in the node's "
+    f"parameter file, or start the node with {FILE_FOLDERS}"
 )
 # What comes before a parameter that is not live can change, by the node's state.
 _FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
@@ -54,7 +54,7 @@ class ParameterSpec:
 
     @property
     def names_file(self) -> bool:
-        """Whether the parameter names a file that the node reads again when it is set."""
+        """Whether the parameter names a file or a folder, which whoever is on the network must not choose freely."""
         return bool(self.schema.get("file"))
 
     def in_type(self, value: Any) -> Any:
@@ -136,7 +136,7 @@ def read(node: Node, model: type[C]) -> C:
 
 
 def file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
-    """List the folders from which a running node may read: those of its files at the start, and the named ones."""
+    """List the folders that a node may be set to use: those of its files at the start, and the named ones."""
     named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
     values = (_value(node, spec.name) for spec in specs(model).values() if spec.names_file)
     started_with = [Path(value).expanduser().resolve().parent for value in values if value]
@@ -168,7 +168,7 @@ def review(
                 f"{_FIRST[state]} the node first, and configure it again afterwards"
             )
             return SetParametersResult(successful=False, reason=reason)
-        if spec is not None and spec.names_file and isinstance(change.value, str) and change.value:
+        if spec is not None and spec.names_file and change.value != values[change.name] and _is_path(change.value):
             path = Path(change.value).expanduser().resolve()
             if not any(path.is_relative_to(folder) for folder in folders):
                 return SetParametersResult(successful=False, reason=f"{change.name}: {OUTSIDE}")
@@ -177,12 +177,18 @@ def review(
         check(_check(node, model, values))
     except UnusableFileError as error:
         node.get_logger().warning(str(error))
-        names = " or ".join(name for name, spec in specs(model).items() if spec.names_file and values[name])
+        files = [name for name, spec in specs(model).items() if spec.names_file and values[name]]
+        names = " or ".join([change.name for change in changes if change.name in files] or files)
         reason = f"{names}: the file is not usable; the log of {node.get_name()} says why"
         return SetParametersResult(successful=False, reason=reason)
     except ConfigError as error:
         return SetParametersResult(successful=False, reason=str(error))
     return SetParametersResult(successful=True)
+
+
+def _is_path(value: Any) -> bool:
+    """Whether a value is more than the bare name of an artefact that the site made."""
+    return isinstance(value, str) and ("/" in value or value.startswith("~") or (bool(value) and Path(value).exists()))
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
