@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,7 +233,7 @@ def withdraw(
         for text in (text for name, texts in said_without_them.items() if name not in faults for text in texts):
             shared.add(text)
         sought = Forbidden(names=dict.fromkeys(names, "a name"), runs=runs, shared=shared)
-        left, looked_for = _search(study, sought, key_file)
+        left, looked_for = _search(study, sought, key_file, _files_in(study, _raw_files(study, touched - theirs)))
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,
@@ -252,8 +252,14 @@ def _note(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
             writer.append(withdrawal, 0)
 
 
-def _search(study: Study, sought: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
-    """Search the study's folder for what went, and remember the files that hold it: a later run knows no word of it."""
+def _search(
+    study: Study, sought: Forbidden, key_file: Path | None, recordings: Collection[str]
+) -> tuple[dict[str, str], str]:
+    """Search the study's folder for what went, and remember the files that hold it: a later run knows no word of it.
+
+    `recordings` are of sessions whose logs repeated it; they are not searched, and remembered too.
+    """
+    note_left(study, recordings)
     if not (sought.runs or sought.names):
         return dict.fromkeys(left_files(study), "has what was withdrawn"), ""
     search = TextSearch(sought)
@@ -305,6 +311,12 @@ def sessions_of_participant(study: Study, participant: str) -> set[str]:
 
 def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:
     return withdrawal in [entry.record for entry in read(log).entries]
+
+
+def _files_in(study: Study, paths: Iterable[str]) -> list[str]:
+    """List files, and in place of folders the files in them."""
+    files = (path for name in paths for path in ((study.folder / name).rglob("*"), [study.folder / name]))
+    return [str(file) for group in files for file in group if file.is_file()]
 
 
 def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Participant, Review
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
+from study_desk.study.study_folder import Study
 from tactful_cli.main import app
 from tests.study_session import START_NS, info, records
 
@@ -147,11 +148,16 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
     assert run("add", study, tmp_path / "other").exit_code == 0
     assert run("report", study / "sessions/S2").exit_code == 0
     (study / "memo.txt").write_text("seen pigeons above the bakery")
+    bag = tmp_path / "bag_of_s2"
+    bag.mkdir()
+    (bag / "bag.mcap").write_bytes(b"sound")
+    Study(study).set(("sessions", "S2", "bag"), str(bag))
     (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
     assert {"exports/S2.html", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
 
     done = run("withdraw", study, "P-1", what, "--json")
-    assert (done.exit_code, set(json.loads(done.stdout)["left"])) == (1, {"memo.txt"})
+    left = {Path(path).name for path in json.loads(done.stdout)["left"]}
+    assert (done.exit_code, left) == (1, {"memo.txt", "bag.mcap"})
     assert holding(study, ("pigeons", "Zwolle", "bakery")) == {"memo.txt"}
     first, second = (open_recording(study / f"sessions/{name}") for name in ("S1", "S2"))
     assert [u.text for u in second.utterances] == [f"She has {WITHHELD}."]
@@ -161,6 +167,8 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
     assert ([label.comment for label in second.labels], second.flags) == ([f"laughed at {WITHHELD}"], ())
     assert read(study / "sessions/S2").faults == ()
     (study / "memo.txt").unlink()
+    assert "bag.mcap" in run("withdraw", study, "P-1", what).stderr  # which a later run names still
+    (bag / "bag.mcap").unlink()
     assert run("withdraw", study, "P-1", what).exit_code == 0
 
 
