@@ -37,7 +37,7 @@ Heard = Utterance | RobotSpeech
 def late_sound(topic: str) -> str:
     """Say that sound without stamps comes late, and what to do."""
     return (
-        f"{topic}: its messages have no stamps, and some came over 0.5 s late, so no flag is raised on timing then; "
+        f"{topic}: its messages have no stamps, and some came over 0.3 s late, so no flag is raised on timing then; "
         "use a driver that stamps its sound, or relieve the computer that takes or records it"
     )
 

@@ -67,6 +67,8 @@ def test_help_and_version_need_no_set_up(tmp_path: Path, tools: Path) -> None:
         subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True)
         for arguments in (["--help"], [], ["--version"])
     )
+    mistyped = subprocess.run([*command, "demoo"], env=environment, capture_output=True, text=True, check=False)
+    assert (mistyped.returncode, mistyped.stderr.splitlines()[0]) == (2, "tactful: there is no verb demoo:")
     assert asked.stdout == unasked.stdout
     assert version.stdout == f"{__version__}\n"
     assert (asked.stderr, version.stderr, home.exists()) == ("", "", False)

@@ -23,7 +23,7 @@ REMEDY = (
     f"({PROGRAM} calibrate sensors)"
 )
 ROUGH = (
-    "timing: sound without stamps came over 0.5 s late, as may all else, so no flag is raised on timing meanwhile; "
+    "timing: sound without stamps came over 0.3 s late, as may all else, so no flag is raised on timing meanwhile; "
     "use a microphone driver that stamps its sound, or relieve this computer"
 )
 # Words that wait for transcription never make a source this late three times while it goes on.

@@ -17,7 +17,7 @@ SPOKEN_S = (4.2982, 7.3634)  # "Good morning, I am looking for a book about whal
 REPLY = "Whales are on the second floor."
 START_NS, RATE_HZ, STEP, EVERY_S = 1_700_000_000 * NS_PER_S, 16_000, 1_600, 9.0
 TALK_OVER = {"robot_cuts_in", "talks_over_user"}
-LATE = "messages have no stamps, and some came over 0.5 s late"
+LATE = "messages have no stamps, and some came over 0.3 s late"
 
 
 def record(path: Path, exchanges: int, reply_after_s: float, seed: int, stalls: int) -> Path:

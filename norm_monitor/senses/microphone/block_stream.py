@@ -27,7 +27,7 @@ _ON_TIME_NS, _SETTLES_NS, _BELIEVED_NS = 200 * NS_PER_MS, 500 * NS_PER_MS, 3 * N
 # Between two corrections of the sound card's rate, and the most that one adds: 500 ppm.
 _PACED_NS, _PACE_NS = 10 * NS_PER_S, 5 * NS_PER_MS
 # For so long after a longer delay times by arrival are uncertain, as what other topics bring came late too.
-_STALL_NS, _UNCERTAIN_NS = 500 * NS_PER_MS, 10 * NS_PER_S
+_STALL_NS, _UNCERTAIN_NS = 300 * NS_PER_MS, 10 * NS_PER_S
 # A shorter gap is filled with silence; a longer one starts a new stream.
 _FILLED_NS = 1 * NS_PER_S
 _CLIPPED, _CLIPPED_SHARE = 0.999, 0.01
@@ -146,7 +146,8 @@ class Microphone:
         delays_ns = self._delays_ns()
         least_ns = list(accumulate(reversed(delays_ns), min))[::-1]
         placed, self._late = self._late[:count], self._late[count:]
-        if any(delay_ns - least > _STALL_NS for delay_ns, least in zip(delays_ns[:count], least_ns, strict=False)):
+        gaps_ns = (0 if least <= _ON_TIME_NS else least for least in least_ns)  # the rest of a delay is a stall
+        if any(delay_ns - gap_ns > _STALL_NS for delay_ns, gap_ns in zip(delays_ns[:count], gaps_ns, strict=False)):
             self.counts["audio_stalls"] += 1
             self._uncertain_until_ns = self._arrived_ns + _UNCERTAIN_NS
         bridged_ns = 0
