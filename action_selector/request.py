@@ -256,7 +256,7 @@ class SelectorConfig(Config):
         json_schema_extra=LIVE,
     )
     action_least: float = Field(
-        default=0.63,
+        default=0.66,
         ge=-1,
         le=1,
         description="cosine of content words from which a candidate is what a house rule names",

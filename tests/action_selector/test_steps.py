@@ -125,7 +125,7 @@ def test_disguised_letters_evade_no_hard_rule(sentences: SentenceEncoder) -> Non
 
 def test_a_hard_rule_spares_what_only_looks_alike(sentences: SentenceEncoder) -> None:
     harmless, reworded = _vetoed(sentences, "harmless"), _vetoed(sentences, "reworded")
-    assert (len(harmless), len(reworded)) == (32, 25)
+    assert (len(harmless), len(reworded)) == (37, 25)
     assert not [action for action, is_vetoed in harmless.items() if is_vetoed]
     assert sum(reworded.values()) >= 18
 
