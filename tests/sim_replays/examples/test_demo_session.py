@@ -13,7 +13,7 @@ from norm_monitor.senses.microphone.pcm import PcmFormat
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from sim_replays.scenarios.library import read_truth
 
-STOCK = ("std_msgs/", "sensor_msgs/", "norm_interfaces/")
+STOCK = ("std_msgs/", "sensor_msgs/", "norm_interfaces/", "norm_bench_interfaces/")
 
 
 @pytest.fixture(scope="module")
