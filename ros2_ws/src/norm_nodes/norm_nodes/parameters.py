@@ -139,7 +139,7 @@ def file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
     """List the folders that a node may be set to use: those of its files at the start, and the named ones."""
     named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
     values = (_value(node, spec.name) for spec in specs(model).values() if spec.names_file)
-    started_with = [Path(value).expanduser().resolve().parent for value in values if value]
+    started_with = [Path(value).expanduser().resolve().parent for value in values if _is_path(value)]
     return (*(Path(folder).expanduser().resolve() for folder in named), *started_with)
 
 
