@@ -84,7 +84,7 @@ def _record(cls: type[T], message: Any) -> T:
             values[field.name] = _older(field.name, value)
         elif field.name not in _with_default(cast(Any, cls)):
             raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
-        if field.is_required and field.name in values and (fault := _fault_of(field.name, values[field.name])):
+        if field.name in values and (fault := _fault_of(field, values[field.name])):
             raise MessageError(f"{cls.__name__} {fault} {field.target}; let its publisher set it")
     try:
         return cls(**values)
@@ -92,11 +92,11 @@ def _record(cls: type[T], message: Any) -> T:
         raise MessageError(str(error)) from error
 
 
-def _fault_of(name: str, value: Any) -> str:
-    """Say what is wrong with a required value; empty where nothing is."""
+def _fault_of(field: "_Field", value: Any) -> str:
+    """Say what is wrong with a value; empty where nothing is."""
     if value is None:
-        return "states no"
-    return "has an impossible" if name.endswith("_ns") and not is_usable_stamp(value) else ""
+        return "states no" if field.is_required else ""
+    return "has an impossible" if field.name.endswith("_ns") and not is_usable_stamp(value) else ""
 
 
 _ABSENT = object()  # a field of a message that an older version recorded

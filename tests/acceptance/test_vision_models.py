@@ -149,16 +149,11 @@ def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
             decisions.append(ask(observer, candidates=CANDIDATES)[0])
     return Run(
         frames={one.stamp_ns: one for one in (from_message(Frame, message) for message in frames)},
-        flags=list({flag.event_id: flag for flag in closed_last(flags)}.values()),
+        flags=list({flag.event_id: flag for flag in (from_message(SocialFlag, message) for message in flags)}.values()),
         written=[json.loads(path.read_text(encoding="utf-8")) for path in sorted(prompts.glob("*.json"))],
         outcomes=outcomes(),
         decisions=decisions,
     )
-
-
-def closed_last(messages: Iterable[Any]) -> list[SocialFlag]:
-    """Sort flags so that those that are closed come last: the note of one may be published after it closed."""
-    return sorted((from_message(SocialFlag, m) for m in messages), key=lambda flag: flag.state is FlagState.CLOSED)
 
 
 def prompt_with(written: Json, jpegs: Iterable[bytes]) -> Prompt:

@@ -72,6 +72,7 @@ def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> Non
         publishers[type(entry)].publish(to_ros(entry))
         due[topic] += 1
         last = topic
+    observer.until(lambda: taken() >= due, "the monitor to take what was sent")  # a signal of the end may overtake it
 
 
 def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:

@@ -28,6 +28,7 @@ from norm_core.records.flag import (
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.messages import RECORDS, MessageError, from_message, message_type
 from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health, NodeState
 from norm_core.runtime.time import NS_PER_S
@@ -112,6 +113,14 @@ def test_a_time_with_more_than_a_second_of_nanoseconds_is_refused() -> None:
     message.header.stamp.sec, message.header.stamp.nanosec = 2**31 - 1, 2**31 - 1
     with pytest.raises(MessageError, match="a time has 2147483647 nanoseconds"):
         from_message(Answer, message)
+
+
+def test_a_time_at_the_end_of_what_ros_can_hold_is_refused_in_an_optional_field_too() -> None:
+    absent = Presence(stamp_ns=0, source_topic="/eye", state=PresenceState.ABSENT, last_seen_ns=0)
+    message: Any = typestore().deserialize_cdr(serialize(absent), message_type(Presence))
+    message.last_seen.sec = 2**31 - 1
+    with pytest.raises(MessageError, match="Presence has an impossible last_seen; let its publisher set it"):
+        from_message(Presence, message)
 
 
 def test_an_older_bag_is_read_with_none_and_written_anew() -> None:
