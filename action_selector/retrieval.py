@@ -17,7 +17,6 @@ from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.plain_file import open_plain_file, read_plain_file
-from norm_core.runtime.program import PROGRAM
 
 Matrix = NDArray[np.float64]
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|[\r\n]+")
@@ -160,7 +159,7 @@ class PrecedentIndex:
     def load(cls, folder: Path) -> "PrecedentIndex":
         """Read an index that `save` wrote. Raises PrecedentError."""
         if not folder.is_dir():
-            raise PrecedentError(f"{folder}: there is no such index; make it with {PROGRAM} norms index")
+            raise PrecedentError(f"{folder}: there is no such file or index; name a JSONL file of precedents")
         try:
             about = json.loads(read_plain_file(folder / "index.json", 1 << 20))
             with open_plain_file(folder / "vectors.npy", MAX_INDEX_BYTES) as file:
@@ -169,7 +168,7 @@ class PrecedentIndex:
             return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(
-                f"{folder}: is no readable index ({error}); make it again with {PROGRAM} norms index"
+                f"{folder}: is no readable index ({error}); name a JSONL file of precedents"
             ) from error
 
     def save(self, folder: Path) -> None:

@@ -19,7 +19,7 @@ from action_selector.request import (
     repeated,
     request_of,
 )
-from action_selector.retrieval import PrecedentError, PrecedentIndex
+from action_selector.retrieval import PrecedentError, PrecedentIndex, read_precedents
 from action_selector.vetoes import HouseRules
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.request_context import Deadline
@@ -209,7 +209,9 @@ class SelectorFiles(SelectorConfig):
         json_schema_extra=LIVE_FILE,
     )
     precedents_index: str = Field(
-        default="", description="folder that `tactful norms index` wrote; empty for none", json_schema_extra=NAMES_FILE
+        default="",
+        description="JSONL file of precedents, or an index of them; empty for none",
+        json_schema_extra=NAMES_FILE,
     )
 
     def catalogue(self) -> SkillCatalogue | None:
@@ -233,9 +235,13 @@ def open_selector(
     encoder = SentenceEncoder()
     weights_sha256 = encoder.weights_sha256
     index = Path(files.precedents_index).expanduser() if files.precedents_index else None
-    precedents = PrecedentIndex.load(index) if index else None
+    precedents = None
+    if index and index.suffix == ".jsonl":
+        precedents = PrecedentIndex.of(read_precedents(index), encoder, weights_sha256)
+    elif index:
+        precedents = PrecedentIndex.load(index)
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
-        raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
+        raise PrecedentError(f"{index}: was made with another encoder; name the JSONL file of its precedents")
     calibration = None
     if files.calibration:
         needed = made_with(files, weights_sha256, engine.model_info if engine else None)

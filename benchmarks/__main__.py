@@ -1,6 +1,6 @@
 """Measure what is claimed about speed, each figure beside a peer or floor of the same run.
 
-./tactful benchmark [--quick] [--json] [--only PARTS] [--out FOLDER]; with --gpu: see benchmarks/gpu.
+python -m benchmarks [--quick] [--json] [--only PARTS] [--out FOLDER]; for models on a GPU: python -m benchmarks.gpu.
 """
 
 import argparse
@@ -30,7 +30,7 @@ QUICK_S, WHOLE_S = 290.0, 2700.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts, write benchmark.json, and print the figures."""
-    parser = argparse.ArgumentParser(prog="./tactful benchmark", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the parts that fit into five minutes, with fewer runs")
     parser.add_argument("--only", default="", help=f"some of {', '.join(name for name, *_ in PARTS)}, with commas")
     parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results")

@@ -84,63 +84,43 @@ def check(  # noqa: PLR0917
         raise typer.Exit(1)
 
 
-def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
-    """Add a verb that begins a run and goes through phases as far as answers allow."""
-
-    @app.command(name, help=about)
-    def begin(  # noqa: PLR0917
-        suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
-        sources: Annotated[
-            list[Path],
-            typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
-        ],
-        out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run, which may be begun.")],
-        licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
-        consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
-        seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
-        culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US,
-        keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
-        pictures_may_leave: PicturesMayLeave = False,
-    ) -> None:
-        material = find_sources(sources, licence, consent, suite)
-        faces = "kept" if keep_faces else "blurred"
-        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": material}
-        run = ItemRun(out, check_config(RunFile, plain, "options"))
-        if suite == "hsri":
-            counts = draw_tasks(run, Study(sources[0]))
-            _tell(run, "assemble")
-            show(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
+@app.command()
+def make(  # noqa: PLR0917
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run, which may be begun.")],
+    licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
+    consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
+    seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
+    culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US,
+    keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
+    pictures_may_leave: PicturesMayLeave = False,
+) -> None:
+    """Make items: go through the phases as far as answers allow, and say what is to do next."""
+    material = find_sources(sources, licence, consent, suite)
+    faces = "kept" if keep_faces else "blurred"
+    plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": material}
+    run = ItemRun(out, check_config(RunFile, plain, "options"))
+    if suite == "hsri":
+        counts = draw_tasks(run, Study(sources[0]))
+        _tell(run, "assemble")
+        show(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
+        return
+    for phase in PHASES:
+        count = run.file.phases.get(phase)
+        is_done = bool(count and count.kept and not count.open)
+        if phase == "annotate" and not is_done:
+            third = "annotator" if suite == "videonorms" else "reconciler"
+            people = f"--annotator A --annotator B --{third} C"
+            err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
             return
-        for phase in phases:
-            count = run.file.phases.get(phase)
-            is_done = bool(count and count.kept and not count.open)
-            if phase == "annotate" and not is_done:
-                third = "annotator" if suite == "videonorms" else "reconciler"
-                people = f"--annotator A --annotator B --{third} C"
-                err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
-                return
-            if is_done:
-                _tell(run, phase)
-            elif _go_through(phase, run, pictures_may_leave).open:
-                return
-
-
-_add_maker("make", PHASES, "Make items: go through the phases as far as answers allow, and say what is to do next.")
-_add_maker("sample", PHASES[:1], "Sample moments before somebody acts where two or more people are seen.")
-
-
-def _add_phase(phase: str, about: str) -> None:
-    @app.command(phase, help=about)
-    def go_through(
-        run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-        pictures_may_leave: PicturesMayLeave = False,
-    ) -> None:
-        _go_through(phase, ItemRun(run), pictures_may_leave)
-
-
-_add_phase("propose", "Let a model describe each moment and propose its options, by a batch in the folder, in rounds.")
-_add_phase("filter", "Drop markup, near twins, what is infeasible, harmful, no singleton action, or answered blind.")
-_add_phase("assemble", "Write what the annotators kept as a folder for `bench run`, with splits and a datasheet.")
+        if is_done:
+            _tell(run, phase)
+        elif _go_through(phase, run, pictures_may_leave).open:
+            return
 
 
 @app.command()

@@ -28,12 +28,10 @@ VERBS = {
     "bench": "bench.group",
     "items": "items",
     "calibrate": "calibrate.group",
-    "norms": "norms",
     "study": "study.group",
     "up": "up.verb",
     "watch": "watch.verb",
     "mcp": "mcp.verb",
-    "benchmark": "benchmark",
     "test": "tests",
     "env": "env",
 }

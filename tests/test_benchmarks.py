@@ -49,9 +49,14 @@ def test_a_step_that_fails_or_hangs_is_told_and_does_not_end_the_rest(tmp_path: 
 
 
 def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tactful_cli", "benchmark", "--quick", "--only", "window", "--json"]
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "window", "--json"]
     done = subprocess.run(
-        [*command, "--out", "results"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [*command, "--out", str(tmp_path / "results")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     figures = {figure["name"]: figure for figure in json.loads(done.stdout)["figures"]}

@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu [--tiny] [--only STEPS] [--wheels FOLDER] [--out FOLDER] [--json]
 
-From the checkout's root, `./tactful benchmark --gpu` or this command. Models have true sizes and random weights.
+Call it from the checkout's root. Models have true sizes and random weights.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def steps_of(folder: Path, device: str, *, is_tiny: bool) -> list[Step]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps, write gpu.json, and print the figures."""
-    parser = argparse.ArgumentParser(prog="./tactful benchmark --gpu", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
     parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")
     parser.add_argument("--wheels", type=Path, help="folder of wheels to use without installing them")

@@ -1,6 +1,6 @@
 """Measure what the nodes take in memory once they are active.
 
-A page that processes share counts in equal parts (PSS). `./tactful benchmark --only memory` runs it.
+A page that processes share counts in equal parts (PSS). `python -m benchmarks --only memory` runs it.
 """
 
 import tempfile

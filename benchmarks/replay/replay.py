@@ -1,7 +1,7 @@
 """Measure the replay of a minute of images and sound with every model off.
 
 A plain reader of the same bag runs beside each, because ratios vary less between machines.
-`./tactful benchmark --only replay` runs it.
+`python -m benchmarks --only replay` runs it.
 """
 
 import tempfile

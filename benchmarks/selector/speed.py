@@ -2,7 +2,7 @@
 
 The sentence encoder's own time stands beside each, because ratios vary less between machines; beside a decision of the
 node, as its client waits for it, the decision alone.
-`./tactful benchmark --only decision` runs it.
+`python -m benchmarks --only decision` runs it.
 """
 
 import time

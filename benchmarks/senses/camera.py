@@ -2,7 +2,7 @@
 
 Both subscribe to one publisher of images at 30 Hz at the same time, so the ratio holds on a busy machine. A third
 subscriber takes the serialized messages and does nothing: the floor of any process that receives them.
-`./tactful benchmark --only camera` runs it.
+`python -m benchmarks --only camera` runs it.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Measure the speech path: how late the final text comes, and what recognition costs.
 
-`./tactful benchmark --only speech` runs it.
+`python -m benchmarks --only speech` runs it.
 """
 
 import json

@@ -136,7 +136,7 @@ class ItemRun:
                 raise ItemError(f"{folder}: is not empty and holds no run of items; name a new folder")
             self._save(begins)
         if not path.is_file():
-            raise ItemError(f"{folder}: holds no {RUN_FILE}; begin with {PROGRAM} items sample")
+            raise ItemError(f"{folder}: holds no {RUN_FILE}; begin with {PROGRAM} items make")
         self.file = load_config(RunFile, path)
         sources = tuple(source.with_consent(self.file.suite) for source in self.file.sources)
         if sources != self.file.sources:  # consent was withdrawn since, or given: all phases are to run again
@@ -163,7 +163,7 @@ class ItemRun:
         """Read what a phase kept. Raises ItemError where it has not run or kept nothing."""
         count = self.file.phases.get(phase)
         if count is None:
-            raise ItemError(f"{self.folder}: {phase} has not run; run {PROGRAM} items {phase} {self.folder}")
+            raise ItemError(f"{self.folder}: {phase} has not run; repeat {PROGRAM} items make")
         if not count.kept:
             why = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "nothing is answered yet"
             raise ItemError(f"{self.folder}: {phase} kept nothing ({why}); see {phase}_dropped.jsonl there")

@@ -145,8 +145,8 @@ def run(  # noqa: PLR0917
         str,
         typer.Option(
             "--precedents",
-            metavar="NAME|INDEX",
-            help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
+            metavar="NAME|FILE",
+            help="EgoNormia: best-5, random-5 or none, from the half not asked; or JSONL of precedents.",
         ),
     ] = "",
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")] = False,

@@ -438,7 +438,7 @@ def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
         source = folder if not options else folder.parent / "run"
         ended = tactful("items", "make", "egonormia", source, "--out", tmp_path / "other", *options)
         assert (ended.returncode, problem in ended.stderr) == (2, True), ended.stderr
-    assert "begin with" in tactful("items", "propose", tmp_path / "other").stderr
+    assert "begin with" in tactful("items", "annotate", tmp_path / "other", *PEOPLE).stderr
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from action_selector.retrieval import Precedent, PrecedentError, PrecedentIndex, match_pairs, similarity
+from action_selector.retrieval import (
+    Precedent,
+    PrecedentError,
+    PrecedentIndex,
+    match_pairs,
+    similarity,
+    write_precedents,
+)
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.time import WallClock
 
 GAINS = st.integers(0, 5).flatmap(
     lambda rows: st.integers(1, 4).flatmap(
@@ -90,8 +99,8 @@ def test_an_index_comes_back_as_it_was_saved(sentences: SentenceEncoder, tmp_pat
     ("damage", "why"),
     [
         ("precedents.jsonl", r"precedents\.jsonl, line 1"),
-        ("vectors.npy", "is no readable index .*make it again with"),
-        ("index.json", "is no readable index .*make it again with"),
+        ("vectors.npy", "is no readable index .*name a JSONL file"),
+        ("index.json", "is no readable index .*name a JSONL file"),
     ],
 )
 def test_a_damaged_index_says_so(sentences: SentenceEncoder, tmp_path: Path, damage: str, why: str) -> None:
@@ -101,8 +110,18 @@ def test_a_damaged_index_says_so(sentences: SentenceEncoder, tmp_path: Path, dam
         PrecedentIndex.load(tmp_path)
 
 
-def test_a_missing_index_is_refused_with_the_verb_that_makes_one(tmp_path: Path) -> None:
-    with pytest.raises(PrecedentError, match=r"none: there is no such index; make it with \./tactful norms index"):
+def test_the_selector_reads_precedents_and_names_a_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "precedents.jsonl"
+    write_precedents(path, SCENES)
+    files = SelectorFiles(precedents_index=str(path), reader="none")
+    open_selector(files, WallClock())
+    path.write_text('{"source": "a"}\n')
+    with pytest.raises(PrecedentError, match="line 1: not a Precedent: scene: Field required"):
+        open_selector(files, WallClock())
+
+
+def test_a_missing_index_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(PrecedentError, match="none: there is no such file or index; name a JSONL file"):
         PrecedentIndex.load(tmp_path / "none")
 
 

@@ -100,14 +100,6 @@ def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.M
     assert row.verdict is doctor.CheckResult.ABSENT
 
 
-def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:
-    scenes = tmp_path / "scenes.jsonl"
-    scenes.write_text('{"source": "a"}\n')
-    refused = tactful("norms", "index", str(scenes), str(tmp_path / "index"))
-    assert refused.returncode == 2
-    assert "line 1: not a Precedent: scene: Field required" in " ".join(refused.stderr.split())
-
-
 @pytest.mark.parametrize(
     ("flags", "found", "meaning"),
     [
