@@ -76,7 +76,6 @@ def steps_of(folder: Path, device: str, *, is_tiny: bool) -> list[Step]:
         write(two),
         write(four),
         step("window_4b", 60, 10, models.window, model=four),
-        step("judged_unit", 45, 8, models.judged_unit, model=two),
         *quantized,
         step("memory_caps", 35, 8, models.caps, model=two),
         step("window_2b", 40, 10, models.window, model=two),

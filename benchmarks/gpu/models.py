@@ -297,17 +297,3 @@ def caps(bench: Bench, report: Report, *, model: str) -> None:
             answered = sum(answer.outcome is Outcome.ANSWERED for answer in tight)
             report.add(Figure(name=f"answers_at_{cap:g}_weights", value=answered, unit=f"of {len(QUESTIONS)}"))
         report.note(caps=rows, counters={counter.name: counter.count for counter in engine.health.counters})
-
-
-def judged_unit(bench: Bench, report: Report, *, model: str) -> None:
-    """Time all that the judge may ask about a unit with its pictures, with the note."""
-    from tactful_cli.models.measure import time_judge
-
-    with bench.open(model, max_images=15) as engine:
-        time_judge(engine)
-        rounds = [time_judge(engine) for _ in range(1 if bench.is_tiny else 5)]
-    deadline_s = rounds[0]["deadline_s"]
-    seconds = [result["unit_s"] for result in rounds]
-    ratios = [spent_s / deadline_s for spent_s in seconds]
-    report.add(Figure.of_runs("judged_unit", "s", seconds, "its deadline", ratios))
-    report.note(last=rounds[-1])

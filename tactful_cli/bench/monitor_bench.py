@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.table import Table as Shown
 
 from norm_core.bags.reader import BagReader
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine_factory import open_engine
+from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
@@ -217,7 +218,7 @@ def evaluate(
     if model and talks.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
-    engine = open_engine_by_name(model, clock) if model else None  # a missing model fails at once
+    engine = open_engine(Catalogue().manifest(model), clock) if model else None  # a missing model fails at once
     chosen, meaning = talks.read(), load_meaning()
     by_sensitivity = {
         sensitivity: _run_monitor(talks, chosen, meaning, sensitivity)

@@ -21,9 +21,10 @@ from calibration.judge_answers import (
 from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
 from calibration.scalers import reliability_table
 from calibration.unit_examples import LabelledRecords
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.models.catalogue import Catalogue
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
@@ -61,7 +62,7 @@ def calibrate(  # noqa: PLR0917
 ) -> None:
     """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
     clock = WallClock()
-    engine = open_engine_by_name(model, clock)  # a missing model fails at once
+    engine = open_engine(Catalogue().manifest(model), clock)  # a missing model fails at once
     try:
         sources = read_labels(labels)
         _check_shipped(sources, writes=write is not None)

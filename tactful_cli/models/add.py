@@ -6,16 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
 from norm_core.engines.openai.served import find_served
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import estimate_memory, memory_of_files
+from norm_core.models.estimate import estimate_memory
 from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, matching
 from norm_core.models.hub import list_repository
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.pull import pull_model
-from norm_core.models.store import LOCK_NAME, Store, hashed_file
+from norm_core.models.store import LOCK_NAME, Store, describe_source, hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
@@ -36,7 +34,6 @@ class StatedFields:
     task: Task | None = None
     licence: str = ""
     quantization: str = ""
-    context_tokens: int | None = None
     include: tuple[str, ...] = ()
     revision: str = ""
     served_model: str = ""
@@ -50,22 +47,14 @@ def pull_listed(name: str, stated: StatedFields) -> dict[str, Any]:
             f"{name}: is listed already, so that no option applies; change its manifest, or write ./{name} for a "
             "folder of that name"
         )
-    return pull_with_progress(Catalogue().manifest(name))
+    return pull(Catalogue().manifest(name))
 
 
-def pull_with_progress(manifest: Manifest) -> dict[str, Any]:
-    """Pull one model, and show the progress on standard error."""
+def pull(manifest: Manifest) -> dict[str, Any]:
+    """Download the weights of a model. Returns the values that the command prints."""
     store = Store()
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=err) as progress:
-        bars: dict[str, TaskID] = {}
-
-        def advance(path: str, done_bytes: int, total_bytes: int | None) -> None:
-            if path not in bars:
-                bars[path] = progress.add_task(f"{manifest.name}: {path}", total=total_bytes)
-            progress.update(bars[path], completed=done_bytes)
-
-        lock = pull_model(manifest, store, advance)
+    with err.status(f"{manifest.name}: downloading {describe_source(manifest)} ..."):
+        lock = pull_model(manifest, store)
     return {
         "name": manifest.name,
         "folder": str(store.folder(manifest)),
@@ -100,13 +89,10 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
     # transformers makes 16-bit weights of a GGUF file.
-    memory = estimate_memory(manifest, "bf16" if manifest.reads_gguf else manifest.quantization)
-    memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
-    if memory:
+    if memory := estimate_memory(manifest, "bf16" if manifest.reads_gguf else manifest.quantization, size_bytes):
         plain["memory"] = memory.model_dump(mode="json")
     written = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
-    hashes = "locked" if pulled else "stated" if manifest.files else ""
-    return pulled | written | {"hashes": hashes, "next": _next_steps(manifest)}
+    return pulled | written | {"next": _next_steps(manifest)}
 
 
 def _of_files(path: Path, stated: StatedFields) -> dict[str, Any]:
@@ -122,7 +108,7 @@ def _of_files(path: Path, stated: StatedFields) -> dict[str, Any]:
     with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
         files = [hashed_file(folder, name).model_dump() for name in model.files]
     source = {"path": str(folder)}
-    return {**model.fields, "engine": model.engine, "task": model.task, "source": source, "files": files}
+    return {**model.fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source, "files": files}
 
 
 def _of_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -143,10 +129,10 @@ def _of_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, A
     provisional = check_config(
         Manifest, {**fields, "source": source, "quantization": "unknown", "licence": "not stated"}, hub
     )
-    pulled = pull_with_progress(provisional)
+    pulled = pull(provisional)
     model = find_model(Path(pulled["folder"]), [file["path"] for file in pulled["files"]])
     fields = {"licence": repository.licence, **{key: value for key, value in model.fields.items() if value is not None}}
-    return {**fields, "engine": model.engine, "task": model.task, "source": source}, pulled
+    return {**fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source}, pulled
 
 
 def _chosen(names: list[str], patterns: tuple[str, ...]) -> list[str]:
@@ -166,7 +152,7 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         )
     task = stated.task or fields.get("task")
     if task is None:
-        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {', '.join(Task)}")
+        raise ConfigError(f"{name}: the server does not say what it is for; state --task, one of {', '.join(_IMAGES)}")
     plain = {
         "name": name,
         "task": task.value,
@@ -175,8 +161,8 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "files": fields.get("files"),
         "quantization": quantization,
         **{key: fields.get(key) for key in ("parameters_million", "kv_bytes_per_token")},
-        "context_tokens": stated.context_tokens or fields.get("context_tokens"),
-        "max_images": fields.get("max_images", _IMAGES.get(task)),
+        "context_tokens": fields.get("context_tokens"),
+        "max_images": fields.get("max_images", _IMAGES[task]),
         "settings": fields.get("settings"),
         "licence": stated.licence or fields.get("licence") or "not stated",
     }

@@ -49,11 +49,6 @@ def choose_models(as_json: AsJson = False) -> None:
         f"not known, {PROGRAM} models setup MODEL measures. Which model for which robot: docs/how-to/models.md",
         soft_wrap=True,
     )
-    err.print(
-        "As a judge: qwen2.5-coder-1.5b, asked cold, was little better than chance, and nobody measured a larger one; "
-        "a strong model on a server reaches F1 88 for errors (docs/results/monitor.md).",
-        soft_wrap=True,
-    )
 
 
 def memory_words(choice: ModelChoice) -> str:

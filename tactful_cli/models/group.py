@@ -1,7 +1,6 @@
 """`tactful models`: list models with their requirements, and add and check their weights."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ from rich.table import Column, Table
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.choices import weights_mb
 from norm_core.models.manifest import Manifest, Task
-from norm_core.models.store import Lock, Store, describe_source, find_damages
+from norm_core.models.store import Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
@@ -19,8 +18,6 @@ from tactful_cli.models.choose import choose_models, known_names
 from tactful_cli.models.send import send_batch
 from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
-
-_UNVERIFIED = "unverified until the first download locks them"
 
 app = group("List, add and check models, and choose one for this machine.")
 
@@ -70,42 +67,35 @@ def list_models(
 def _show(name: str, as_json: bool) -> None:
     """Show the manifest and state of one model; exit with 1 if its files are not as locked."""
     catalogue, store = Catalogue(), Store()
-    manifest, path = catalogue.manifest(name), catalogue.path(name)
-    located = store.found(manifest, path.parent)
-    damages = find_damages(*located) if located else []
+    manifest = catalogue.manifest(name)
+    folder, lock = store.found(manifest) or (None, None)
+    damages = find_damages(folder, lock) if folder and lock else []
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
-        "manifest_path": str(path),
-        "hashes": "stated" if manifest.files else "locked" if located else "unverified" if manifest.source.hub else "",
-        "folder": str(located[0]) if located else None,
-        "lock": located[1].model_dump(mode="json") if located else None,
+        "manifest_path": str(catalogue.path(name)),
+        "folder": str(folder) if folder else None,
+        "lock": lock.model_dump(mode="json") if lock else None,
         "damaged": [asdict(damage) for damage in damages],
     }
     if as_json:
         print_json(plain)
     else:
-        _print_model(manifest, plain, located)
-    if located and damages:
+        table = Table("", name, show_lines=False)
+        for key, value in plain["manifest"].items():
+            if key not in ("files", "name"):
+                table.add_row(key, _written(value))
+        for file in lock.files if lock else manifest.files:
+            table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
+        if manifest.source.hub:
+            table.add_row("revision", lock.revision if lock else "as the lock of the first download says")
+        table.add_row("manifest at", plain["manifest_path"])
+        table.add_row("weights at", plain["folder"] or _without_weights(manifest))
+        print_table(table)
+    if folder and damages:
         for damage in damages:
-            complain(f"{name}: {located[0] / damage.path} {damage.what}")
-        complain(f"{name}: {store.remedy(manifest, located[0])}")
+            complain(f"{name}: {folder / damage.path} {damage.what}")
+        complain(f"{name}: {store.remedy(manifest, folder)}")
         raise typer.Exit(1)
-
-
-def _print_model(manifest: Manifest, plain: dict[str, Any], located: tuple[Path, Lock] | None) -> None:
-    table = Table("", manifest.name, show_lines=False)
-    for key, value in plain["manifest"].items():
-        if key not in ("files", "name"):
-            table.add_row(key, _written(value))
-    for file in located[1].files if located else manifest.files:
-        table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
-    if manifest.source.hub:
-        table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first download says")
-    if plain["hashes"]:
-        table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
-    table.add_row("manifest at", plain["manifest_path"])
-    table.add_row("weights at", plain["folder"] or _without_weights(manifest))
-    print_table(table)
 
 
 @app.command()
@@ -114,7 +104,7 @@ def add(
         str,
         typer.Argument(
             metavar="MODEL|FOLDER|FILE|HUB|URL",
-            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf or .onnx file, "
+            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf file, "
             "OWNER/NAME on the hub, or the URL of a server's API.",
             autocompletion=known_names,
         ),
@@ -126,9 +116,6 @@ def add(
     quantization: Annotated[
         str, typer.Option(help="Form of the weights; nf4 or int8 quantizes a transformers model at load.")
     ] = "",
-    context_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of a prompt; default: the model's own, at most 8192.")
-    ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(help="File or pattern to choose among several, as q4_k_m.gguf. Repeatable."),
@@ -150,7 +137,6 @@ def add(
         task=task,
         licence=licence,
         quantization=quantization,
-        context_tokens=context_tokens,
         include=tuple(include or ()),
         revision=revision,
         served_model=served_model,
@@ -187,31 +173,22 @@ def _without_weights(manifest: Manifest) -> str:
 
 
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
-    manifest, path = catalogue.manifest(name), catalogue.path(name)
-    located = store.found(manifest, path.parent)
-    size_bytes = sum(file.size_bytes for file in located[1].files) if located else manifest.size_bytes
-    size_mb = size_bytes / 1e6 if size_bytes is not None else weights_mb(manifest) or None
+    manifest = catalogue.manifest(name)
+    folder, lock = store.found(manifest) or (None, None)
+    size_bytes = sum(file.size_bytes for file in lock.files) if lock else manifest.size_bytes
+    in_store = "pulled" if folder == store.folder(manifest) else "packaged" if manifest.source.packages else "folder"
     return {
         "name": name,
         "task": manifest.task.value,
         "engine": manifest.engine.value,
         "quantization": manifest.quantization,
-        "size_mb": size_mb,
+        "size_mb": size_bytes / 1e6 if size_bytes is not None else weights_mb(manifest) or None,
         "size_estimated": size_bytes is None,
         "peak_mb": manifest.memory.peak_mb if manifest.memory else None,
         "licence": manifest.licence,
         "source": describe_source(manifest),
-        "installed": _installed(manifest, located[0] if located else None, store),
+        "installed": "served" if manifest.source.url else in_store if folder else "",
     }
-
-
-def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:
-    if manifest.source.url:
-        return "served"
-    if folder is None:
-        begun = store.folder(manifest)
-        return "in part" if begun.is_dir() and any(begun.rglob("*.part")) else ""
-    return "pulled" if folder == store.folder(manifest) else "packaged" if manifest.source.packages else "folder"
 
 
 def _written(value: Any) -> str:

@@ -12,7 +12,7 @@ from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from tactful_cli.console import err, out, print_json
-from tactful_cli.models.add import pull_with_progress
+from tactful_cli.models.add import pull
 
 
 def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
@@ -24,9 +24,9 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
             f"--size {size}: no adapter of it is shipped; teach one (calibration/talk_reader/README.md) and name it "
             "with --adapter"
         )
-    catalogue, store, folder = Catalogue(), Store(), reader_folder(size)
-    base, beside = catalogue.manifest(BASES[size]), catalogue.path(BASES[size]).parent
-    is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
+    store, folder = Store(), reader_folder(size)
+    base = Catalogue().manifest(BASES[size])
+    is_pulled, is_done = store.found(base) is not None, is_written(folder, base.files[0].sha256, adapter)
     steps = [
         {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
         {
@@ -38,8 +38,8 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
     result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
     if not dry_run and not is_done:
         if not is_pulled:
-            pull_with_progress(base)
-        source, _ = store.locate(base, beside)
+            pull(base)
+        source, _ = store.locate(base)
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
             bar = progress.add_task("merging layers", total=None)
             write_reader(

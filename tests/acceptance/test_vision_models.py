@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.models.catalogue import Catalogue
 from norm_core.records.decision import Decision
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.frame import Frame
@@ -205,7 +206,7 @@ def check(observer: Observer, domain_id: int, prompts: Path) -> Run:
         assert tile is not None
         assert np.abs(tile[40, [0, width_px - 8, width_px + 8]].astype(int) - [BLUE, BLUE, GREY]).max() < 25
     assert run.outcomes == {"answered": len(run.written)}
-    engine = open_engine_by_name(NAME, WallClock())
+    engine = open_engine(Catalogue().manifest(NAME), WallClock())
     assert_judged_by_what_was_seen(run, engine)
     weights_sha256 = engine.model_info.weights_sha256
     engine.close()

@@ -459,8 +459,7 @@ def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # 
     from std_msgs.msg import Empty
 
     (own_models / "absent.yaml").write_text(
-        f"name: absent\ntask: vision-language\nquantization: none\nprompt_family: none\nlicence: none\n"
-        f"engine: {engine}\n"
+        f"name: absent\ntask: vision-language\nquantization: none\nlicence: none\nengine: {engine}\n"
     )
     seen, statuses = flags(), observer.watch_status()
     ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)

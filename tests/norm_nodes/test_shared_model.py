@@ -42,12 +42,12 @@ from pathlib import Path
 from norm_core.engines import engine_pool
 from norm_nodes import node_host
 
-def open_slowly(name, clock, open=engine_pool.open_engine_by_name):
+def open_slowly(manifest, clock, open=engine_pool.open_engine):
     while not Path(sys.argv[0]).with_name("loaded").exists():
         time.sleep(0.02)
     return open(name, clock)
 
-engine_pool.open_engine_by_name = open_slowly
+engine_pool.open_engine = open_slowly
 sys.exit(node_host.main(sys.argv[1:]))
 """
 

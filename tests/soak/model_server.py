@@ -50,7 +50,7 @@ class ModelServer:
         self.come()
         models.mkdir()
         (models / f"{MODEL}.yaml").write_text(
-            f"name: {MODEL}\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+            f"name: {MODEL}\ntask: vision-language\nengine: openai\nquantization: none\n"
             f"source: {{url: 'http://{HOST}:{self._port}/v1'}}\nlicence: none\n"
             f"settings: {{model: {MODEL}, tries: 1}}\n",
             encoding="utf-8",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from norm_core.engines.openai import batch_sender
 from norm_core.engines.openai.batch import BatchRequest, BatchWriter, read_answers
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.records.outcome import Outcome
@@ -33,14 +34,14 @@ def hub_files(folder: Path, **changes: Any) -> dict[str, bytes]:
 
 def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "Our Team_VL")
-    code, printed, complained = models("models", "add", str(folder), "--context-tokens", "2048", "--json")
+    code, printed, complained = models("models", "add", str(folder), "--json")
     assert code == 0, complained
     added = json.loads(printed)
-    assert (added["name"], added["hashes"]) == ("our-team-vl", "stated")
+    assert added["name"] == "our-team-vl"
     shown = json.loads(models("models", "list", "our-team-vl", "--json")[1])
     assert shown["manifest"] == added["manifest"]
     assert shown["manifest"]["source"] == {"path": str(folder)}
-    assert shown["manifest"]["context_tokens"] == 2048
+    assert shown["manifest"]["context_tokens"] == 8192
     assert shown["manifest"]["memory"]["estimated"]
     (folder / "config.json").write_text("{}")
     assert "config.json has" in models("models", "list", "our-team-vl")[2]
@@ -53,7 +54,7 @@ def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path, monkey
         assert code == 0, complained
     assert "ours: 3 files, 0.0 MB in " in printed
     shown = json.loads(models("models", "list", "ours", "--json")[1])
-    assert (shown["hashes"], shown["lock"]["revision"]) == ("locked", COMMIT)
+    assert shown["lock"]["revision"] == COMMIT
     assert (shown["manifest"]["task"], shown["manifest"]["licence"]) == ("vision-language", "mit")
 
 
@@ -112,14 +113,6 @@ def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path
     assert taken[0] == 2
     assert "--name: there is a model tiny-vl already; give another name" in taken[2]
     assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
-
-
-def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:
-    (tmp_path / "detector.onnx").write_bytes(b"a graph")
-    code, _, complained = models("models", "add", str(tmp_path / "detector.onnx"))
-    assert code == 2
-    assert "state --task, one of vision-language, " in complained
-    assert models("models", "add", str(tmp_path / "detector.onnx"), "--task", "faces")[0] == 0
 
 
 COUNT = 12
@@ -193,11 +186,8 @@ def test_a_ceiling_of_cost_ends_it_and_a_higher_one_goes_on(batch: Path, server:
     asked = len(server.bodies)
     repeat = send(batch, server, *price, "--max-cost", 10)  # the earlier answers count too
     assert (repeat.returncode, len(server.bodies)) == (2, asked)
-    with (batch / "other.jsonl").open("w", encoding="utf-8") as file:
-        file.write('{"custom_id": "x", "response": {"status_code": 200, "body": {}}}')
     higher = send(batch, server, *price, "--max-cost", 1000)
     assert higher.returncode == 0
-    assert "1 earlier answer without a count of tokens" in higher.stderr
     assert len(server.bodies) == COUNT
 
 
@@ -220,14 +210,17 @@ def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: Fa
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        ((DEAD_URL, "--max-failures", 2, "--timeout-s", 0.3), 2, "failed in a row"),
+        ((DEAD_URL, "--timeout-s", 0.3), 2, "failed in a row"),
         ((DEAD_URL, "--max-cost", 1), 2, "has no prices"),
         ((DEAD_URL, "--price", 2), 2, "give two prices, as 2,8"),
         (("smolvlm2-256m",), 2, "not behind a server"),
         (("nowhere",), 2, "nowhere"),
     ],
 )
-def test_what_cannot_go_on_says_why(batch: Path, options: tuple[Any, ...], code: int, problem: str) -> None:
+def test_what_cannot_go_on_says_why(
+    batch: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...], code: int, problem: str
+) -> None:
+    monkeypatch.setattr(batch_sender, "MAX_FAILURES", 2)
     result = tactful("models", "send", batch, *options)
     assert result.returncode == code
     assert problem in result.stderr

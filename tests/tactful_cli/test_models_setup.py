@@ -56,15 +56,6 @@ def test_a_dry_run_prints_each_step_with_its_size(models: Any, tmp_path: Path) -
     assert not (tmp_path / "data").exists()
 
 
-def test_the_variant_that_fits_is_taken(models: Any, on_a_laptop: dict[str, str]) -> None:
-    code, printed, complained = models("models", "setup", "qwen3-vl-4b", "--dry-run", **on_a_laptop)
-    assert code == 0, complained
-    assert "qwen3-vl-4b cannot run here as it is; taking qwen3-vl-4b-" in complained
-    assert "models add qwen3-vl-4b-" in printed
-    whole = models("models", "setup", "qwen3-vl-2b", "--dry-run", **on_a_laptop)
-    assert "models add qwen3-vl-2b\n" in whole[1]
-
-
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on_a_laptop: dict[str, str]) -> None:
     code, printed, complained = models("models", "setup", "qwen3-vl-8b", **on_a_laptop)
     assert (code, printed) == (1, "")
@@ -80,8 +71,6 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, tmp_path: Path) 
     assert measured["answers"][0]["question"] == "What colour is the ball?"
     assert measured["questions_per_s"] > 0
     assert not measured["with_picture"]
-    assert (measured["judge"]["pictures"], measured["judge"]["deadline_s"]) == (0, 10.0)
-    assert measured["judge"]["unit_s"] > 0
     memory = yaml.safe_load((tmp_path / f"own/{name}.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")

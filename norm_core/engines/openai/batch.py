@@ -79,13 +79,12 @@ class BatchSize:
         limit = body.get("max_tokens") or body["max_completion_tokens"]
         self.completion_tokens += round(limit * ANSWER_SHARE)
 
-    def add_usage(self, body: Any) -> Usage:
-        """Add the tokens that a server counted for an answer, and return them."""
+    def add_usage(self, body: Any) -> None:
+        """Add the tokens that a server counted for an answer."""
         usage = Usage.of(body)
         self.requests += 1
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
-        return usage
 
     def cost(self, prices: Prices) -> float:
         """Return the cost, in the currency of the prices."""

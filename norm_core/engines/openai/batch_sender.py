@@ -19,6 +19,7 @@ from norm_core.runtime.time import WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
 
 ANSWERS = "answers.jsonl"
+MAX_FAILURES = 20  # in a row, after which nothing more is sent
 Line = dict[str, Any]
 
 
@@ -37,12 +38,10 @@ class BatchSender:
     adapt: Callable[[Line], Line] = dict
     concurrency: int = 8
     timeout_s: float = 600.0
-    max_failures: int = 20  # in a row; 0 for no limit
     max_cost: float = 0.0  # 0 for no limit
     prices: Prices | None = None
     spent: BatchSize = field(default_factory=BatchSize)  # by the server's own count
     earlier: BatchSize = field(default_factory=BatchSize)  # of the answers that the folder held before
-    without_usage: int = 0  # earlier answers whose tokens nobody counted
     reasons: Counter[str] = field(default_factory=Counter)
     _failures: int = 0
     _cancelled: Event = field(default_factory=Event)
@@ -51,8 +50,7 @@ class BatchSender:
         """Count what the folder's earlier answers spent."""
         for fields in answers_of(self.folder):
             if isinstance(response := fields.get("response"), dict):
-                usage = self.earlier.add_usage(response.get("body"))
-                self.without_usage += not (usage.prompt_tokens or usage.completion_tokens)
+                self.earlier.add_usage(response.get("body"))
 
     def pending(self) -> BatchSize:
         """Return the size of what has no answer yet."""
@@ -130,7 +128,7 @@ class BatchSender:
             self.spent.add_usage(line["response"]["body"])
 
     def _check(self) -> None:
-        if self.max_failures and self._failures >= self.max_failures:
+        if self._failures >= MAX_FAILURES:
             raise BatchError(
                 f"{count_of(self._failures, 'request')} failed in a row, the last with: {self._reason}; correct that, "
                 "then give the same command again"

