@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_monitor.fusion.unit_model import AdditiveScore, Steps
+from norm_monitor.assessment.unit_model import AdditiveScore, Steps
 
 _BINS = 32
 # The share that a class without labels is taken to have.

@@ -14,8 +14,9 @@ from calibration.unit_examples import FITTED, LabelledUnit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
-from norm_monitor.fusion.unit_model import (
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_facts import MEASURES
+from norm_monitor.assessment.unit_model import (
     FORMAT,
     KIND,
     MADE_WITH,
@@ -25,8 +26,7 @@ from norm_monitor.fusion.unit_model import (
     UnitModel,
     rank_attributes,
 )
-from norm_monitor.units.unit import UnitKind
-from norm_monitor.units.unit_facts import MEASURES
+from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
 
 POLARITIES = tuple(Polarity)
 # The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.

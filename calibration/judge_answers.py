@@ -19,11 +19,11 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
+from norm_monitor.assessment.fusion import ClosedUnit
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import UnitModel
+from norm_monitor.assessment.weighing import evidence_odds
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import ClosedUnit
-from norm_monitor.fusion.unit_model import UnitModel
-from norm_monitor.fusion.weighing import evidence_odds
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import PromptPlan, plan

@@ -11,7 +11,7 @@ from calibration.scalers import least_within
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.fusion.weighing import LEAST, MOST
+from norm_monitor.assessment.weighing import LEAST, MOST
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import (
     Bin,

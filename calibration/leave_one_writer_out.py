@@ -22,10 +22,10 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
+from norm_monitor.assessment.weighing import Assessment, weigh
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
-from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from scoring.f1 import f1_score

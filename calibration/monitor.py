@@ -35,8 +35,8 @@ from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
+from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
 from norm_monitor.context.exchange import SEEN
-from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_BY_READER
 from sim_replays.drivers.script_driver import BenchSource
 from sim_replays.scenarios.library import SPLITS
 

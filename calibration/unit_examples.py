@@ -6,16 +6,16 @@ from dataclasses import field
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.fusion import ClosedUnit
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_facts import Facts
+from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.finding import Finding
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import ClosedUnit
-from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
-from norm_monitor.units.unit_facts import Facts
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.library import TrueEvent, Truth

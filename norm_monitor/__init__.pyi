@@ -1,22 +1,25 @@
 """The public names of norm_monitor, for type checkers and for lazy import."""
 
+from .assessment.finding import Finding as Finding
+from .assessment.finding import RequestWindowAt as RequestWindowAt
+from .assessment.finding import evidence_of as evidence_of
+from .assessment.fusion import Fusion as Fusion
+from .assessment.fusion import FusionConfig as FusionConfig
+from .assessment.threshold_table import Cue as Cue
+from .assessment.threshold_table import Threshold as Threshold
+from .assessment.threshold_table import ThresholdTable as ThresholdTable
+from .assessment.unit import Unit as Unit
+from .assessment.unit import UnitJudgement as UnitJudgement
+from .assessment.unit import UnitKind as UnitKind
+from .assessment.unit_model import Sensitivity as Sensitivity
+from .assessment.unit_model import UnitModel as UnitModel
 from .context.exchange import ExchangeClassifier as ExchangeClassifier
 from .context.meaning import EncoderMatcher as EncoderMatcher
 from .context.meaning import TextMatcher as TextMatcher
 from .context.memory import MemoryConfig as MemoryConfig
 from .context.scene import Scene as Scene
-from .cues.finding import Finding as Finding
-from .cues.finding import RequestWindowAt as RequestWindowAt
-from .cues.finding import evidence_of as evidence_of
-from .cues.threshold_table import Cue as Cue
-from .cues.threshold_table import Threshold as Threshold
-from .cues.threshold_table import ThresholdTable as ThresholdTable
 from .ears import Ears as Ears
 from .eyes import Eyes as Eyes
-from .fusion.fusion import Fusion as Fusion
-from .fusion.fusion import FusionConfig as FusionConfig
-from .fusion.unit_model import Sensitivity as Sensitivity
-from .fusion.unit_model import UnitModel as UnitModel
 from .judge.deployment_context import DeploymentContext as DeploymentContext
 from .judge.excerpt import UnitView as UnitView
 from .judge.judge import Judge as Judge
@@ -40,7 +43,4 @@ from .senses.speech.recognition import RecognizedSpeech as RecognizedSpeech
 from .senses.speech.recognition import Recognizer as Recognizer
 from .senses.speech.whisper import Whisper as Whisper
 from .senses.speech.whisper import WhisperConfig as WhisperConfig
-from .units.unit import Unit as Unit
-from .units.unit import UnitJudgement as UnitJudgement
-from .units.unit import UnitKind as UnitKind
 from .windows.cutter import WindowConfig as WindowConfig

@@ -25,22 +25,22 @@ from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
+from norm_monitor.assessment.finding import Finding, RequestWindowAt
+from norm_monitor.assessment.fusion import Fusion, FusionConfig, NoteClosed
+from norm_monitor.assessment.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
+from norm_monitor.assessment.sightings import is_praise_of_talk_to_nobody
+from norm_monitor.assessment.site_thresholds import SiteThresholds, made_with
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitJudgement, UnitKind, units_of
+from norm_monitor.assessment.unit_facts import MeasuredUnit, measured_units
+from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History, Scene
-from norm_monitor.cues.finding import Finding, RequestWindowAt
-from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
-from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
-from norm_monitor.cues.sightings import is_praise_of_talk_to_nobody
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
-from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
-from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig, NoteAnswer, NoteRequest
 from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers, LateAnswers
-from norm_monitor.units.unit import UnitJudgement, UnitKind, units_of
-from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.windows.clock_skew import ClockSkew
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry, Record, WindowConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing

@@ -11,15 +11,15 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.window import Window
 from norm_core.runtime.errors import TactfulError
+from norm_monitor.assessment.explanation import note_of
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_facts import Facts, MeasuredUnit, measured_units, read_lines
+from norm_monitor.assessment.unit_model import Sensitivity, UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig, PersonMemory
 from norm_monitor.context.scene import HISTORY_NS, Scene
 from norm_monitor.context.turns import Turn, turns_of
-from norm_monitor.fusion.explanation import note_of
-from norm_monitor.fusion.unit_model import Sensitivity, UnitModel, shipped_unit_model
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
-from norm_monitor.units.unit import UnitKind
-from norm_monitor.units.unit_facts import Facts, MeasuredUnit, measured_units, read_lines
 
 MOST_RECORDS, LONGEST_CHARACTERS = 10_000, 5_000
 _AHEAD, _MOST_ATTRIBUTES = "ahead", 2

@@ -19,10 +19,10 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_core.runtime.wording import count_of
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type

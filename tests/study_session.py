@@ -18,7 +18,7 @@ from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_monitor.cues.threshold_table import Cue, ThresholdTable
+from norm_monitor.assessment.threshold_table import Cue, ThresholdTable
 from sim_replays.scenarios.generate import AUDIO, CAMERA, make_header, make_message
 from study_desk.log.recording import bag_reference
 from study_desk.log.schema import BagRef, Label, Participant, SessionInfo

@@ -16,8 +16,8 @@ from norm_core.records.flag import FlagState
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
 from sim_replays.drivers.script_driver import records_of_script

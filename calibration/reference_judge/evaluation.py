@@ -16,13 +16,13 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_monitor.assessment.fusion import ClosedUnit, FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitJudgement
+from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import ClosedUnit, FusionConfig
-from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
-from norm_monitor.units.unit import UnitJudgement
 from scoring.ranking import ranking_measures
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters

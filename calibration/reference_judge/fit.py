@@ -26,11 +26,11 @@ from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import Sensitivity
-from norm_monitor.fusion.weighing import Assessment, counted_judgement, evidence_odds, weigh
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.unit import UnitJudgement
+from norm_monitor.assessment.unit_model import Sensitivity
+from norm_monitor.assessment.weighing import Assessment, counted_judgement, evidence_odds, weigh
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
-from norm_monitor.units.unit import UnitJudgement
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
 from sim_replays.scenarios.encounter import talk_name
 from sim_replays.scenarios.library import SPLITS, Truth

@@ -22,9 +22,9 @@ from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
+from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of
-from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS

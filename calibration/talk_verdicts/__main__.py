@@ -18,9 +18,9 @@ from calibration.talk_verdicts.corpora import CORPORA, import_corpus
 from calibration.talk_verdicts.readings import CONTROLS, Figures, lay_out, read_corpora, score_corpus
 from calibration.talk_verdicts.talk_file import Talk, TalkError, read_answers, read_talks, write_talks
 from norm_core.runtime.wording import count_of
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.unit_model import Sensitivity
 
 _NUMBERS = (
     "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",

@@ -20,16 +20,16 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.fusion import ClosedUnit
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.talk_lines import talk_lines
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import ClosedUnit
-from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
-from norm_monitor.units.unit import UnitKind
 from scoring.agreement_coefficients import icc_one_ways
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.ranking import rank_correlations, ranking_measures

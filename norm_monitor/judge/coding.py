@@ -26,9 +26,9 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
 from norm_monitor.judge.judge import POLARITIES, JudgeCalibration, JudgeConfig, Note, with_note
-from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 
 ORDINARY = "ordinary"
 ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)

@@ -15,6 +15,8 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import SHORTEST_SILENCE_NS, Unit, UnitKind
 from norm_monitor.context.memory import is_self_disclosure
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn, turns_of
@@ -26,8 +28,6 @@ from norm_monitor.context.wording import (
     is_request,
     is_unfinished,
 )
-from norm_monitor.cues.finding import Finding
-from norm_monitor.units.unit import SHORTEST_SILENCE_NS, Unit, UnitKind
 
 # How much of the talk is shown, so that the unit's own turn is always among it.
 TALK_BEFORE_NS = 60 * NS_PER_S

@@ -23,13 +23,13 @@ from norm_core.records.window import window_digest
 from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
 from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_core.runtime.program import PROGRAM
+from norm_monitor.assessment.finding import quote
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, judge_measure
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences, tokens, word_count
-from norm_monitor.cues.finding import quote
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.triggers import NO_CEILING
-from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind, judge_measure
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 

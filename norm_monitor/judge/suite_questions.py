@@ -22,11 +22,11 @@ from norm_core.records.window import Window, window_digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
+from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.scene import History
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt, unit_view
 from norm_monitor.judge.judge import excerpt_prompt, plan
-from norm_monitor.units.unit import units_of
 
 CHOICES = ("pre", "post", "rationale", "correction")
 UNITS = "units"  # error3 by the units of the segment

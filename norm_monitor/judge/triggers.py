@@ -7,13 +7,13 @@ from typing import Any
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import Unit, UnitKind, units_of
+from norm_monitor.assessment.unit_facts import LONGEST_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import announces_pause, is_unfinished
-from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView, unit_view
-from norm_monitor.units.unit import Unit, UnitKind, units_of
-from norm_monitor.units.unit_facts import LONGEST_S
 
 # How long after its end a unit is judged, so that the reaction to it is known.
 REACTION_NS = 3 * NS_PER_S

@@ -19,11 +19,11 @@ from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears, Heard, late_sound
 from norm_monitor.eyes import Eyes
-from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper

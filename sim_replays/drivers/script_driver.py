@@ -17,9 +17,9 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.fusion import FusionConfig, NoteClosed
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig, NoteClosed
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.audio_front_end import HearingConfig

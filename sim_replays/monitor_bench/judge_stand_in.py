@@ -10,10 +10,10 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
-from norm_monitor.units.unit import UnitJudgement
 from scoring.intervals import percentiles
 
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.

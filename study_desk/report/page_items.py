@@ -11,7 +11,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.cues.sightings import BELIEVED_NS
+from norm_monitor.assessment.sightings import BELIEVED_NS
 
 Item = dict[str, Any]
 

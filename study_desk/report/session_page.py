@@ -6,7 +6,7 @@ from typing import Any
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.cues.finding import AT_MOST
+from norm_monitor.assessment.finding import AT_MOST
 from study_desk.log.recording import Recording
 from study_desk.report.page_items import (
     VoiceNumbers,

@@ -10,7 +10,7 @@ from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
-from norm_monitor.fusion.unit_model import Sensitivity
+from norm_monitor.assessment.unit_model import Sensitivity
 from study_desk.log.schema import Review
 from study_desk.report.page_server import (
     NOT_FOUND,

@@ -20,10 +20,10 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.context.meaning import EncoderMatcher, TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig

@@ -30,9 +30,9 @@ from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import SPLITS, paths

@@ -22,7 +22,7 @@ from action_selector.selector import SelectorFiles
 from norm_core import __version__
 from norm_core.records.flag import Attribute
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from tactful_cli.mcp.session import LONGEST_S, MOST_LISTED, Session
 
 FLAGS = "tactful://flags"

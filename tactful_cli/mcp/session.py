@@ -18,8 +18,8 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_monitor.assessment.explanation import explain
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.fusion.explanation import explain
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from study_desk.log.session_config import WordsPolicy
 

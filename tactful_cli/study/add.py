@@ -24,7 +24,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.log.live_log import RecordsOf, log_bag, name_bag

@@ -16,7 +16,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.fusion.explanation import addition, measurement
+from norm_monitor.assessment.explanation import addition, measurement
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
 

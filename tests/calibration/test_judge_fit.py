@@ -9,9 +9,9 @@ import pytest
 from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
-from norm_monitor.fusion.unit_model import UnitReading
-from norm_monitor.fusion.weighing import weigh
-from norm_monitor.units.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit_model import UnitReading
+from norm_monitor.assessment.weighing import weigh
 
 COUNT = 1_500
 

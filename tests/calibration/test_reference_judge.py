@@ -12,11 +12,11 @@ from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Polarity
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.coding import RecordedJudge, UnitKeys, read_answer
-from norm_monitor.units.unit import UnitKind
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.encounter import talk_name

@@ -35,7 +35,7 @@ from norm_core.runtime.config import load_config, load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
-from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import read_note
 from norm_monitor.senses.camera.picture import picture_in
 from norm_monitor.senses.microphone.audio_message import chunks_of
@@ -264,7 +264,7 @@ TARGETS: dict[str, Target] = {
     "manifest": Target(_file("m.yaml", lambda path: load_config(Manifest, path)), (MANIFEST,)),
     "offsets": Target(_file("o.yaml", lambda path: SensorOffsets.camera_ns(str(path), "/a")), (OFFSETS,)),
     "cues": Target(
-        _file("c.yaml", ThresholdTable.of), (shipped_file("norm_monitor.cues", "thresholds.yaml").read_bytes(),)
+        _file("c.yaml", ThresholdTable.of), (shipped_file("norm_monitor.assessment", "thresholds.yaml").read_bytes(),)
     ),
     "profile": Target(_file("p.yaml", lambda path: load_profile(str(path))), (PROFILE,)),
     "scenario": Target(_file("museum_phone.yaml", read_scenario), (find_scenario("museum_phone").read_bytes(),)),

@@ -13,8 +13,8 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment

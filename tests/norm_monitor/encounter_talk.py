@@ -8,10 +8,10 @@ from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 

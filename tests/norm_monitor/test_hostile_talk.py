@@ -8,9 +8,9 @@ import pytest
 from norm_core.engines.engine import Engine
 from norm_core.records.flag import FlagState
 from norm_core.runtime.time import WallClock
+from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.judge import Judge, JudgeConfig
-from norm_monitor.units.unit import UnitKind
 from norm_monitor.windows.cutter import Entry
 from tests.action_selector.test_injected_orders import outside
 from tests.norm_core.engines.scripted import ScriptedBackend

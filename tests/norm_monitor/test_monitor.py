@@ -10,12 +10,12 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Soc
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MemoryConfig
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.windows.cutter import Entry, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 

@@ -14,11 +14,11 @@ from norm_core.engines.talk_reader import LineReading
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
 from norm_monitor.context.meaning import EncoderMatcher, Match
 from norm_monitor.context.wording import tokens
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user

@@ -13,7 +13,7 @@ from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TalkReader, open_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.fusion.site_thresholds import made_with
+from norm_monitor.assessment.site_thresholds import made_with
 from norm_monitor.monitor import MonitorConfig
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from tactful_cli.flag_watch import FlagOptions, shipped_parts

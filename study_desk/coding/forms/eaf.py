@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from pympi.Elan import Eaf, to_adocument
 
 from norm_core.records.flag import Polarity, Severity
-from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,

@@ -15,8 +15,8 @@ from calibration.command import run_command
 from calibration.talk_verdicts.__main__ import talk_verdicts
 from calibration.talk_verdicts.readings import monitor_reading
 from calibration.talk_verdicts.talk_file import Talk
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 
 GOOD = ("Where is the lift?", "The lift is behind you, next to the stairs.", "Great, thank you.")
 BAD = ("My mother died yesterday.", "Ha ha, that is funny!", "That was not funny at all.")

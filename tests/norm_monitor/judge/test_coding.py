@@ -11,10 +11,10 @@ from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
 from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
+from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.judge.coding import Form, RecordedJudge, UnitKeys, requests_about, token_probabilities
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.units.unit import Unit, UnitKind
 from tests.norm_monitor.encounter_talk import robot, user
 from tests.norm_monitor.judge.unit_views import views_of
 from tests.norm_monitor.test_monitor_bad_input import HOSTILE

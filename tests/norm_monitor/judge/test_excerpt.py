@@ -10,12 +10,12 @@ from norm_core.prompts.judge import fact
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.presence import Engagement, Face, Person, Presence, PresenceState
 from norm_core.records.speech import Timing
-from norm_monitor import cues
+from norm_monitor import assessment
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.wording import is_chinese
-from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
-from norm_monitor.units.unit import Unit, UnitKind
 from tests.norm_monitor.encounter_talk import at, robot, user, window_of
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
@@ -132,7 +132,8 @@ def test_a_nearness_is_told_in_words(measure: str, value: float, words: str) -> 
 
 
 def test_every_measured_fact_has_words_in_both_languages() -> None:
-    source = "".join(path.read_text(encoding="utf-8") for path in Path(cues.__path__[0]).glob("*.py"))
+    paths = [path for path in Path(assessment.__path__[0]).rglob("*.py") if path.stem != "weighing"]
+    source = "".join(path.read_text(encoding="utf-8") for path in paths)
     measures = set(re.findall(r"(?:evidence_of\(\w+, |measure=|seen_evidence\(\w+, )\"([^\"]+)\"", source))
     assert len(measures) > 25
     assert [one for one in sorted(measures) if not is_chinese(fact(one, 0.6, locale="zh"))] == []

@@ -16,11 +16,11 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.context.wording import is_chinese, word_count
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note
-from norm_monitor.units.unit import UnitJudgement, UnitKind
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of

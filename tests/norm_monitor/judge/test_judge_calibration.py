@@ -10,8 +10,8 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock, WallClock
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import FORMAT, KIND, Judge, JudgeCalibration, JudgeConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from tests.norm_monitor.judge.test_judge import answering, robot_turn

@@ -14,13 +14,13 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Soc
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer
 from norm_monitor.judge.triggers import LATEST
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import UnitJudgement, UnitKind
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import counted
 from tests.norm_core.engines.scripted import ScriptedBackend

@@ -17,12 +17,12 @@ from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.window import window_digest
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.scene import History
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import unit_view
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
-from norm_monitor.units.unit import units_of
 from tests.action_selector.questions import window
 from tests.norm_core.engines.scripted import ScriptedBackend
 

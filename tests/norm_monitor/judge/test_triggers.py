@@ -4,11 +4,11 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.scene import History, Scene
-from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import LONG_SILENCE_NS, MAX_DUE, NO_CEILING, JudgeTriggers
-from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at, robot, user, window_of
 from tests.norm_monitor.judge.unit_views import views_of

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from norm_core.records.frame import Frame
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import UnitKind, units_of
 from norm_monitor.context.scene import History
-from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView, unit_view
-from norm_monitor.units.unit import UnitKind, units_of
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import camera_frame
 from tests.norm_monitor.encounter_talk import at, window_of

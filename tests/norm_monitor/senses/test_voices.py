@@ -9,12 +9,12 @@ import pytest
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.turns import turns_of
 from norm_monitor.ears import Ears
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS, Voices
-from norm_monitor.units.unit import Unit
 
 START_NS = 1_000 * NS_PER_S
 

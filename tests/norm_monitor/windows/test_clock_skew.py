@@ -8,8 +8,8 @@ import pytest
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import camera_frame

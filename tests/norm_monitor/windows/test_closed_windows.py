@@ -10,8 +10,8 @@ from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record
 from tests.node_records import camera_frame, counted

@@ -7,8 +7,8 @@ import pytest
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.audio_front_end import HearingConfig

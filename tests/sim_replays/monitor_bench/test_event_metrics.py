@@ -12,8 +12,8 @@ from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.script_driver import (
     SensedEncounter,
     TimedRecord,

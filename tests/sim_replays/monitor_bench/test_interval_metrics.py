@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.labelled_recording import (

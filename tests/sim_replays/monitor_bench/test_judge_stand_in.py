@@ -17,8 +17,8 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.triggers import NO_CEILING
 from sim_replays.drivers.script_driver import SensedEncounter, monitor_script, records_of_script, sense_bag

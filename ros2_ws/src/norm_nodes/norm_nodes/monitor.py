@@ -53,13 +53,13 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
 from norm_core.runtime.wording import count_of
+from norm_monitor.assessment.explanation import explain
+from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
-from norm_monitor.units.unit import UnitJudgement
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros

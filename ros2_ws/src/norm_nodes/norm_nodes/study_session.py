@@ -10,7 +10,7 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock, WallClock
-from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from study_desk.log.live_log import LiveLog
 from study_desk.log.schema import Review, SessionInfo
 from study_desk.log.session_config import StudyConfig, participants_of, redactor_of

@@ -1,0 +1,256 @@
+"""Word a flag: why it was raised, why it was withdrawn, and how its probability adds up."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, SocialFlag, Tier
+from norm_core.records.record import record
+from norm_core.runtime.time import ns_to_s
+from norm_monitor.assessment.finding import Finding, quote, quote_end
+from norm_monitor.assessment.unit import UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
+from norm_monitor.assessment.unit_model import AdditiveScore
+
+_SEEN_BY = {
+    Tier.CUE: "cues alone",
+    Tier.JUDGE: "a model's judgement",
+    Tier.FUSED: "cues and a model's judgement",
+}
+
+
+def explain(flag: SocialFlag) -> str:
+    """Return a few lines: event, reason, measurement, correction and sources."""
+    about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
+    kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
+    lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]
+    quotes: set[str] = set()
+    for evidence in flag.evidence:
+        lines.append(f"Measured: {measurement(replace(evidence, quote='') if evidence.quote in quotes else evidence)}.")
+        quotes.add(evidence.quote)
+    if total := addition(flag):
+        lines.append(f"Sum: {total}.")
+    if flag.correction:
+        lines.append(f"Instead: {flag.correction}")
+    made_by = flag.provenance
+    lines.append(
+        f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SEEN_BY[flag.tier]}"
+        + (f" ({flag.cue_id})" if flag.cue_id else "")
+        + (f", model {made_by.model}" if made_by.model else "")
+        + (", outside parity, as a window or the judge was late" if made_by.window_late else "")
+        + "."
+    )
+    return "\n".join(lines)
+
+
+def addition(flag: SocialFlag) -> str:
+    """Return how the weights lead to the probability, and its threshold; empty where an older version flagged."""
+    base = flag.base_log_odds
+    if base is None or flag.least_probability is None:
+        return ""
+    weights = sum(entry.weight or 0.0 for entry in flag.evidence)
+    if not any(entry.weight is not None for entry in flag.evidence):
+        return ""  # nothing was weighed
+    return (
+        f"{base:+.2f} at the start and {weights:+.2f} by weights are log odds of {base + weights:+.2f}, that is "
+        f"probability {flag.probability:.2f} against a threshold of {flag.least_probability:.2f}"
+    )
+
+
+def measurement(evidence: Evidence) -> str:
+    """Return what was measured, against what, and in which words."""
+    is_yes_or_no = evidence.unit == YES_OR_NO
+    unit = f" {evidence.unit}" if evidence.unit and not is_yes_or_no else ""
+    value = f": {'yes' if evidence.value else 'no'}" if is_yes_or_no else f" {evidence.value:g}{unit}"
+    against = f" against a threshold of {evidence.threshold:g}{unit}" if evidence.threshold is not None else ""
+    against += f", weight {evidence.weight:+.2f}" if evidence.weight is not None else ""
+    evidence_of = f", in “{evidence.quote}”" if evidence.quote else ""
+    return f"{evidence.measure}{value}{against}{evidence_of}"
+
+
+# How many facts a flag cites one by one, and the least weight of one.
+_MOST_CITED, _LEAST_WEIGHT = 6, 0.1
+# What a flag calls the facts that it does not cite one by one.
+SMALLER_FACTS = "smaller facts, together"
+
+_AMISS = {
+    Attribute.EMOTIONS: "missing how the person feels",
+    Attribute.ENGAGEMENT: "not noticing whether the person is interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
+    Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
+    Attribute.USER_INTENTION: "missing what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in this situation",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
+}
+_INSTEAD = {
+    Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
+    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
+    Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
+    Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
+    Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
+}
+_WELL = {
+    Attribute.EMOTIONS: "responding to how the person feels",
+    Attribute.ENGAGEMENT: "keeping the person interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
+    Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
+    Attribute.USER_INTENTION: "serving what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
+}
+# Where several people were heard or seen.
+_IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
+_CUES = {
+    (UnitKind.ROBOT_TURN, Polarity.ERROR): "unsuitable_words",
+    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "suitable_words",
+    (UnitKind.SILENCE, Polarity.ERROR): "no_response",
+    (UnitKind.SILENCE, Polarity.COMPETENCE): "waits_for_end",
+    (UnitKind.PERSON_TURN, Polarity.ERROR): "talks_over_user",
+    (UnitKind.PERSON_TURN, Polarity.COMPETENCE): "waits_for_end",
+}
+
+
+def cue_of(kind: UnitKind, polarity: Polarity) -> str:
+    """Return the cue under which the facts of a unit are flagged, where no cue of its own explains them."""
+    return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
+
+
+@record
+class UnitNote:
+    """A note on a unit."""
+
+    cue_id: str
+    rationale: str
+    correction: str
+
+
+def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> UnitNote:
+    """Say what the unit's facts amount to."""
+    unit, amiss = measured.unit, polarity is Polarity.ERROR
+    return UnitNote(
+        cue_id=cue_of(unit.kind, polarity),
+        rationale=_rationale(measured, amiss, attributes[0]),
+        correction=correction_of(unit.kind, attributes[0]) if amiss else "",
+    )
+
+
+def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
+    """Return the measured facts that weigh most in a score, what supports it first; then all others together.
+
+    There is always at least one fact. The weights and the score's intercept add up to the score.
+    """
+    added = score.parts(measured.facts)
+    heaviest = sorted(measured.facts, key=lambda name: (-abs(added.get(name, 0.0)), name))[:_MOST_CITED]
+    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _LEAST_WEIGHT]
+    evidence = [
+        fact_evidence(measured, name, added.get(name, 0.0))
+        for name in sorted(cited, key=lambda name: (-added.get(name, 0.0), name))
+    ]
+    others = [weight for name, weight in added.items() if weight and name not in cited]
+    if others:
+        rest = score.of(measured.facts) - score.intercept - sum(entry.weight or 0.0 for entry in evidence)
+        evidence.append(_evidence(measured, SMALLER_FACTS, "facts", value=len(others), weight=rest))
+    return tuple(evidence)
+
+
+def _evidence(measured: MeasuredUnit, measure: str, unit: str, *, value: float, weight: float) -> Evidence:
+    return Evidence(
+        measure=measure,
+        value=round(value, 3),
+        weight=round(weight, 2),
+        unit=unit,
+        start_ns=measured.unit.onset_ns,
+        end_ns=measured.unit.onset_ns if measured.unit.offset_ns is None else measured.unit.offset_ns,
+        source_topic=measured.turn.source_topic,
+        utterance_id=measured.turn.turn_id,
+        quote=measured.turn.text,
+    )
+
+
+def fact_evidence(measured: MeasuredUnit, name: str, weight: float) -> Evidence:
+    """Return a fact of a unit with its weight as evidence."""
+    return _evidence(measured, *MEASURES[name], value=measured.facts[name], weight=weight)
+
+
+def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
+    turn, kind = measured.turn, measured.unit.kind
+    if kind is UnitKind.SILENCE:
+        end_ns = measured.unit.offset_ns
+        silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
+        silence = "the robot was silent" if amiss else "the robot left the person time"
+        return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s."
+    if kind is UnitKind.PERSON_TURN:
+        return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
+    reads_as = (_AMISS if amiss else _WELL)[about]
+    people = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0))
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
+        reads_as = _IN_COMPANY[amiss]
+    at_once = "" if measured.settled else " at once, before any answer,"
+    context = f", given {quote(measured.turns_on)}" if amiss and measured.turns_on else ""
+    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
+
+
+def correction_of(kind: UnitKind, about: Attribute) -> str:
+    """Say what to do instead, where nothing says it of this unit."""
+    if kind is UnitKind.SILENCE:
+        return "Answer, or say that you did not understand or need time."
+    return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _INSTEAD[about]
+
+
+@record
+class UnitEvidence:
+    """What is known of a unit at one moment."""
+
+    measured: MeasuredUnit | None
+    findings: tuple[Finding, ...]
+    judgement: UnitJudgement | None
+
+
+@record
+class FlagWithdrawal:
+    """Why a flag is withdrawn: a clause, and what it rests on."""
+
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+def explain_withdrawal(
+    before: UnitEvidence, now: UnitEvidence, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
+) -> FlagWithdrawal:
+    """Compare the evidence that last sufficed with that of now; without a difference, the settings changed."""
+    if now.judgement and now.judgement is not before.judgement:
+        return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
+    against = [
+        finding for finding in now.findings if finding not in before.findings and finding.polarity is not polarity
+    ]
+    if against:
+        return FlagWithdrawal(reason=f"the cue {against[-1].cue_id} speaks against it", evidence=against[-1].evidence)
+    if before.measured and now.measured and before.measured.facts != now.measured.facts:
+        return _of_facts(before.measured, now.measured, polarity, scores)
+    return FlagWithdrawal(reason="the settings now rule it out")
+
+
+def _of_facts(
+    before: MeasuredUnit, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
+) -> FlagWithdrawal:
+    """Name the fact whose change speaks most against the polarity, or for the other."""
+    lost: defaultdict[str, float] = defaultdict(float)
+    for fact, score in scores.items():
+        old, new = score.parts(before.facts), score.parts(now.facts)
+        for name in new.keys() & now.facts.keys():
+            lost[name] += (old[name] - new[name]) * (1 if fact is polarity else -1)
+    name = min(now.facts, key=lambda fact: (-lost[fact], fact))
+    measure, unit = MEASURES[name]
+    start = f"from {_value(before.facts[name], unit)} " if name in before.facts else ""
+    shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""
+    reason = f"this changed {start}to {_value(now.facts[name], unit)}{shown_unit}: {measure}"
+    weight = scores[polarity].parts(now.facts).get(name, 0.0)
+    return FlagWithdrawal(reason=reason, evidence=(fact_evidence(now, name, weight),))
+
+
+def _value(value: float, unit: str) -> str:
+    if unit == YES_OR_NO:
+        return "yes" if value else "no"
+    return f"{round(value, 2):g}"

@@ -1,0 +1,88 @@
+"""The findings of a cue."""
+
+from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
+from norm_core.records.record import record
+from norm_monitor.assessment.unit import Unit
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import sentences
+
+# The measures of each cue that must be at or below their threshold; all others must reach it.
+AT_MOST = {
+    "too_near": "distance",
+    "wrong_name": "names used that were given",
+}
+
+
+@record
+class Finding:
+    """One piece of evidence on a unit, from a cue or the judge.
+
+    A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
+    """
+
+    cue_id: str
+    unit: Unit
+    anchor: str = ""
+    polarity: Polarity
+    attributes: tuple[Attribute, ...]
+    failure: Failure = Failure.SOCIAL
+    severity: Severity = Severity.INFO
+    probability: float = 0.0  # of a custom cue; shipped cues state none, as the unit's facts are weighed instead
+    evidence: tuple[Evidence, ...]
+    rationale: str
+    correction: str = ""
+
+    @property
+    def onset_ns(self) -> int:
+        """The onset of the unit."""
+        return self.unit.onset_ns
+
+
+@record
+class RequestWindowAt:
+    """The cue cannot decide before this time."""
+
+    at_ns: int
+
+
+Findings = Finding | RequestWindowAt
+
+
+def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:
+    """Return a measured fact about a turn, with the turn's words."""
+    return Evidence(
+        measure=measure,
+        value=round(value, 3),
+        threshold=threshold,
+        unit=unit,
+        start_ns=turn.start_ns,
+        end_ns=turn.end_ns,
+        source_topic=turn.source_topic,
+        utterance_id=turn.turn_id,
+        quote=turn.text,
+    )
+
+
+_INNER_MARKS = str.maketrans("“”", "‘’")
+_QUOTED_WORDS = 12
+
+
+def quote(turn: Turn) -> str:
+    """Return a turn's first words for a coder's note, with single quotation marks inside."""
+    return _quoted(turn.text)
+
+
+def quote_about(turn: Turn, part: str) -> str:
+    """Return the sentence of a turn that contains a part, for a note about that part."""
+    return _quoted(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
+
+
+def quote_end(turn: Turn) -> str:
+    """Return a turn's last words, for a note about what happened at its end."""
+    words = turn.text.translate(_INNER_MARKS).split()
+    return f"“{'… ' if len(words) > _QUOTED_WORDS else ''}{' '.join(words[-_QUOTED_WORDS:])}”"
+
+
+def _quoted(text: str) -> str:
+    words = text.translate(_INNER_MARKS).split()
+    return f"“{' '.join(words[:_QUOTED_WORDS])}{' …' if len(words) > _QUOTED_WORDS else ''}”"

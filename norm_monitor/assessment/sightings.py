@@ -1,0 +1,294 @@
+"""People who come near, leave and look away."""
+
+import re
+from collections.abc import Iterator
+
+from norm_core.records.flag import Evidence, Polarity
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.assessment.finding import Finding, Findings, RequestWindowAt, evidence_of, quote, quote_end
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import Unit, UnitKind
+from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+
+# How long the newest presence of people is valid.
+BELIEVED_NS = 2 * NS_PER_S
+
+
+def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
+    """Return the start and the last presence of each spell in which every face looks away."""
+    last: dict[int, Presence] = {}
+    for presence in presences:
+        if presence.away_since_ns is not None:
+            last[presence.away_since_ns] = presence
+    return sorted(last.items())
+
+
+def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
+    """Return when someone was last seen, with the newest presence without anybody."""
+    last: dict[int, Presence] = {}
+    for presence in presences:
+        if presence.state is not PresenceState.PRESENT and presence.last_seen_ns is not None:
+            last[presence.last_seen_ns] = presence
+    return sorted(last.items())
+
+
+def known_until_ns(scene: Scene, last: Presence) -> int:
+    """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
+    newest = next(presence for presence in reversed(scene.presences) if presence.source_topic == last.source_topic)
+    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
+
+
+def nobody_is_seen(scene: Scene, start_ns: int, end_ns: int) -> bool:
+    """Whether sources saw nobody between two times, and were there to see; one that fell silent before saw nothing."""
+    before = {presence.source_topic: presence for presence in scene.presences if presence.stamp_ns <= start_ns}
+    between = [presence for presence in scene.presences if start_ns < presence.stamp_ns <= end_ns]
+    sights = [*(change for change in before.values() if change.stamp_ns > start_ns - BELIEVED_NS), *between]
+    return bool(before and between) and all(sight.state is not PresenceState.PRESENT for sight in sights)
+
+
+def sighting_or_turn(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
+    """Return the robot's turn if it began afterwards, and what was seen if the robot was already speaking."""
+    if robot.start_ns >= onset_ns:
+        return Unit.of_turn(robot)
+    return Unit.of_sighting(what, onset_ns, max(onset_ns, offset_ns))
+
+
+def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float, threshold: float) -> Evidence:
+    """Return a duration that was seen as a measured fact."""
+    return Evidence(
+        measure=measure,
+        value=round(value, 3),
+        threshold=threshold,
+        unit="s",
+        start_ns=since_ns,
+        end_ns=presence.stamp_ns,
+        source_topic=presence.source_topic,
+    )
+
+
+def looking_away(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """A person looks away for long while the robot talks on."""
+    cue = table.cues["ignores_looking_away"]
+    least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
+    for since_ns, last in away_spells(scene.presences):
+        until_ns = known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        ripe_ns = since_ns + least_ns
+        robot = next((r for r in scene.robot_turns if r.active_ns(ripe_ns, until_ns) >= on_ns), None)
+        if robot is None:
+            talking = next((r for r in scene.robot_turns if r.end_ns > ripe_ns and r.ongoing), None)
+            due_ns = max(ripe_ns, talking.start_ns) + on_ns if talking else ripe_ns + on_ns
+            if until_ns < due_ns:
+                yield RequestWindowAt(at_ns=due_ns)
+            continue
+        if matcher.match(robot.text, "check_in"):
+            continue
+        away_s = ns_to_s(until_ns - since_ns)
+        yield table.finding(
+            "ignores_looking_away",
+            sighting_or_turn("looking_away", since_ns, min(robot.end_ns, until_ns), robot),
+            severity=cue.severity_of("away_s", away_s),
+            evidence=[
+                seen_evidence(last, "looking away for", since_ns, away_s, cue.value("away_s")),
+                evidence_of(robot, "robot talks on, words", robot.word_count),
+            ],
+            rationale=f"While the person looked away for {away_s:.1f} s, the robot said {quote(robot)}.",
+        )
+
+
+# Concepts of parting, and of calling after somebody.
+_PARTING = ("farewell", "be_right_back", "thanks")
+_CALLS_AFTER = ("check_in", "farewell", "be_right_back")
+# A person who refuses and goes does not take leave, even with thanks.
+_REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
+# How long before a person is lost to sight their words still belong to the leaving.
+_LATELY_NS = 15 * NS_PER_S
+
+
+def leaving(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """A person leaves and the robot talks on, or it begins to talk to nobody."""
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    for gone_ns, last in departures(scene.presences):
+        until_ns = known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        if until_ns < gone_ns + lost_ns:
+            yield RequestWindowAt(at_ns=gone_ns + lost_ns)
+            continue
+        for robot in scene.robot_turns:
+            if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
+                continue
+            begins_talk, due_ns = _due(scene, table, robot, gone_ns)
+            ends_in_time = robot.end_ns <= due_ns and not begins_talk and not robot.ongoing
+            if ends_in_time or _is_excused(scene, matcher, robot, gone_ns, lost_ns):
+                continue
+            if until_ns <= due_ns:
+                yield RequestWindowAt(at_ns=due_ns + 1)
+            else:
+                yield _ignores(table, robot, gone_ns, until_ns, last)
+
+
+def is_praise_of_talk_to_nobody(finding: Finding, scene: Scene, table: ThresholdTable) -> bool:
+    """Whether a finding praises a turn of the robot's while nobody has been there for long."""
+    alone_ns = s_to_ns(table.cues["ignores_leaving"].value("alone_s"))
+    unit = finding.unit
+    if finding.polarity is not Polarity.COMPETENCE or unit.kind is not UnitKind.ROBOT_TURN:
+        return False
+    end_ns = scene.end_ns if unit.offset_ns is None else unit.offset_ns
+    heard = any(u.end_ns > unit.onset_ns - alone_ns and u.start_ns < end_ns + alone_ns for u in scene.user_turns)
+    return not heard and nobody_is_seen(scene, unit.onset_ns - alone_ns, end_ns)
+
+
+def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
+    """Return whether the robot begins to talk to nobody, and when its turn is decided.
+
+    Otherwise it may speak until then: it notices the leaving late, and may answer the last words.
+    """
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    if robot.start_ns <= gone_ns:
+        return False, gone_ns + lost_ns
+    before = scene.user_turn_before(robot)
+    if robot.start_ns <= max(gone_ns, before.end_ns if before else gone_ns) + lost_ns:
+        return False, robot.start_ns + s_to_ns(cue.value("answer_s"))
+    return True, robot.start_ns + lost_ns  # by then a newcomer is seen
+
+
+def _is_excused(scene: Scene, matcher: TextMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
+    """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
+    if _means(matcher, robot, _CALLS_AFTER):
+        return True
+    if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
+        return True
+    lately = [turn for turn in scene.turns if gone_ns - _LATELY_NS <= turn.start_ns <= gone_ns + lost_ns]
+    if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in lately):
+        return False
+    return any(_means(matcher, turn, _PARTING) for turn in lately)
+
+
+def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
+    lost_s = table.cues["ignores_leaving"].value("lost_s")
+    return table.finding(
+        "ignores_leaving",
+        sighting_or_turn("leaving", gone_ns, robot.end_ns, robot),
+        evidence=[
+            seen_evidence(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
+            evidence_of(robot, "robot talks on, words", robot.word_count),
+        ],
+        rationale=f"The person had left, and the robot said {quote(robot)} to nobody."
+        if robot.start_ns > gone_ns
+        else f"The person left, and the robot talked on, up to {quote_end(robot)}.",
+    )
+
+
+def _means(matcher: TextMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    return any(matcher.match(turn.text, concept) for concept in concepts)
+
+
+# Words within this time tell what a small distance is for.
+_ABOUT_NS = 10 * NS_PER_S
+# Something changes hands, or a person does something at the robot.
+_HANDS_OVER = re.compile(
+    r"\b(here('s| is| are|,)|there you (go|are)|got it|sign|scan|stamp|tap|press|touch|hold (this|that|it|out)"
+    r"|(take|put|place) (it|this|that|these|them|your|the)|on my (tray|screen)|thank you|thanks)\b|谢谢|签",
+    re.IGNORECASE,
+)
+# What is said of a robot that is too near, whatever it came for.
+_TOO_NEAR = re.compile(
+    r"\btoo (close|near)\b|\bin my face\b|\bdown (my|our) necks?\b|\bback (off|up|away)\b|\b(some|more) (room|space)\b"
+    r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
+    re.IGNORECASE,
+)
+# The probability where it turns out late that nearness was the person's choice or for something: this withdraws a flag.
+_EXCUSED = 0.1
+
+
+@record
+class _Spell:
+    """One uninterrupted stay at a small distance; `speed_m_s` is that of the approach."""
+
+    person_id: str
+    first_ns: int
+    last_ns: int
+    least_m: float
+    speed_m_s: float
+    source_topic: str
+
+
+def nearness(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """The robot stays within a person's intimate distance without handing over or touching anything."""
+    cue = table.cues["too_near"]
+    nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
+    for spell in _spells(scene, nearest_m, s_to_ns(cue.value("approach_s"))):
+        if spell.last_ns < scene.start_ns or spell.last_ns - spell.first_ns < lasting_ns:
+            continue
+        about = [t for t in scene.turns if spell.first_ns - _ABOUT_NS <= t.start_ns <= spell.last_ns + _ABOUT_NS]
+        is_blamed = any(_TOO_NEAR.search(turn.text) for turn in about)
+        excused_ns = None if is_blamed else _excused_ns(matcher, spell, about, cue.value("walks_m_s"))
+        if excused_ns is not None and excused_ns <= spell.first_ns + lasting_ns:
+            continue
+        yield table.finding(
+            "too_near",
+            Unit.of_sighting("too_near", spell.first_ns, spell.last_ns, spell.person_id),
+            probability=None if excused_ns is None else _EXCUSED,
+            evidence=[
+                Evidence(
+                    measure="distance", value=round(spell.least_m, 2), threshold=nearest_m, unit="m",
+                    start_ns=spell.first_ns, end_ns=spell.last_ns, source_topic=spell.source_topic,
+                )
+            ],
+            rationale=f"The robot was within {nearest_m:g} m of the person for "
+            f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s, at the nearest {spell.least_m:.2f} m.",
+        )  # fmt: skip
+
+
+def _excused_ns(matcher: TextMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
+    """Return since when it is known that the person came, or that something is handed over; None if it is not."""
+    if spell.speed_m_s >= walks_m_s:
+        return spell.first_ns
+    first = next((turn for turn in about if turn.end_ns > spell.first_ns), None)
+    if first and not first.is_robot and spell.first_ns < first.start_ns <= spell.last_ns:
+        return first.start_ns  # the person came to talk
+    handing = (t for t in about if _HANDS_OVER.search(t.text) or matcher.match(t.text, "handing_over"))
+    return next((turn.start_ns for turn in handing), None)
+
+
+def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:
+    """Return each uninterrupted stay of a person at less than a distance."""
+    spells: dict[tuple[str, str, int], _Spell] = {}
+    open_since: dict[tuple[str, str], int] = {}
+    track: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for presence in scene.presences:
+        source = presence.source_topic  # a camera that cannot measure distance does not end another source's approach
+        distances = {p.person_id: p.distance_m for p in presence.persons if p.distance_m is not None}
+        for key in [key for key in open_since if key[0] == source and distances.get(key[1], nearest_m) >= nearest_m]:
+            del open_since[key]
+        for person_id, distance_m in distances.items():
+            key, at_ns = (source, person_id), presence.stamp_ns
+            track.setdefault(key, []).append((at_ns, distance_m))
+            if distance_m >= nearest_m:
+                continue
+            first_ns = open_since.setdefault(key, at_ns)
+            spell = spells.get((*key, first_ns))
+            spells[*key, first_ns] = _Spell(
+                person_id=person_id,
+                first_ns=first_ns,
+                last_ns=at_ns,
+                least_m=min(distance_m, spell.least_m if spell else distance_m),
+                speed_m_s=spell.speed_m_s if spell else _speed_m_s(track[key], approach_ns),
+                source_topic=source,
+            )
+    return list(spells.values())
+
+
+def _speed_m_s(track: list[tuple[int, float]], approach_ns: int) -> float:
+    """Return the mean speed towards the robot over the last moments of an approach, or 0 where too little is known."""
+    end_ns, end_m = track[-1]
+    start_ns, start_m = next((at_ns, m) for at_ns, m in track if at_ns >= end_ns - approach_ns)
+    return (start_m - end_m) / ns_to_s(end_ns - start_ns) if 2 * (end_ns - start_ns) >= approach_ns else 0.0

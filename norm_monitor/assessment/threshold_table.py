@@ -1,0 +1,114 @@
+"""The versioned table of each cue's thresholds, by measure and language."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
+from norm_core.runtime.config import Config, ConfigError, load_config, load_private_config
+from norm_core.runtime.data_files import shipped_file
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import Unit
+
+SHIPPED = shipped_file("norm_monitor.assessment", "thresholds.yaml")
+
+
+class Threshold(Config):
+    """One threshold; `zh` replaces it in Chinese, `bands` are the values at which the severity rises."""
+
+    value: float
+    unit: str = ""
+    evidence: Literal["V", "A", "K", "default"]
+    source: str
+    zh: float | None = None
+    bands: dict[Severity, float] = Field(default_factory=dict)
+
+
+class Cue(Config):
+    """A cue's flag and its thresholds."""
+
+    finds: str = Field(default="", exclude=True)  # a description for readers; no hash covers it
+    polarity: Polarity
+    attributes: tuple[Attribute, ...] = Field(min_length=1)
+    failure: Failure = Failure.SOCIAL
+    severity: Severity = Severity.MINOR
+    probability: float = Field(default=0, ge=0, lt=1)  # of a custom cue; shipped cues have none
+    correction: str = ""
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _an_error_has_a_correction(self) -> "Cue":
+        if self.polarity is Polarity.ERROR and not self.correction:
+            raise ValueError("an error needs a correction")
+        return self
+
+    def value(self, name: str, locale: str = "en") -> float:
+        """Return the threshold of that name."""
+        threshold = self.thresholds[name]
+        return threshold.zh if locale == "zh" and threshold.zh is not None else threshold.value
+
+    def severity_of(self, name: str, measured: float) -> Severity:
+        """Return the severity of the highest band that the measured value reaches, or else the cue's own."""
+        reached = [band for band, least in self.thresholds[name].bands.items() if measured >= least]
+        return max(reached, key=list(Severity).index, default=self.severity)
+
+
+class ThresholdTable(Config):
+    """All cues with their thresholds, under a version."""
+
+    version: str = Field(min_length=1)
+    cues: dict[str, Cue]
+
+    @classmethod
+    def shipped(cls) -> "ThresholdTable":
+        """Return the table that Tactful ships."""
+        return load_config(cls, SHIPPED)
+
+    @classmethod
+    def of(cls, path: Path) -> "ThresholdTable":
+        """Return a custom table; raise ConfigError unless it has all cues and thresholds of the shipped one."""
+        table = load_private_config(cls, path)
+        for name, cue in cls.shipped().cues.items():
+            lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
+            if lacking:
+                raise ConfigError(
+                    f"{path}: cues.{name}: {', '.join(sorted(lacking))} is missing; copy it from {SHIPPED}"
+                )
+        return table
+
+    def with_cues(self, cues: Mapping[str, Cue]) -> "ThresholdTable":
+        """Return the table with the entries of custom cues; ConfigError where it has one of that name."""
+        if taken := self.cues.keys() & cues.keys():
+            raise ConfigError(f"cue {', '.join(sorted(taken))}: the table has it already; choose another name")
+        return self.model_copy(update={"cues": {**self.cues, **cues}})
+
+    def finding(
+        self,
+        cue_id: str,
+        unit: Unit,
+        *,
+        anchor: str = "",
+        evidence: Iterable[Evidence],
+        rationale: str,
+        severity: Severity | None = None,
+        probability: float | None = None,
+        correction: str = "",
+        attributes: tuple[Attribute, ...] = (),
+    ) -> Finding:
+        """Return a finding of this cue about a unit; the table supplies the missing values."""
+        cue = self.cues[cue_id]
+        return Finding(
+            cue_id=cue_id,
+            unit=unit,
+            anchor=anchor,
+            polarity=cue.polarity,
+            attributes=attributes or cue.attributes,
+            failure=cue.failure,
+            severity=severity or cue.severity,
+            probability=cue.probability if probability is None else probability,
+            evidence=tuple(evidence),
+            rationale=rationale,
+            correction=correction or cue.correction,
+        )

@@ -1,0 +1,411 @@
+"""Measure the facts of a unit: how its words read, its timing, and who was seen.
+
+`MEASURES` is the table of facts: each name, how a flag words it, and the function here that measures it. The same
+name is the key of its weights in unit_weights.json. `explain` in explanation.py shows both in a flag.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import log
+
+from norm_core.engines.talk_reader import TurnReading, latest_reading
+from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
+from norm_core.records.presence import Presence, PresenceState
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.assessment.unit import Unit, units_of
+from norm_monitor.context.exchange import Exchange
+from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.scene import Scene, exchange_context
+from norm_monitor.context.talk_lines import ANYBODY, talk_lines
+from norm_monitor.context.turns import GAP_NS, Turn
+from norm_monitor.context.wording import (
+    announces_pause,
+    has_open_question,
+    is_backchannel,
+    is_question,
+    is_request,
+    is_unfinished,
+    tokens,
+)
+
+# Raise it when a fact changes its meaning: weights that were fitted before no longer load.
+FACTS_VERSION = "3"
+# Longer gaps and absences mean the same.
+LONGEST_S = 15.0
+# How far back a coming, a going or a change of distance belongs to a turn.
+_NEAR_NS, _EARLIER_NS, _AFTER_NS = 6 * NS_PER_S, 12 * NS_PER_S, NS_PER_S
+# How far before the units sightings are looked at.
+_LOOKED_BACK_NS = 60 * NS_PER_S
+# After so long without a word, no reaction is waited for.
+_QUIET_NS = 4 * NS_PER_S
+# How many turns on either side are looked at.
+_NEAREST = 12
+_FAR_M = 2.0
+# The share of words that a repeated turn has in common with the first.
+_SAME_SHARE = 0.6
+
+Facts = Mapping[str, float]
+
+# What each fact measures, and its unit, by the function that measures it.
+MEASURES = {
+    # _reading
+    "text_error_log_odds": ("log odds of an error, by the words", ""),
+    "text_competence_log_odds": ("log odds of a competence, by the words", ""),
+    "text_error_log_odds_without_reaction": ("log odds of an error, by the words before any reaction", ""),
+    "text_competence_log_odds_without_reaction": ("log odds of a competence, by the words before any reaction", ""),
+    "encounter_model_error": ("score of an error, by the words, as learnt from encounters", ""),
+    "encounter_model_competence": ("score of a competence, by the words, as learnt from encounters", ""),
+    **{
+        f"{source}_{polarity}_{attribute}": (
+            f"score of {article} {polarity} of {attribute.value.replace('_', ' ')}, by the words{by}",
+            "",
+        )
+        for source, by in (("text", ""), ("encounter_model", ", as learnt from encounters"))
+        for article, polarity in (("an", Polarity.ERROR), ("a", Polarity.COMPETENCE))
+        for attribute in Attribute
+    },
+    "known_after": ("turns heard after this one", "turns"),
+    # _reader_facts
+    **{
+        f"reader_{name}{suffix}": (f"log odds {of}, by the talk reader{when}", "")
+        for name, of in (
+            ("error", "of an error"),
+            ("competence", "of a competence"),
+            ("held", "that people hold the turn against the robot"),
+            ("good", "that people find the turn good"),
+            *((str(attribute), f"of {attribute.value.replace('_', ' ')}") for attribute in Attribute),
+        )
+        for suffix, when in (("", ""), ("_at_once", ", as the turn ended"))
+        if not suffix or name not in set(Attribute)
+    },
+    # _timing
+    "words": ("words of the turn", "words"),
+    "duration_s": ("length of the turn", "s"),
+    "gap_before_s": ("silence before the turn", "s"),
+    "gap_after_s": ("silence after the turn", "s"),
+    "after_person_s": ("time since the person's turn", "s"),
+    "robot_silent_after_s": ("time until the robot speaks", "s"),
+    "people_silent_after_s": ("time until a person speaks", "s"),
+    "owed_silence_s": ("silence in which the robot owes an answer", "s"),
+    "overlap_s": ("both voices at once", "s"),
+    "after_robot": ("the robot spoke before", YES_OR_NO),
+    "before_robot": ("the robot speaks next, or owes an answer", YES_OR_NO),
+    "answered": ("somebody speaks after", YES_OR_NO),
+    "opening": ("the robot has not spoken before", YES_OR_NO),
+    "voices": ("people who talk", "people"),
+    "words_before": ("words of the person before", "words"),
+    "words_after": ("words of the person after", "words"),
+    "another_person": ("another person speaks after than before", YES_OR_NO),
+    # _form
+    "asks": ("the turn asks", YES_OR_NO),
+    "requests": ("the turn requests", YES_OR_NO),
+    "backchannel": ("the turn is a backchannel", YES_OR_NO),
+    "unfinished": ("the turn is unfinished", YES_OR_NO),
+    "announces_pause": ("the turn asks for time", YES_OR_NO),
+    "person_asked": ("the person before asked", YES_OR_NO),
+    "person_unfinished": ("the person before was not finished", YES_OR_NO),
+    "person_asks_then": ("the person after asks", YES_OR_NO),
+    "robot_asked": ("the robot's turn before asked", YES_OR_NO),
+    # Sight.around
+    "seen_share": ("share of the turn in which somebody is seen", ""),
+    "away_share": ("share of the turn in which everybody looks away", ""),
+    "absent_at_start_s": ("nobody seen, at its start, for", "s"),
+    "absent_at_end_s": ("nobody seen, at its end, for", "s"),
+    "away_at_start_s": ("everybody looking away, at its start, for", "s"),
+    "away_at_end_s": ("everybody looking away, at its end, for", "s"),
+    "nobody_seen_yet": ("nobody was seen before", YES_OR_NO),
+    "seen_for_s": ("somebody seen for", "s"),
+    "somebody_away": ("somebody looks away", YES_OR_NO),
+    "faces": ("faces seen", "faces"),
+    "faces_came": ("faces that came before the turn", "faces"),
+    "faces_gone": ("faces that went before the turn", "faces"),
+    "faces_came_during": ("faces that came during the turn", "faces"),
+    "faces_gone_during": ("faces that went during the turn", "faces"),
+    "faces_came_after": ("faces that came after the turn", "faces"),
+    "faces_gone_after": ("faces that went after the turn", "faces"),
+    "distance_m": ("distance", "m"),
+    "came_nearer_m": ("the person or the robot came nearer by", "m"),
+}
+# What the clocks of two sources decide.
+TIMED_FACTS = frozenset(
+    name
+    for name, (_, unit) in MEASURES.items()
+    if unit == "s" or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
+)
+
+
+@record
+class MeasuredUnit:
+    """A unit, the turn that it is or follows, and its facts as far as they can be measured."""
+
+    unit: Unit
+    turn: Turn
+    facts: Facts
+    exchange: Exchange | None  # a turn of the robot's amid the words around it, in a language that is read
+    settled: bool  # what follows the turn is known, or nothing followed for long
+    turns_on: Turn | None = None  # the turn before without which it reads least as an error to the talk reader
+
+
+def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
+    """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
+    turns = [turn for turn in scene.turns if turn.text.strip()]
+    sight = Sight(presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    reader_facts = _reader_facts(turns, scene, matcher)
+    units: dict[int, MeasuredUnit] = {}
+    # A robot may use an id again.
+    places = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
+    for unit in units_of(scene, since_ns):
+        place = places.get((unit.of_id, unit.onset_ns))
+        if place is None:
+            continue
+        if place not in units:
+            near = _Neighbours(turns, place)
+            read, turns_on = reader_facts.get(place, ({}, None))
+            units[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
+        yield replace(units[place], unit=unit)
+
+
+def _measured(  # noqa: PLR0917
+    unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatcher, sight: "Sight", reader_facts: Facts
+) -> MeasuredUnit:
+    turn = near.turn
+    is_read = turn.is_robot and not turn.ongoing and not scene.other_language
+    exchange = exchange_context(scene, turn).exchange if is_read else None
+    reading = _reading(exchange, matcher) if exchange else {}
+    return MeasuredUnit(
+        unit=unit,
+        turn=turn,
+        facts={**_timing(near, scene), **_form(near), **sight.around(turn), **reading, **reader_facts},
+        exchange=exchange,
+        settled=_is_settled(near, scene),
+    )
+
+
+class Sight:
+    """Who was seen, and how near, over time."""
+
+    def __init__(self, presences: Iterable[Presence]) -> None:
+        presences = tuple(presences)
+        self._seen = [presence for presence in presences if not presence.persons]
+        self._stamps_ns = [presence.stamp_ns for presence in self._seen]
+        near = [
+            (presence.stamp_ns, [person.distance_m for person in presence.persons if person.distance_m is not None])
+            for presence in presences
+            if presence.persons
+        ]
+        self._near_m = [min(distances) for _, distances in near if distances]
+        self._near_ns = [at_ns for at_ns, distances in near if distances]
+
+    def around(self, turn: Turn) -> Facts:
+        """Measure who was seen around a turn, as far as sources saw anything."""
+        return {**self._faces(turn), **self._distances(turn)}
+
+    def _faces(self, turn: Turn) -> Facts:
+        before, at_end = self._at(turn.start_ns), self._at(turn.end_ns)
+        if before is None or at_end is None:
+            return {}
+        during = self._between(turn.start_ns, max(turn.end_ns, turn.start_ns + _AFTER_NS)) or [before]
+        earlier = self._between(turn.start_ns - _EARLIER_NS, turn.start_ns - _NEAR_NS)
+        lately = self._between(turn.start_ns - _NEAR_NS, turn.start_ns)
+        until_ns = turn.end_ns + _AFTER_NS
+        counts = [len(presence.faces) for presence in self._between(turn.start_ns, until_ns)] or [len(before.faces)]
+        later = [len(presence.faces) for presence in self._between(turn.end_ns, turn.end_ns + _NEAR_NS)] or counts[-1:]
+        count = len(before.faces)
+        return {
+            "seen_share": _share(presence.state is PresenceState.PRESENT for presence in during),
+            "away_share": _share(presence.away_since_ns is not None for presence in during),
+            "absent_at_start_s": _absent_s(before, turn.start_ns),
+            "absent_at_end_s": _absent_s(at_end, turn.end_ns),
+            "away_at_start_s": _away_s(before, turn.start_ns),
+            "away_at_end_s": _away_s(at_end, turn.end_ns),
+            "nobody_seen_yet": float(before.state is not PresenceState.PRESENT and before.last_seen_ns is None),
+            "seen_for_s": min(ns_to_s(turn.start_ns - before.since_ns), 60.0) if before.since_ns else 0.0,
+            "somebody_away": float(any(face.looking_away for face in before.faces)),
+            "faces": float(count),
+            "faces_came": float(max(0, count - max((len(presence.faces) for presence in earlier), default=count))),
+            "faces_gone": float(max(0, max((len(presence.faces) for presence in lately), default=count) - count)),
+            "faces_came_during": float(max(counts) - count),
+            "faces_gone_during": float(count - min(counts)),
+            "faces_came_after": float(max(later) - counts[-1]),
+            "faces_gone_after": float(counts[-1] - min(later)),
+        }
+
+    def _distances(self, turn: Turn) -> Facts:
+        starts = bisect_left(self._near_ns, turn.start_ns - _NEAR_NS), bisect_right(self._near_ns, turn.start_ns)
+        before = self._near_m[slice(*starts)]
+        during = self._near_m[starts[1] : bisect_right(self._near_ns, turn.end_ns + _AFTER_NS)]
+        if not before and not during:
+            return {}
+        nearest_m = min(before + during)
+        return {
+            "distance_m": min(nearest_m, _FAR_M),
+            "came_nearer_m": max(0.0, before[0] - min(during)) if before and during else 0.0,
+        }
+
+    def _at(self, at_ns: int) -> Presence | None:
+        place = bisect_right(self._stamps_ns, at_ns)
+        return self._seen[place - 1] if place else None
+
+    def _between(self, start_ns: int, end_ns: int) -> list[Presence]:
+        return self._seen[bisect_left(self._stamps_ns, start_ns) : bisect_right(self._stamps_ns, end_ns)]
+
+
+class _Neighbours:
+    """A turn, and the turns around it, the nearest first."""
+
+    def __init__(self, turns: Sequence[Turn], place: int) -> None:
+        self.turn = turns[place]
+        self.before = turns[max(0, place - _NEAREST) : place][::-1]
+        self.after = turns[place + 1 : place + 1 + _NEAREST]
+        self.person_before = next((near for near in self.before if not near.is_robot), None)
+        self.person_after = next((near for near in self.after if not near.is_robot), None)
+        self.robot_before = next((near for near in self.before if near.is_robot), None)
+        self.robot_after = next((near for near in self.after if near.is_robot), None)
+
+
+def _is_settled(near: _Neighbours, scene: Scene) -> bool:
+    """Whether the next turn is over, as far as pauses tell, or nobody speaks for a while."""
+    if near.turn.ongoing:
+        return False
+    due_ns = near.after[0].end_ns + GAP_NS if near.after else near.turn.end_ns + _QUIET_NS
+    return scene.input_ended or due_ns < scene.end_ns
+
+
+def _timing(near: _Neighbours, scene: Scene) -> Facts:
+    turn, known_ns, owed = near.turn, max(scene.end_ns, near.turn.end_ns), _is_owed(near)
+    around = (*near.before, *near.after)
+    voices = {near.speaker_id for near in (turn, *around) if not near.is_robot}
+    facts = {
+        "words": float(turn.word_count),
+        "duration_s": ns_to_s(turn.end_ns - turn.start_ns),
+        "gap_after_s": _gap_s((near.after[0].start_ns if near.after else known_ns) - turn.end_ns),
+        "robot_silent_after_s": _gap_s((near.robot_after.start_ns if near.robot_after else known_ns) - turn.end_ns),
+        "overlap_s": ns_to_s(sum(turn.overlap_ns(other) for other in around if other.is_robot is not turn.is_robot)),
+        "after_robot": float(bool(near.before) and near.before[0].is_robot),
+        "before_robot": float(owed or (bool(near.after) and near.after[0].is_robot)),
+        "answered": float(bool(near.after)),
+        "opening": float(near.robot_before is None),
+        "voices": float(len(voices)),
+        "words_before": float(near.person_before.word_count) if near.person_before else 0.0,
+        "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
+    }
+    if owed:
+        facts["owed_silence_s"] = facts["gap_after_s"]
+    elif turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
+        silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
+        facts["people_silent_after_s"] = _gap_s(silent_ns)
+    if near.before:
+        facts["gap_before_s"] = _gap_s(turn.start_ns - max(earlier.end_ns for earlier in near.before))
+    if near.person_before:
+        facts["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
+        if near.person_after:
+            facts["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
+    return facts
+
+
+def _is_owed(near: _Neighbours) -> bool:
+    """Whether a person asks something, and then the robot speaks, nobody does, or the person asks again."""
+    turn = near.turn
+    if turn.is_robot or is_unfinished(turn.text) or announces_pause(turn.text):
+        return False
+    asks = has_open_question(turn.text) or is_request(turn.text)
+    return asks and (not near.after or near.after[0].is_robot or _asks_again(turn, near.after[0]))
+
+
+def _asks_again(turn: Turn, following: Turn) -> bool:
+    """Whether a person who got no answer asks once more, calls ("Hello? I asked you something."), or repeats it."""
+    if following.speaker_id != turn.speaker_id:
+        return False
+    words, again = set(tokens(turn.text)), set(tokens(following.text))
+    return is_question(following.text) or (bool(again) and len(words & again) >= _SAME_SHARE * len(again))
+
+
+def _form(near: _Neighbours) -> Facts:
+    before, after, robot, text = near.person_before, near.person_after, near.robot_before, near.turn.text
+    return {
+        "asks": float(is_question(text)),
+        "requests": float(is_request(text)),
+        "backchannel": float(is_backchannel(text)),
+        "unfinished": float(is_unfinished(text)),
+        "announces_pause": float(announces_pause(text)),
+        "person_asked": float(before is not None and is_question(before.text)),
+        "person_unfinished": float(before is not None and is_unfinished(before.text)),
+        "person_asks_then": float(after is not None and is_question(after.text)),
+        "robot_asked": float(robot is not None and is_question(robot.text)),
+    }
+
+
+def _reading(exchange: Exchange, matcher: TextMatcher) -> Facts:
+    now, alone = matcher.read(exchange), matcher.read(replace(exchange, after="", then=""))
+    facts = {"known_after": float(exchange.stage)}
+    for polarity in Polarity:
+        facts[f"text_{polarity}_log_odds"] = _log_odds(now.probability[polarity])
+        facts[f"text_{polarity}_log_odds_without_reaction"] = _log_odds(alone.probability[polarity])
+        facts[f"encounter_model_{polarity}"] = now.seen.get(polarity, 0.0)
+        for attribute, score in now.scores.get(polarity, {}).items():
+            facts[f"text_{polarity}_{attribute}"] = score
+        for attribute, score in now.seen_scores.get(polarity, {}).items():
+            facts[f"encounter_model_{polarity}_{attribute}"] = score
+    return facts
+
+
+def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> dict[int, tuple[Facts, Turn | None]]:
+    """Return what a talk reader makes of the robot's turns, by place: as each ended, and with the two lines after.
+
+    Beside it stands the turn that an error turns on.
+    """
+    if scene.other_language or not matcher.reader_size:
+        return {}
+    places = [place for place, turn in enumerate(turns) if not turn.ongoing]
+    spoken = [turns[place] for place in places]
+    readings = matcher.read_talk(read_lines(spoken))
+    facts: dict[int, tuple[Facts, Turn | None]] = {}
+    for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
+        if turn.is_robot and readings:
+            latest, at_once, back = latest_reading(readings, line), readings[line].turns[0], readings[line].turns_on
+            read = {
+                **{f"reader_{name}": _log_odds(value) for name, value in _said_of(latest).items()},
+                **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},
+                **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
+            }
+            facts[place] = read, spoken[line - back] if 0 < back <= line else None  # else no longer in the history
+    return facts
+
+
+def read_lines(turns: Iterable[Turn]) -> tuple[str, ...]:
+    """Return turns as lines that a talk reader reads."""
+    return tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in turns))
+
+
+def _said_of(reading: TurnReading) -> dict[str, float]:
+    by_polarity = {str(polarity): probability for polarity, probability in reading.polarity.items()}
+    return {**by_polarity, "held": reading.fault, "good": reading.good}
+
+
+_SURE = 1e-4
+
+
+def _absent_s(presence: Presence, at_ns: int) -> float:
+    if presence.state is PresenceState.PRESENT:
+        return 0.0
+    return LONGEST_S if presence.last_seen_ns is None else min(ns_to_s(at_ns - presence.last_seen_ns), LONGEST_S)
+
+
+def _away_s(presence: Presence, at_ns: int) -> float:
+    return 0.0 if presence.away_since_ns is None else min(ns_to_s(at_ns - presence.away_since_ns), LONGEST_S)
+
+
+def _gap_s(gap_ns: int) -> float:
+    return max(-LONGEST_S, min(ns_to_s(gap_ns), LONGEST_S))
+
+
+def _share(flags: Iterator[bool]) -> float:
+    every = list(flags)
+    return sum(every) / len(every)
+
+
+def _log_odds(probability: float) -> float:
+    sure = min(max(probability, _SURE), 1 - _SURE)
+    return log(sure / (1 - sure))

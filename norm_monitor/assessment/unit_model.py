@@ -1,0 +1,204 @@
+"""How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from functools import lru_cache
+from math import exp
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from norm_core.models.reader_folder import ReaderSize
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.artefact import Artefact, load_artefact
+from norm_core.runtime.config import Config
+from norm_core.runtime.data_files import shipped_file
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_facts import FACTS_VERSION, Facts
+
+SHIPPED = shipped_file("norm_monitor.assessment", "unit_weights.json")
+# A large reader is weighed as a middle one: no adapter of its size is shipped.
+SHIPPED_BY_READER = {
+    ReaderSize.SMALL: shipped_file("norm_monitor.assessment", "unit_weights_reader_small.json"),
+    ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
+    ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
+}
+KIND, FORMAT = "unit weights", 2
+MADE_WITH = {"facts": FACTS_VERSION}
+_FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
+
+
+class Sensitivity(StrEnum):
+    """How many false errors an hour are accepted for more true ones."""
+
+    QUIET = "quiet"
+    BALANCED = "balanced"
+    KEEN = "keen"
+
+
+class Steps(Config):
+    """What one fact adds to a score: one value between each two cuts, another where the fact is missing."""
+
+    cuts: tuple[float, ...]
+    values: tuple[float, ...]
+    missing: float = 0.0
+
+    @model_validator(mode="after")
+    def _has_a_value_between_cuts(self) -> "Steps":
+        if len(self.values) != len(self.cuts) + 1 or list(self.cuts) != sorted(self.cuts):
+            raise ValueError("cuts rise, and there is one value more than cuts")
+        return self
+
+    def at(self, value: float | None) -> float:
+        """Return what a value of the fact adds."""
+        return self.missing if value is None else self.values[bisect_right(self.cuts, value)]
+
+
+AttributeSets = tuple[tuple[tuple[Attribute, ...], int], ...]  # each set with the number of units
+
+
+class AdditiveScore(Config):
+    """A sum of what each fact adds, in log odds."""
+
+    intercept: float
+    facts: dict[str, Steps]
+
+    def of(self, facts: Facts) -> float:
+        """Return the score of a unit's facts."""
+        return self.intercept + sum(steps.at(facts.get(name)) for name, steps in self.facts.items())
+
+    def parts(self, facts: Facts) -> dict[str, float]:
+        """Return what each fact adds, the strongest support first."""
+        added = {name: steps.at(facts.get(name)) for name, steps in self.facts.items()}
+        return dict(sorted(added.items(), key=lambda part: (-part[1], part[0])))
+
+
+class KindModel(Config):
+    """The scores of one kind of unit: each polarity against an ordinary unit, then the attributes of each."""
+
+    polarities: dict[Polarity, AdditiveScore]
+    attributes: dict[Polarity, dict[Attribute, AdditiveScore]]
+    coded: dict[Polarity, AttributeSets]  # what coders name together
+    named_from: dict[Polarity, float]  # what a further attribute adds at least to the probability of sharing one
+
+
+class OperatingPoint(Config):
+    """The probabilities from which units are flagged, and what to expect of them."""
+
+    error: float = Field(gt=0, le=1)
+    competence: float = Field(gt=0, le=1)
+    false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
+    # From which a unit is flagged before its reaction is known; without one it waits.
+    early: dict[Polarity, float] = Field(default_factory=dict)
+
+    def expectation(self, sensitivity: Sensitivity) -> str:
+        """Say what to expect of the sensitivity."""
+        return (
+            f"sensitivity {sensitivity}: expect about {self.false_errors_per_hour:g} false errors an hour in harmless "
+            "talk, as measured on scripts by other writers"
+        )
+
+    def bar(self, polarity: Polarity, *, is_early: bool = False) -> float:
+        """Return the probability from which a polarity is flagged, once its reaction is known or before."""
+        if is_early:
+            return self.early.get(polarity, 1.0)
+        return self.error if polarity is Polarity.ERROR else self.competence
+
+
+@record
+class UnitReading:
+    """What the facts of a unit amount to, before any other evidence."""
+
+    odds: dict[Polarity, float]  # against an ordinary unit; a polarity that is missing is not weighed
+    attributes: dict[Polarity, tuple[Attribute, ...]]  # likeliest first
+
+
+class UnitModel(Artefact):
+    """The fitted model of all kinds of units."""
+
+    kinds: dict[UnitKind, KindModel]
+    # By what is known at the unit's end, before any reaction.
+    early_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
+    operating_points: dict[Sensitivity, OperatingPoint]
+    cue_precision: dict[str, float]  # the share of a cue's findings that coders mark so
+
+    @classmethod
+    def load(cls, path: Path = SHIPPED) -> "UnitModel":
+        """Load an artefact; raise ConfigError if it does not fit this version of the facts."""
+        return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=MADE_WITH, remedy=_FIT_ANEW)
+
+    @classmethod
+    def blank(cls) -> "UnitModel":
+        """Return a model that weighs nothing."""
+        point = OperatingPoint(error=1, competence=1, false_errors_per_hour=0)
+        return cls(
+            kind=KIND, format=FORMAT, made_on="", made_with=MADE_WITH, fitted_on={}, kinds={}, cue_precision={},
+            operating_points=dict.fromkeys(Sensitivity, point),
+        )  # fmt: skip
+
+    def kind_model(self, kind: UnitKind, *, is_early: bool = False) -> KindModel | None:
+        """Return the weights of a kind of unit, of all that is known of it or of what is at its end."""
+        return (self.early_kinds if is_early else self.kinds).get(kind)
+
+    def read(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading | None:
+        """Return what the facts amount to; None for a kind of unit that was not fitted."""
+        model = self.kind_model(kind, is_early=is_early)
+        if model is None:
+            return None
+        return UnitReading(
+            odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
+            attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
+        )
+
+    def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings with their weight: where no facts are weighed, a cue counts as much as it is right."""
+        if kind in self.kinds:
+            return list(findings)
+        return [
+            replace(finding, probability=finding.probability or self.cue_precision.get(finding.cue_id, 0.0))
+            for finding in findings
+        ]
+
+
+@lru_cache(maxsize=4)
+def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
+    """Return the model that Tactful ships, for facts with those of a talk reader of a size, or without."""
+    return UnitModel.load(SHIPPED_BY_READER[reader] if reader else SHIPPED)
+
+
+# A coder rarely names more.
+_MAX_ATTRIBUTES = 3
+
+
+def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
+    """Return the attributes to name, and what each adds to the probability that a coder names one of them.
+
+    What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
+    attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
+    """
+    weights = {named: count * exp(min(50.0, sum(scores[attribute] for attribute in named))) for named, count in coded}
+    total, ranked = sum(weights.values()) or 1.0, []
+    for _ in range(_MAX_ATTRIBUTES):
+        adds = {
+            attribute: sum(weight for named, weight in weights.items() if attribute in named) / total
+            for attribute in Attribute
+        }
+        best = max(Attribute, key=lambda attribute: adds[attribute])
+        ranked.append((best, adds[best]))
+        weights = {named: weight for named, weight in weights.items() if best not in named}
+    return ranked
+
+
+def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
+    """Return the attribute that a coder most likely names, and others that add enough."""
+    scores = {attribute: score.of(facts) - score.intercept for attribute, score in model.attributes[polarity].items()}
+    ranked = rank_attributes(model.coded[polarity], scores)
+    return tuple(
+        attribute
+        for rank, (attribute, adds) in enumerate(ranked)
+        if adds and (rank == 0 or adds >= model.named_from[polarity])
+    )

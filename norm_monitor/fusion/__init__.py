@@ -1,1 +1,0 @@
-"""Merge findings into flags: one flag per event, with an explanation."""

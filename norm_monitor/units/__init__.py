@@ -1,1 +1,0 @@
-"""Units: the turns, silences and sightings that a coder marks."""

@@ -1,0 +1,368 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.outcome import Outcome
+from norm_core.records.provenance import Provenance
+from norm_core.records.speech import Speaker
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.fusion import Fusion, FusionConfig
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_facts import MeasuredUnit
+from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
+from norm_monitor.context.turns import Turn
+from tests.node_records import counted
+from tests.norm_monitor.encounter_talk import cues_alone
+
+
+def unit(onset_s: float = 10, offset_s: float | None = 0) -> Unit:
+    """A turn of the robot's, by default of two seconds."""
+    offset_s = onset_s + 2 if offset_s == 0 else offset_s
+    return Unit(
+        kind=UnitKind.ROBOT_TURN,
+        unit_id=f"robot_turn:{onset_s}",
+        onset_ns=s_to_ns(onset_s),
+        offset_ns=None if offset_s is None else s_to_ns(offset_s),
+    )
+
+
+def finding(about: Unit, cue_id: str = "rude", **changes: Any) -> Finding:
+    end_ns = about.onset_ns + 1
+    base = Finding(
+        cue_id=cue_id,
+        unit=about,
+        polarity=Polarity.ERROR,
+        attributes=(Attribute.EMOTIONS,),
+        severity=Severity.MINOR,
+        probability=0.7,
+        evidence=(Evidence(measure=cue_id, value=0.7, threshold=0.5, start_ns=about.onset_ns, end_ns=end_ns),),
+        rationale=f"{cue_id} in {about.unit_id}.",
+        correction="Do better.",
+    )
+    return replace(base, **changes)
+
+
+def competence(about: Unit, cue_id: str = "greets", **changes: Any) -> Finding:
+    return finding(about, cue_id, polarity=Polarity.COMPETENCE, correction="", **changes)
+
+
+def judgement(about: Unit, error: float, competent: float = 0.01, **changes: Any) -> UnitJudgement:
+    base = UnitJudgement(
+        unit=about,
+        outcome=Outcome.ANSWERED,
+        probability={Polarity.ERROR: error, Polarity.COMPETENCE: competent},
+        attributes=(Attribute.ENGAGEMENT,),
+        evidence=(Evidence(measure="probability", value=error, start_ns=about.onset_ns, end_ns=about.onset_ns + 1),),
+        rationale="As judged.",
+        correction="As advised.",
+        provenance=Provenance(model="judge"),
+    )
+    return replace(base, **changes)
+
+
+def fusion(**config: object) -> Fusion:
+    return Fusion(FusionConfig.model_validate(config), cues_alone())
+
+
+def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
+    if isinstance(evidence, UnitJudgement):
+        given = evidence.provenance
+        return next(iter(fused.take_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
+    return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.onset_ns)
+
+
+def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
+    """All flags that the evidence publishes, and those that are closed in the end."""
+    published = [flag for one in evidence if (flag := take(fused, one))]
+    return published + fused.close(None)
+
+
+def states(flags: Sequence[SocialFlag]) -> list[FlagState]:
+    return [flag.state for flag in flags]
+
+
+def test_a_flag_opens_worsens_ends_and_closes_under_one_id() -> None:
+    flags = taken(
+        fusion(),
+        finding(unit(offset_s=None)),
+        finding(unit(offset_s=None), severity=Severity.SEVERE),
+        finding(unit(offset_s=15), severity=Severity.SEVERE),
+    )
+    assert states(flags) == [FlagState.OPENED, FlagState.UPDATED, FlagState.UPDATED, FlagState.CLOSED]
+    assert len({flag.event_id for flag in flags}) == 1
+    assert [flag.offset_ns for flag in flags] == [None, None, s_to_ns(15), s_to_ns(15)]
+    assert flags[-1].severity is Severity.SEVERE
+
+
+def test_two_cues_about_one_unit_make_one_flag() -> None:
+    one, other = finding(unit()), finding(unit(), "no_apology", attributes=(Attribute.ENGAGEMENT,), probability=0.6)
+    flag = taken(fusion(), one, other)[-1]
+    assert flag.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
+    assert flag.probability == pytest.approx(0.88)
+    assert (flag.cue_id, flag.rationale) == ("rude", one.rationale)  # of the strongest, one claim
+    assert flag.evidence[:2] == (*one.evidence, *other.evidence)
+
+
+def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
+    flags = taken(fusion(), competence(unit(), probability=0.6), finding(unit(), probability=0.8))
+    assert [flag.polarity for flag in flags] == [Polarity.COMPETENCE, Polarity.ERROR, Polarity.ERROR]
+    assert len({flag.event_id for flag in flags}) == 1
+    assert flags[-1].probability == pytest.approx(4 / (1 + 4 + 1.5))
+
+
+@pytest.mark.parametrize("answer_first", [False, True])
+def test_an_acquitted_silence_keeps_its_flag_where_the_late_answer_is_charged(answer_first: bool) -> None:
+    """They are one incident, and judges differ in which of them they charge."""
+    silence = Unit(kind=UnitKind.SILENCE, unit_id="silence", onset_ns=s_to_ns(2), offset_ns=s_to_ns(8))
+    answer = Unit(kind=UnitKind.ROBOT_TURN, unit_id="answer", onset_ns=s_to_ns(8), offset_ns=s_to_ns(9))
+    late = finding(silence, "response_delay", probability=0.8)
+    charges = [judgement(silence, 0.02), judgement(answer, 0.9)]
+    flags = taken(fusion(), late, *(charges[::-1] if answer_first else charges))
+    assert {flag.onset_ns for flag in flags if flag.state is FlagState.CLOSED} == {s_to_ns(2), s_to_ns(8)}
+    acquitted = taken(fusion(), late, judgement(silence, 0.02), judgement(answer, 0.02))
+    assert FlagState.CLOSED not in states(acquitted)
+
+
+def test_a_flag_that_closes_before_its_answer_stands_outside_parity() -> None:
+    fused = fusion()
+    for onset_s in (10, 20):
+        take(fused, finding(unit(onset_s)))
+    assert [flag.provenance.window_late for flag in fused.close(None, [unit(20).unit_id])] == [False, True]
+
+
+def test_a_right_answer_changes_the_likeliest_what_is_just_below_the_bar() -> None:
+    fused = Fusion(FusionConfig(bars=("error=0.8",)), shipped_unit_model())
+    changes = []
+    for number, probability in enumerate((0.1, 0.5, 0.79, 0.81, 0.99)):
+        about = Unit.of_sighting("leaving", number, number)
+        take(fused, finding(about, probability=probability))
+        changes.append(fused.change_by_judge(about))
+    assert sorted(changes) == [changes[index] for index in (4, 0, 3, 1, 2)]
+    new = {kind: fused.change_by_judge(Unit(kind=kind, unit_id="new", onset_ns=1)) for kind in UnitKind}
+    assert new[UnitKind.ROBOT_TURN] > new[UnitKind.SILENCE] > new[UnitKind.PERSON_TURN] > 0  # by the fitted weights
+
+
+def test_a_withdrawal_says_what_changed() -> None:
+    by_judge = taken(fusion(), finding(unit()), judgement(unit(), 0.02))[-1]
+    assert by_judge.rationale == "Withdrawn, as the judge reads it otherwise."
+    assert by_judge.probability < 0.5
+    greeting = competence(unit(), probability=0.7)
+    by_finding = taken(fusion(), finding(unit(), probability=0.7), greeting)[-1]
+    assert by_finding.rationale == "Withdrawn, as the cue greets speaks against it."
+    assert by_finding.evidence == greeting.evidence
+    fused = fusion()
+    take(fused, finding(unit()))
+    assert reconfigured(fused, muted=["rude"])[0].rationale == "Withdrawn, as the settings now rule it out."
+
+
+def test_a_withdrawal_names_the_fact_that_fell() -> None:
+    fused = Fusion(FusionConfig(), shipped_unit_model())
+    span = (s_to_ns(10), s_to_ns(12))
+    turn = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text="Upstairs.", turn_id="r1", spans=(span,))
+    both = (
+        MeasuredUnit(
+            unit=Unit.of_turn(turn),
+            turn=turn,
+            facts={
+                "text_error_log_odds": amiss,
+                "encounter_model_error": 6.0,
+                "text_competence_log_odds": -6.0,
+                "encounter_model_competence": -6.0,
+            },
+            exchange=None,
+            settled=True,
+        )
+        for amiss in (6.0, -6.0)
+    )
+    opened, withdrawn = (fused.take_facts(measured, Provenance, s_to_ns(14)) for measured in both)
+    assert opened
+    assert withdrawn
+    assert withdrawn.state is FlagState.WITHDRAWN
+    assert withdrawn.probability < opened.probability
+    assert withdrawn.rationale == "Withdrawn, as this changed from 6 to -6: log odds of an error, by the words."
+    assert [evidence.value for evidence in withdrawn.evidence] == [-6.0]
+
+
+def silence(owed_s: float, end_s: float | None) -> MeasuredUnit:
+    span = (s_to_ns(10), s_to_ns(12))
+    turn = Turn(speaker=Speaker.USER, start_ns=span[0], end_ns=span[1], text="Hello?", turn_id="p1", spans=(span,))
+    waited = Unit.of_silence(turn, None if end_s is None else s_to_ns(end_s))
+    return MeasuredUnit(unit=waited, turn=turn, facts={"gap_after_s": owed_s}, exchange=None, settled=True)
+
+
+def fusion_of_silences(competent: float = 6.0) -> Fusion:
+    """A fusion for which a silence is an error from 5 s, and from 8 s a competence by some weight."""
+    error = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(5.0, 8.0), values=(0.0, 5.0, 3.0))})
+    competence_ = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(8.0,), values=(0.0, competent))})
+    named = {one: dict.fromkeys(Attribute, AdditiveScore(intercept=0, facts={})) for one in Polarity}
+    kind = KindModel(
+        polarities={Polarity.ERROR: error, Polarity.COMPETENCE: competence_},
+        attributes=named,
+        coded=dict.fromkeys(Polarity, (((Attribute.ENGAGEMENT,), 1),)),
+        named_from=dict.fromkeys(Polarity, 0.5),
+    )
+    return Fusion(FusionConfig(), shipped_unit_model().model_copy(update={"kinds": {UnitKind.SILENCE: kind}}))
+
+
+def test_the_error_of_a_silence_stays_while_nobody_speaks() -> None:
+    fused = fusion_of_silences()
+    growing = [silence(owed_s, None) for owed_s in (4.0, 6.0, 9.0, 12.0)]
+    flags = [fused.take_facts(measured, Provenance, s_to_ns(20)) for measured in growing]
+    assert [flag.state if flag else None for flag in flags] == [None, FlagState.OPENED, None, None]
+    ended = fused.take_facts(silence(12.0, 24.0), Provenance, s_to_ns(25))
+    assert ended
+    assert ended.polarity is Polarity.COMPETENCE  # what it was in the end is decided by all of it
+
+
+@pytest.mark.parametrize(
+    ("weight", "last"),
+    [(6.0, (Polarity.COMPETENCE, FlagState.CLOSED)), (3.0, (Polarity.ERROR, FlagState.WITHDRAWN))],
+)
+def test_the_error_of_a_silence_that_never_ends_is_decided_at_the_close(
+    weight: float, last: tuple[Polarity, FlagState]
+) -> None:
+    fused = fusion_of_silences(weight)
+    flags = [fused.take_facts(silence(owed_s, None), Provenance, s_to_ns(20)) for owed_s in (6.0, 9.0)]
+    assert flags[0]
+    assert [(flag.event_id, flag.polarity, flag.state) for flag in fused.close(None)] == [(flags[0].event_id, *last)]
+
+
+def test_a_withdrawn_flag_is_reopened_by_stronger_evidence() -> None:
+    flags = taken(
+        fusion(),
+        finding(unit(), probability=0.6),
+        competence(unit(), probability=0.6),
+        finding(unit(), "no_apology", probability=0.9),
+    )
+    assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN, FlagState.UPDATED, FlagState.CLOSED]
+
+
+def test_a_judge_with_a_cue_is_fused_and_alone_is_the_judge() -> None:
+    both = taken(fusion(), finding(unit()), judgement(unit(), 0.9))[-1]
+    alone = taken(fusion(), judgement(unit(), 0.9))[-1]
+    assert (both.tier, alone.tier) == (Tier.FUSED, Tier.JUDGE)
+    assert (both.rationale, both.correction) == ("As judged.", "As advised.")
+    assert (both.provenance.model, alone.cue_id) == ("judge", "")
+    assert alone.probability == pytest.approx(0.9)
+    assert both.probability > alone.probability
+
+
+@pytest.mark.parametrize(("sensitivity", "is_flagged"), [("balanced", False), ("quiet", True)])
+def test_bars_of_judged_units_hold_for_them_alone(sensitivity: str, is_flagged: bool) -> None:
+    config = {"judged_bars": ("error=0.9",), "sensitivity": sensitivity}
+    assert bool(taken(fusion(**config), judgement(unit(), 0.6))) is is_flagged
+    assert taken(fusion(**config), finding(unit(), probability=0.6))
+    assert taken(fusion(**config, bars=("error=0.5",)), judgement(unit(), 0.6))
+
+
+def test_a_weight_of_zero_leaves_the_judge_without_effect() -> None:
+    by_cue = taken(fusion(), finding(unit()))[-1]
+    beside = taken(fusion(judge_weight=0), judgement(unit(), 0.02), finding(unit()))[-1]
+    assert beside.polarity is by_cue.polarity
+    assert states(taken(fusion(judge_weight=0), judgement(unit(), 0.98))) == []
+
+
+EVIDENCE = (
+    finding(unit(), probability=0.55),
+    finding(unit(), anchor="u2", probability=0.65, severity=Severity.MAJOR),
+    finding(unit(offset_s=14), "no_apology", probability=0.8, attributes=(Attribute.ENGAGEMENT,)),
+    competence(unit(), probability=0.75),
+    competence(unit(), "thanks_user", probability=0.6),
+    judgement(unit(), 0.6, 0.2),
+)
+
+
+@given(st.permutations(EVIDENCE), st.integers(1, len(EVIDENCE)))
+def test_a_closed_flag_does_not_depend_on_the_order(order: list[Finding | UnitJudgement], size: int) -> None:
+    chosen = [one for one in EVIDENCE if one in order[:size]]
+    shuffled = [one for one in order if one in chosen]
+    closed = [
+        [flag for flag in taken(fusion(), *evidence) if flag.state is FlagState.CLOSED]
+        for evidence in (chosen, shuffled)
+    ]
+    assert closed[0] == closed[1]
+
+
+@pytest.mark.parametrize(("offset_s", "closes_s", "end_s"), [(12, 42, 12), (None, 340, 310)])
+def test_a_unit_closes_some_time_after_its_end_or_if_it_never_ends_at_last(
+    offset_s: float | None, closes_s: float, end_s: float
+) -> None:
+    fused = fusion(open_s=30)
+    take(fused, finding(unit(10, offset_s)))
+    assert fused.close(s_to_ns(closes_s)) == []
+    (closed,) = fused.close(s_to_ns(closes_s + 0.1))
+    assert (closed.state, closed.decision_ns, closed.offset_ns) == (FlagState.CLOSED, s_to_ns(10), s_to_ns(end_s))
+
+
+def test_evidence_after_the_close_is_counted_and_not_used() -> None:
+    fused = fusion()
+    take(fused, finding(unit()))
+    fused.close(s_to_ns(100))
+    assert take(fused, finding(unit(), "no_apology")) is None
+    assert take(fused, judgement(unit(), 0.9)) is None
+    assert counted(fused) == {"events_opened": 1, "findings_after_close": 1, "judgements_after_close": 1}
+
+
+def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
+    fused = fusion()
+    take(fused, finding(unit(offset_s=None)))
+    assert fused.oldest_open_ns == s_to_ns(10)
+    (flag,) = fused.track([unit(offset_s=25)], 0)
+    assert (flag.state, flag.offset_ns) == (FlagState.UPDATED, s_to_ns(25))
+    assert fused.oldest_open_ns is None
+
+
+@pytest.mark.parametrize("bar", ["error", "anger=0.5", "error=2", "error=much", "=0.5"])
+def test_a_bar_of_an_unknown_name_or_value_is_refused(bar: str) -> None:
+    with pytest.raises(ValidationError, match="NAME=PROBABILITY"):
+        FusionConfig(bars=(bar,))
+
+
+def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
+    both = finding(unit(), attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT))
+    assert taken(fusion(muted=["emotions"]), both)[-1].attributes == (Attribute.ENGAGEMENT,)
+
+
+def reconfigured(fused: Fusion, **config: object) -> list[SocialFlag]:
+    return fused.reconfigure(FusionConfig.model_validate(config), s_to_ns(100))
+
+
+@pytest.mark.parametrize("config", [{"muted": ["rude"]}, {"muted": ["emotions"]}, {"bars": ["error=0.9"]}])
+def test_a_change_withdraws_an_open_flag_that_it_rules_out(config: dict[str, Any]) -> None:
+    fused = fusion()
+    opened = take(fused, finding(unit()))
+    assert opened
+    (withdrawn,) = reconfigured(fused, **config)
+    assert (withdrawn.state, withdrawn.event_id) == (FlagState.WITHDRAWN, opened.event_id)
+    assert withdrawn.decision_ns == s_to_ns(100)
+    assert fused.close(None) == []
+
+
+def test_a_change_opens_the_flag_of_a_unit_that_it_admits() -> None:
+    fused = fusion(muted=["rude"])
+    assert take(fused, finding(unit())) is None
+    (opened,) = reconfigured(fused)
+    assert (opened.state, opened.provenance.window_digest) == (FlagState.OPENED, "rude")
+    assert states(fused.close(None)) == [FlagState.CLOSED]
+
+
+def test_a_change_that_alters_no_decision_publishes_nothing() -> None:
+    fused = fusion()
+    take(fused, finding(unit()))
+    assert reconfigured(fused, muted=["greets"], bars=["competence=0.9"]) == []
+
+
+def test_a_flood_of_one_attribute_is_limited_and_ends() -> None:
+    fused = fusion(most_per_attribute=3)
+    flags = [take(fused, finding(unit(10 * k, 10 * k + 1))) for k in range(10)]
+    assert sum(flag is not None for flag in flags) == 3
+    assert counted(fused)["events_over_rate_limit"] == 7
+    assert take(fused, finding(unit(5_000, 5_001)))

@@ -1,0 +1,61 @@
+"""A site's own thresholds of errors in the fusion."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import Attribute
+from norm_core.runtime.artefact import write_artefact
+from norm_core.runtime.config import ConfigError
+from norm_monitor.assessment.fusion import Fusion, FusionConfig
+from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import shipped_unit_model
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.monitor import MonitorConfig
+from tests.norm_monitor.assessment.test_fusion import finding, take, unit
+from tests.norm_monitor.encounter_talk import cues_alone
+
+EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
+
+
+def site(made_with: dict[str, str] | None = None, **by_attribute: float) -> SiteThresholds:
+    return SiteThresholds(
+        kind=KIND, format=FORMAT, made_on="2026-11-23", made_with=made_with or {}, fitted_on={}, rest=0.9,
+        by_attribute={Attribute(name): least for name, least in by_attribute.items()}, expectation="as measured here",
+    )  # fmt: skip
+
+
+def fusion(thresholds: SiteThresholds, *bars: str) -> Fusion:
+    return Fusion(FusionConfig(bars=bars), cues_alone(), site=thresholds)
+
+
+@pytest.mark.parametrize(
+    ("probability", "attributes"), [(0.35, ()), (0.45, (EMOTIONS,)), (0.95, (EMOTIONS, ENGAGEMENT))]
+)
+def test_an_error_is_flagged_by_the_thresholds_of_its_attributes(
+    probability: float, attributes: tuple[Attribute, ...]
+) -> None:
+    flag = take(fusion(site(emotions=0.4)), finding(unit(), probability=probability, attributes=(EMOTIONS, ENGAGEMENT)))
+    assert (flag.attributes if flag else ()) == attributes
+    assert flag is None or flag.least_probability == 0.4
+
+
+def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> None:
+    one = finding(unit(), probability=0.7)
+    assert take(fusion(site(emotions=0.99), "error=0.6"), one)
+    assert take(fusion(site(emotions=0.4), "emotions=0.8"), one) is None
+
+
+def test_thresholds_of_cues_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
+    model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()
+    file = tmp_path / "site.json"
+    write_artefact(site(made_with(model, table, meaning), emotions=0.4), file)
+    fusion_config = FusionConfig(operating_point=str(file))
+    alone = MonitorConfig(fusion=fusion_config)
+    assert alone.site_thresholds(model, table, meaning) == SiteThresholds.model_validate(json.loads(file.read_text()))
+    judged = MonitorConfig(fusion=fusion_config, judge=JudgeConfig(model="some-model"))
+    with pytest.raises(ConfigError, match="differs from what runs here in judge; fit them anew"):
+        judged.site_thresholds(model, table, meaning)

@@ -1,0 +1,125 @@
+"""The facts of units: what is measured of words, times and sightings, and what is left out where nothing is known."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_facts import LONGEST_S, MEASURES, MeasuredUnit, measured_units
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.context.scene import History
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import near, robot, seconds, seen, user, window_of
+
+Units = Mapping[tuple[UnitKind, float], MeasuredUnit]
+
+
+def units(meaning: EncoderMatcher, *parts: Iterable[Entry], until_s: float = 20.0, input_ended: bool = False) -> Units:
+    """The units at the end of one window over everything, by kind and onset."""
+    window = window_of([entry for part in parts for entry in part], until_s)
+    found = measured_units(History().scene(window, input_ended=input_ended), meaning, window.start_ns)
+    return {(one.unit.kind, round(seconds(one.unit.onset_ns), 1)): one for one in found}
+
+
+TALK = (
+    *robot(0, 2, "Welcome. What are you looking for?"),
+    *user(3, 5, "Where are the whales?"),
+    *robot(9, 11, "Upstairs, on the left."),
+    *user(10, 12, "Thank you."),
+)
+
+
+def test_times_words_and_forms_around_a_turn_are_measured(meaning: EncoderMatcher) -> None:
+    facts = units(meaning, TALK)[UnitKind.ROBOT_TURN, 9].facts
+    expected = {
+        "words": 4, "duration_s": 2, "gap_before_s": 4, "after_person_s": 4, "overlap_s": 1, "opening": 0,
+        "person_asked": 1, "robot_asked": 1, "asks": 0, "words_before": 4, "words_after": 2, "voices": 1,
+    }  # fmt: skip
+    assert {name: facts[name] for name in expected} == pytest.approx(expected)
+
+
+def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: EncoderMatcher) -> None:
+    found = units(meaning, TALK)
+    silence, turn = found[UnitKind.SILENCE, 5], found[UnitKind.PERSON_TURN, 3]
+    assert silence.facts == turn.facts
+    assert silence.facts["robot_silent_after_s"] == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("after", "silent_s"),
+    [
+        ((), 9),
+        (robot(8, 9, "Upstairs."), 3),
+        (user(8, 9, "Hello? Where are they?", person="a"), 3),
+        (user(8, 9, "The whales?", person="a"), 3),
+        (user(8, 9, "Hello? I asked you where they are.", person="a"), 3),
+    ],
+)
+def test_a_question_is_owed_an_answer(meaning: EncoderMatcher, after: Sequence[Entry], silent_s: float) -> None:
+    silence = units(meaning, user(3, 5, "Where are the whales?", person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
+    assert silence.facts["owed_silence_s"] == pytest.approx(silent_s)
+    assert silence.facts["before_robot"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Where are the whales?", user(8, 9, "Upstairs, I think.", person="b")),
+        ("Where are the whales?", user(8, 9, "Oh, I see a sign.", person="a")),
+        ("Isn't it lovely?", ()),
+        ("Where is, let me see, wait a moment.", ()),
+        ("There they are.", ()),
+    ],
+)
+def test_what_asks_nothing_of_the_robot_is_owed_no_answer(
+    meaning: EncoderMatcher, said: str, after: Sequence[Entry]
+) -> None:
+    silence = units(meaning, user(3, 5, said, person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
+    assert "owed_silence_s" not in silence.facts
+
+
+def test_words_are_read_only_in_turns_of_the_robot(meaning: EncoderMatcher) -> None:
+    found = units(meaning, TALK)
+    assert "text_error_log_odds" in found[UnitKind.ROBOT_TURN, 9].facts
+    assert "text_error_log_odds" not in found[UnitKind.PERSON_TURN, 3].facts
+
+
+def test_who_leaves_during_a_turn_is_seen(meaning: EncoderMatcher) -> None:
+    gone = units(meaning, TALK, seen(0, 10), seen(10, 20, gone=True))[UnitKind.ROBOT_TURN, 9].facts
+    stays = units(meaning, TALK, seen(0, 20))[UnitKind.ROBOT_TURN, 9].facts
+    assert (gone["faces_gone_during"], stays["faces_gone_during"]) == (1, 0)
+    assert gone["seen_share"] < stays["seen_share"] == 1
+
+
+def test_somebody_who_looks_away_and_comes_near_is_measured(meaning: EncoderMatcher) -> None:
+    facts = units(meaning, TALK, seen(0, 20, away_from_s=4), near(5, 9, 1.5), near(9, 12, 0.4))
+    turn = facts[UnitKind.ROBOT_TURN, 9].facts
+    assert turn["away_at_start_s"] == pytest.approx(5)
+    assert (turn["distance_m"], turn["came_nearer_m"]) == pytest.approx((0.4, 1.1))
+
+
+@pytest.mark.parametrize(("until_s", "settled"), [(12.5, False), (13.5, True)])
+def test_a_turn_is_settled_once_the_answer_is_over(meaning: EncoderMatcher, until_s: float, settled: bool) -> None:
+    assert units(meaning, TALK, until_s=until_s)[UnitKind.ROBOT_TURN, 9].settled is settled
+
+
+def test_at_the_end_of_the_input_every_turn_is_settled(meaning: EncoderMatcher) -> None:
+    assert units(meaning, TALK, until_s=12.1, input_ended=True)[UnitKind.ROBOT_TURN, 9].settled
+
+
+TIMES = st.lists(st.tuples(st.booleans(), st.integers(0, 80), st.integers(0, 60)), max_size=12)
+
+
+@given(TIMES)
+def test_any_talk_gives_known_facts_within_bounds(meaning: EncoderMatcher, times: list[tuple[bool, int, int]]) -> None:
+    said = [
+        entry
+        for is_robot, start, length in times
+        for entry in (robot if is_robot else user)(start / 4, (start + length) / 4, f"Sentence {start}?")
+    ]
+    for one in units(meaning, said, until_s=40.0).values():
+        assert one.facts.keys() <= MEASURES.keys()
+        gaps = [value for name, value in one.facts.items() if "gap" in name or "silent" in name]
+        assert all(-LONGEST_S <= gap <= LONGEST_S for gap in gaps)

@@ -1,0 +1,145 @@
+"""The weights of units' facts: their file, their sums, what the shipped ones say, and how evidence adds up."""
+
+import json
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
+from norm_core.runtime.config import ConfigError
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_facts import MEASURES
+from norm_monitor.assessment.unit_model import (
+    SHIPPED,
+    Sensitivity,
+    Steps,
+    UnitModel,
+    rank_attributes,
+    shipped_unit_model,
+)
+from norm_monitor.context.meaning import EncoderMatcher
+from tests.norm_monitor.assessment.test_fusion import competence, finding, fusion, judgement, taken, unit
+from tests.norm_monitor.encounter_talk import Watched, robot, user
+
+
+def test_a_step_holds_from_its_cut_on() -> None:
+    steps = Steps(cuts=(1.0, 2.0), values=(-1.0, 0.0, 3.0), missing=0.5)
+    assert [steps.at(value) for value in (0.9, 1.0, 1.9, 2.0, None)] == [-1.0, 0.0, 0.0, 3.0, 0.5]
+
+
+@pytest.mark.parametrize("wrong", [{"cuts": (1.0,), "values": (0.0,)}, {"cuts": (2.0, 1.0), "values": (0.0, 1.0, 2.0)}])
+def test_steps_that_do_not_fit_their_cuts_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one value more"):
+        Steps(**wrong)
+
+
+def test_the_attributes_that_a_flag_names_cover_what_coders_name_apart() -> None:
+    """Engagement is named more often than knowledge state, but never without emotions; facts turn that."""
+    emotions, engagement, knowledge = Attribute.EMOTIONS, Attribute.ENGAGEMENT, Attribute.KNOWLEDGE_STATE
+    coded = (((emotions, engagement), 6), ((knowledge,), 4))
+    even = dict.fromkeys(Attribute, 0.0)
+    ranked = rank_attributes(coded, even)
+    assert [one for one, _ in ranked[:2]] == [emotions, knowledge]
+    assert [adds for _, adds in ranked] == pytest.approx([0.6, 0.4, 0])
+    assert rank_attributes(coded, {**even, knowledge: log(3)})[0][0] is knowledge
+
+
+def test_each_sensitivity_flags_more_than_the_one_before() -> None:
+    points = [shipped_unit_model().operating_points[one] for one in Sensitivity]
+    assert [point.error for point in points] == sorted((point.error for point in points), reverse=True)
+    assert [point.competence for point in points] == sorted((point.competence for point in points), reverse=True)
+    assert [point.false_errors_per_hour for point in points] == sorted(point.false_errors_per_hour for point in points)
+
+
+def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
+    model = shipped_unit_model()
+    weighed = {name for kind in model.kinds.values() for one in kind.polarities.values() for name in one.facts}
+    assert weighed <= MEASURES.keys()
+    assert {f"{source}_{one}" for source in ("text", "encounter_model") for one in Polarity} <= {
+        name.removesuffix("_log_odds") for name in weighed
+    }
+
+
+@pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
+def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
+    score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
+    assert list(score.values) == sorted(score.values)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "judge"}, "is no unit weights artefact of format"),
+        ({"format": 99}, "is no unit weights artefact of format"),
+        ({"made_with": {"facts": "0"}}, "in facts; fit it anew"),
+        ({"kinds": "none"}, "is no unit weights artefact"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_with_the_remedy(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = tmp_path / "weights.json"
+    path.write_text(json.dumps({**json.loads(SHIPPED.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(ConfigError, match=says):
+        UnitModel.load(path)
+
+
+def test_a_truncated_or_missing_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        UnitModel.load(path)
+    path.write_text(SHIPPED.read_text(encoding="utf-8")[:500], encoding="utf-8")
+    with pytest.raises(ConfigError, match="is no unit weights artefact; fit it anew"):
+        UnitModel.load(path)
+
+
+LIKELY = st.floats(0.3, 1.0)
+
+
+def summed(flag: SocialFlag) -> float:
+    """Add up what the flag states, as a reader does."""
+    assert flag.base_log_odds is not None
+    return 1 / (1 + exp(-flag.base_log_odds - sum(one.weight or 0.0 for one in flag.evidence)))
+
+
+@given(
+    errors=st.lists(LIKELY, max_size=3),
+    competences=st.lists(LIKELY, max_size=2),
+    judged=st.none() | st.floats(0, 0.95),
+    judge_weight=st.floats(0, 2),
+)
+def test_cues_and_a_judge_add_up_to_the_probability(
+    errors: list[float], competences: list[float], judged: float | None, judge_weight: float
+) -> None:
+    evidence: list[Finding | UnitJudgement] = [
+        *(finding(unit(), f"error_{n}", probability=likely) for n, likely in enumerate(errors)),
+        *(competence(unit(), f"good_{n}", probability=likely) for n, likely in enumerate(competences)),
+    ]
+    evidence += [] if judged is None else [judgement(unit(), judged)]
+    taken_flags = taken(fusion(judge_weight=judge_weight, sensitivity="keen"), *evidence)
+    # A withdrawn flag names what changed instead.
+    flags = [flag for flag in taken_flags if flag.state is not FlagState.WITHDRAWN]
+    assume(flags)  # evidence that falls short of each threshold shows nothing
+    assert [summed(flag) for flag in flags] == [pytest.approx(flag.probability, abs=0.01) for flag in flags]
+
+
+def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: EncoderMatcher) -> None:
+    flags = Watched(meaning, weighed=True).watch(
+        user(0, 2, "Where can I buy a ticket?"),
+        robot(6.5, 9, "At the counter, over there."),
+        user(9.5, 11, "That is not what I asked!"),
+        robot(12, 14, "I'm sorry. Let me show you the way to it."),
+    )
+    assert {flag.polarity for flag in flags} == set(Polarity)
+    assert all(any(one.measure == "smaller facts, together" for one in flag.evidence) for flag in flags)
+    assert [summed(flag) for flag in flags] == [pytest.approx(flag.probability, abs=0.01) for flag in flags]
+
+
+def test_a_flag_tells_from_which_probability_it_is_raised() -> None:
+    (flag, _) = taken(fusion(bars=("error=0.5", "emotions=0.6")), finding(unit(), probability=0.7))
+    assert flag.least_probability == 0.6
+    (flag, _) = taken(fusion(bars=("error=0.5",)), finding(unit(), probability=0.7))
+    assert flag.least_probability == 0.5
