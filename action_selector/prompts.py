@@ -7,9 +7,11 @@ from action_selector.retrieval import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRule, Observation
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.decision import Norm, OtherAgent
 
+_PROMPTS = prompt_file("select_action", "action_selector")
+VERSION = _PROMPTS.version
 STYLES = ("default", "egoplan", "exclusion")
 _SPOKEN_LAST = 8
 _YES_NO = ("Yes", "No")
@@ -37,8 +39,7 @@ def scene(
     most_images: int | None,
 ) -> Prompt:
     """Build the common beginning of every question about one request."""
-    words = prompt_file("select_action")
-    wording = words.texts
+    wording = _PROMPTS.texts
     parts: list[Part] = [*pictures(request, most_images)]
     parts.append(Text(text=request.question or wording[request.style]))
     viewpoint = observation.viewpoint
@@ -62,7 +63,7 @@ def scene(
             for precedent in precedents
         ]
         parts += [Text(text=wording["precedents"]), Quoted(text="\n".join(lines), label="precedents")]
-    return Prompt(version=words.version, parts=tuple(parts))
+    return Prompt(version=VERSION, parts=tuple(parts))
 
 
 def observation_prompt(
@@ -72,11 +73,11 @@ def observation_prompt(
 
     `people` are tracked by the robot's sensors. The model adds what they do.
     """
-    words = prompt_file(task)
+    words = prompt_file(task, "action_selector")
     parts: list[Part] = [*pictures(request, most_images)]
     if request.situation.strip():
         parts += [
-            Text(text=prompt_file("select_action").texts["situation"]),
+            Text(text=_words("situation")),
             Quoted(text=request.situation, label="situation"),
         ]
     if people:
@@ -104,7 +105,7 @@ def yes_or_no(action: str, ask: str) -> list[Question]:
 
 def norm_served(action: str) -> list[Question]:
     """Ask which norm an action serves most, in both orders of NORMS."""
-    words = prompt_file("select_action").texts
+    words = _PROMPTS.texts
     parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
     kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
     return [Question(parts=parts, options=options, step="norms") for options in (kinds, kinds[::-1])]
@@ -116,7 +117,7 @@ def _readable(action: str) -> str:
 
 
 def _words(name: str) -> str:
-    return str(prompt_file("select_action").texts[name])
+    return str(_PROMPTS.texts[name])
 
 
 def _described(other: OtherAgent) -> str:

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from action_selector.choose.probability_scaling import ProbabilityScaling
+from action_selector.prompts import VERSION
 from action_selector.request import SelectorConfig
 from norm_core.engines.reply import ModelInfo
-from norm_core.prompts.texts import prompt_file
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.program import PROGRAM
 
@@ -27,7 +27,7 @@ def made_with(config: SelectorConfig, encoder_sha256: str, model_info: ModelInfo
         "settings": config.scoring_sha256(),
         "model": model_info.model if model_info else "",
         "weights": model_info.weights_sha256 if model_info else "",
-        "prompt": prompt_file("select_action").version if model_info else "",
+        "prompt": VERSION if model_info else "",
     }
 
 

@@ -16,20 +16,21 @@ from norm_core.engines.engine import parse_reply
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
 from norm_core.engines.openai.reply import TokenLogprob
-from norm_core.engines.prompt import Prompt, Quoted
+from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.engines.reply import ModelInfo, Reply, provenance
 from norm_core.engines.request_context import Deadline
-from norm_core.prompts import coding
-from norm_core.prompts import judge as prompts
-from norm_core.prompts.judge import MARK
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.judge import questions as prompts
 from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
 from norm_monitor.judge.judge import POLARITIES, JudgeCalibration, JudgeConfig, Note, with_note
+from norm_monitor.judge.questions import MARK
 
+_PROMPTS = prompt_file("coding", "norm_monitor.judge")
 ORDINARY = "ordinary"
 ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
 LABELS = (ERROR, COMPETENCE, ORDINARY)
@@ -191,6 +192,13 @@ def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
     return excerpt.quoted(marks.items(), locale)
 
 
+def _instructions(form: str, attributes: Iterable[Attribute], locale: str) -> Text:
+    """Ask about the marked part (`unit`), or about each named part (`talk`), with the attributes to choose from."""
+    texts, meanings = _PROMPTS.texts[locale], dict(zip(Attribute, prompts.meanings(locale), strict=True))
+    listed = "\n".join(f"- {attribute.value}: {meanings[attribute]}" for attribute in attributes)
+    return Text(text=f"{texts[form]}\n{texts['keys'].format(listed)}")
+
+
 def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], config: JudgeConfig) -> BatchRequest:
     """Return a request about the marked units of a talk, or about the one unit where there are no marks.
 
@@ -202,8 +210,8 @@ def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], c
     guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
     attributes = tuple(attribute for attribute in Attribute if not (guarded and attribute is Attribute.EMOTIONS))
     prefix = prompts.prefix(pictures, talk, excerpt.facts, locale, faces_aside=guarded)
-    request = coding.request(Form.TALK if marks else Form.UNIT, attributes, locale)
-    prompt = Prompt(version=f"{prefix.version}_{coding.VERSION}", parts=(*prefix.parts, request))
+    request = _instructions(Form.TALK if marks else Form.UNIT, attributes, locale)
+    prompt = Prompt(version=f"{prefix.version}_{_PROMPTS.version}", parts=(*prefix.parts, request))
     return BatchRequest(
         custom_id=key,
         prompt=prompt,

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from norm_core.engines.prompt import Part, Quoted
-from norm_core.prompts.judge import MARK, fact
-from norm_core.prompts.transcript import SPEAKERS, pictures
 from norm_core.records.flag import Evidence
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
@@ -28,6 +26,8 @@ from norm_monitor.context.wording import (
     is_request,
     is_unfinished,
 )
+from norm_monitor.judge.questions import MARK, fact
+from norm_monitor.judge.transcript import SPEAKERS, pictures
 
 # How much of the talk is shown, so that the unit's own turn is always among it.
 TALK_BEFORE_NS = 60 * NS_PER_S

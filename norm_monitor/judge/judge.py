@@ -13,8 +13,6 @@ from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
-from norm_core.prompts import judge as prompts
-from norm_core.prompts.judge import VERSION
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
@@ -27,8 +25,10 @@ from norm_monitor.assessment.finding import quote
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, judge_measure
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences, tokens, word_count
+from norm_monitor.judge import questions as prompts
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import Excerpt, UnitView
+from norm_monitor.judge.questions import VERSION
 from norm_monitor.judge.triggers import NO_CEILING
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)

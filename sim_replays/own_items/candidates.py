@@ -15,8 +15,8 @@ from norm_core.engines.engine import json_schema_of, parse_reply
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.batch import BatchRequest, BatchWriter, answers_of, read_answers, requests_of
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text, neutralize_markup
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.engines.sentences.sentence_encoder import SentenceVectors
-from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from sim_replays.own_items.item_run import BATCH, RIGHT_KINDS, Candidate, Drop, ItemRun, PhaseCount, Scene

@@ -35,7 +35,6 @@ from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.items.item_bag import Key, build, is_built, read_key
 from sim_replays.runs.random_model import RANDOM
@@ -57,6 +56,7 @@ from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
 from sim_replays.suites.suite import items_of_suite, suite_called, suites
+from sim_replays.suites.suite_questions import QuestionConfig
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"

@@ -23,8 +23,6 @@ from norm_core.engines.prompt import Image, Part, Prompt, Text
 from norm_core.engines.reply import Generation, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import MODEL
-from norm_core.prompts.judge import faces_aside_text
-from norm_core.prompts.transcript import pictures
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
@@ -36,13 +34,15 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, WallClock
 from norm_monitor.judge.deployment_context import PictureRules
-from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
+from norm_monitor.judge.questions import faces_aside_text
+from norm_monitor.judge.transcript import pictures
 from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.items.item_bag import Record, episodes
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.suites.target import ReplyReading, SuiteError
 
 WHOLE_S = 3600.0

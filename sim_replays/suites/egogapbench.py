@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.prompts import STYLES
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.retrieval import Precedent
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record

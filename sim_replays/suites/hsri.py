@@ -9,7 +9,7 @@ from statistics import mean, stdev
 import numpy as np
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
 from norm_core.records.speech import Speaker, Timing, Utterance

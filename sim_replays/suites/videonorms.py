@@ -12,12 +12,11 @@ from pathlib import Path
 from pydantic import Field
 
 from norm_core.engines.options import without_thought
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.judge.suite_questions import CULTURES
 from scoring.f1 import class_f1, confusion, macro_f1
 from scoring.figures import Figure, average_grade
 from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of
@@ -25,6 +24,7 @@ from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.suite import Form, Reading, Suite, json_object
+from sim_replays.suites.suite_questions import CULTURES
 from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"

@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from norm_core.engines.backend import AnsweringModel
-from norm_core.prompts import grades
+from norm_core.engines.prompt import Prompt, Question, Quoted, Text
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.runs.results.json_lines import append_lines, drop_cut_line, read_lines
 from sim_replays.suites.target import Key, Predictions, SuiteError, Target
 
 GRADES = "grades.jsonl"
+_PROMPTS = prompt_file("grades", "sim_replays.runs.results")
+_GRADE = Question(parts=(Text(text="Which grade does the text get?"),), options=("1", "2", "3", "4", "5"))
 # By task: the graded fields of the written answer, and the scorer's names of their grades.
 FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
 
@@ -66,7 +69,7 @@ def grade_answers(
     for target, kind, place, reference, written in pairs(targets, predictions):
         if (target.key, kind, place) in done:
             continue
-        [scores] = grader.ask_many(grades.pair(kind, reference, written), [grades.grade()])
+        [scores] = grader.ask_many(_grading_prompt(kind, reference, written), [_GRADE])
         graded = Grade(
             id=target.id,
             task=target.task,
@@ -113,3 +116,16 @@ def _fields(text: str) -> dict[str, str]:
     if not isinstance(plain, dict):
         return {}
     return {str(name): value for name, value in plain.items() if isinstance(value, str)}
+
+
+def _grading_prompt(kind: str, reference: str, written: str) -> Prompt:
+    """Return the two texts and the meaning of each grade for texts of that kind."""
+    return Prompt(
+        version=_PROMPTS.version,
+        parts=(
+            Text(text=_PROMPTS.texts["task"]),
+            Text(text=_PROMPTS.texts["rubric"][kind]),
+            Quoted(text=reference, label="reference"),
+            Quoted(text=written, label="to be graded"),
+        ),
+    )

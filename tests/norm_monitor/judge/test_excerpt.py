@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.prompts.judge import fact
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.presence import Engagement, Face, Person, Presence, PresenceState
 from norm_core.records.speech import Timing
@@ -16,6 +15,7 @@ from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
+from norm_monitor.judge.questions import fact
 from tests.norm_monitor.encounter_talk import at, robot, user, window_of
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
 

@@ -11,13 +11,13 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
 from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.context.wording import is_chinese, word_count
+from norm_monitor.judge import questions as prompts
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from norm_core.engines.engine import Engine
-from norm_core.prompts.judge import VERSION
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
@@ -13,6 +12,7 @@ from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.judge.judge import FORMAT, KIND, Judge, JudgeCalibration, JudgeConfig
+from norm_monitor.judge.questions import VERSION
 from norm_monitor.monitor import Monitor, MonitorConfig
 from tests.norm_monitor.judge.test_judge import answering, robot_turn
 from tests.norm_monitor.judge.test_monitor_judged import MUTED, TALK, play

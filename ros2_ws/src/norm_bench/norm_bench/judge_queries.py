@@ -13,7 +13,7 @@ from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.recent_records import RecentRecords
-from norm_monitor.judge.suite_questions import TASKS, SuiteAnswerer
+from sim_replays.suites.suite_questions import TASKS, SuiteAnswerer
 
 WAITING = 8
 WAIT_S = 0.2

@@ -16,7 +16,7 @@ from norm_core.runtime.watermarks import FRAMES
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.prompt_files import PromptFiles
-from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
+from sim_replays.suites.suite_questions import QuestionConfig, SuiteAnswerer
 
 
 class SuiteConfig(QuestionConfig):

@@ -18,6 +18,6 @@ class PromptFile(Config):
 
 
 @cache
-def prompt_file(task: str, package: str = "norm_core.prompts") -> PromptFile:
+def prompt_file(task: str, package: str) -> PromptFile:
     """Return the texts of a task, such as select_action, from the file of that name in a package."""
     return load_config(PromptFile, shipped_file(package, f"{task}.yaml"))

@@ -22,7 +22,7 @@ from norm_monitor.context.scene import History
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import unit_view
 from norm_monitor.judge.judge import Judge, JudgeConfig
-from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
+from sim_replays.suites.suite_questions import QuestionConfig, SuiteAnswerer
 from tests.action_selector.questions import window
 from tests.norm_core.engines.scripted import ScriptedBackend
 

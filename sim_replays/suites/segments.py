@@ -1,17 +1,12 @@
 """Questions to a coder about a segment of human-robot talk, in the terms of HSRI; the judge's prefix comes first."""
 
 from norm_core.engines.prompt import Question, Text
-from norm_core.prompts import judge
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
+from norm_monitor.judge import questions as judge
 
-_FILE = prompt_file("segments")
+_FILE = prompt_file("segments", "sim_replays.suites")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
 KINDS = tuple(_TEXTS["known"])
-
-
-def detection() -> Question:
-    """Ask for error, competence or neither: the judge's own first question."""
-    return judge.detection()
 
 
 def is_error() -> Question:

@@ -12,7 +12,6 @@ from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.reply import Scores, provenance
 from norm_core.engines.request_context import Deadline
-from norm_core.prompts import clip_norms, judge, segments
 from norm_core.records.episode import Answer, Query
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of
@@ -24,9 +23,11 @@ from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.scene import History
+from norm_monitor.judge import questions as judge
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt, unit_view
 from norm_monitor.judge.judge import excerpt_prompt, plan
+from sim_replays.suites import clip_norms, segments
 
 CHOICES = ("pre", "post", "rationale", "correction")
 UNITS = "units"  # error3 by the units of the segment
@@ -237,7 +238,7 @@ class SuiteAnswerer:
 def _questions(query: Query, locale: str) -> list[Question]:
     match query.task:
         case "error3":
-            return [segments.detection()]
+            return [judge.detection()]
         case "error2":
             return [segments.is_error()]
         case "attributes":

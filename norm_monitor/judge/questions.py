@@ -3,11 +3,11 @@
 from bisect import bisect_right
 
 from norm_core.engines.prompt import Part, Prompt, Question, Quoted, Text
-from norm_core.prompts.texts import prompt_file
+from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.flag import Attribute
 
 MARK = ">>"  # before each line of the talk that is judged
-_FILE = prompt_file("judge")
+_FILE = prompt_file("judge", "norm_monitor.judge")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
 
 

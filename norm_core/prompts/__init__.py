@@ -1,1 +1,0 @@
-"""The prompts of the models, one file per task; a changed wording is a new version."""
