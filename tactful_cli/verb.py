@@ -1,8 +1,11 @@
 """Shared definitions of the verbs' modules."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -69,6 +72,35 @@ SensorOffsetsName = Annotated[
         help="Offsets of `calibrate sensors --write`, which move the camera's and the robot's stamps.",
     ),
 ]
+
+Command = Callable[..., Any]
+
+
+def with_options(command: Command) -> Command:
+    """Let a command take dataclasses: each field is an option, or an argument, of the field's own name."""
+    parameters, groups = list[Parameter](), dict[str, type[Any]]()
+    for parameter in signature(command, eval_str=True).parameters.values():
+        if is_dataclass(group := parameter.annotation) and isinstance(group, type):
+            groups[parameter.name] = group
+            types = get_type_hints(group, include_extras=True)
+            parameters += [
+                Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=types[part.name])
+                for part in fields(group)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def call(**values: Any) -> Any:
+        for name, group in groups.items():
+            values[name] = group(**{part.name: values.pop(part.name) for part in fields(group)})
+        return command(**values)
+
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del call.__wrapped__
+    return call
+
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

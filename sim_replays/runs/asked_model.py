@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -17,7 +17,7 @@ from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.engine_registry import open_openai
 from norm_core.engines.errors import PastDeadlineError
 from norm_core.engines.openai.batch_server import BatchServer
-from norm_core.engines.prompt import Prompt, Question, Quoted, Text
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
@@ -96,12 +96,6 @@ S = TypeVar("S", bound=BaseModel)
 
 TIMEOUT_S = 600.0
 PICTURE_MARK = "[picture]"
-_DECIDING = {"answers", "reasons_first", "extract_with", "answered_later"}
-_EXTRACT = (
-    "A model was asked to choose one of the options below. Its whole reply is quoted. Which option does the reply "
-    "choose?"
-)
-_NO_OPTION = "The reply chooses none of them, or more than one."
 
 
 class ModelOptions(Config):
@@ -111,16 +105,7 @@ class ModelOptions(Config):
     timeout_s: float = Field(default=TIMEOUT_S, gt=0, description="the time for one question with all its requests")
     cache: bool = Field(default=True, description="whether answers of earlier runs are used")
     concurrency: int = Field(default=1, ge=1, le=256, description="episodes side by side, of a model behind a server")
-    answers: Literal["", "auto", "logprobs", "text"] = Field(
-        default="", description="what options are scored from; empty for the manifest's setting, and else auto"
-    )
-    reasons_first: bool = Field(default=False, description="whether a text reasons before it answers")
-    extract_with: str = Field(default="", description="model that reads replies which no parser can; empty for none")
     answered_later: bool = Field(default=False, description="whether a batch answers in the model's place")
-
-    def identity(self) -> dict[str, Any]:
-        """Return the options that decide answers, where they are not the default."""
-        return self.model_dump(mode="json", include=_DECIDING, exclude_defaults=True)
 
 
 @record
@@ -193,10 +178,8 @@ class AskedModel:
         cache: AnswerCache | None = None,
         timeout_s: float = TIMEOUT_S,
         now_s: Callable[[], float] = time.monotonic,
-        extractor: "AskedModel | None" = None,
     ) -> None:
-        """`extractor` is asked which option a reply chooses where no parser can tell."""
-        self._extractor, self._cancelled = extractor, Event()
+        self._cancelled = Event()
         self._model, self._identity = model, identity or sha256_of(to_plain(model.model_info))
         self._cache, self._timeout_s, self._now_s = cache or AnswerCache(), timeout_s, now_s
         self._requests: list[AskedRequest] = []
@@ -210,21 +193,11 @@ class AskedModel:
     def end_question(self, query_id: str) -> tuple[AskedRequest, ...]:
         """Return the requests since the last question ended; the next request starts the time of another."""
         requests, self._requests, self._until_s = self._requests, [], None
-        extracted = self._extractor.end_question(query_id) if self._extractor else ()
-        return (*(replace(request, query_id=query_id) for request in requests), *extracted)
+        return tuple(replace(request, query_id=query_id) for request in requests)
 
     def cancel(self) -> None:
         """End the request in progress, from any thread; further requests time out."""
         self._cancelled.set()
-
-    def extract(self, reply: str, options: Sequence[str], deadline: Deadline | None = None) -> int | None:
-        """Ask the extractor which option a reply chooses; None where there is no extractor, or no option is chosen."""
-        if self._extractor is None or not reply.strip():
-            return None
-        parts = (Text(text=_EXTRACT), Quoted(text=reply, label="reply"))
-        question = Question(parts=(), options=(*options, _NO_OPTION), step="extract")
-        [scores] = self._extractor.ask_many(Prompt(version="extract-1", parts=parts), [question], self._limit(deadline))
-        return scores.best if scores.best is not None and scores.best < len(options) else None
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question; the model is asked only what the cache does not hold."""
@@ -246,11 +219,6 @@ class AskedModel:
         for place, question in enumerate(questions):
             step = question.step or _step(prefix)
             self._note(answers[place], question.after(prefix), step, question.options, place in cached, took_s)
-            unread = answers[place].text if answers[place].outcome is Outcome.UNPARSED else ""
-            chosen = self.extract(unread, question.options, limit)
-            if chosen is not None:
-                certain = tuple(float(index == chosen) for index in range(len(question.options)))
-                answers[place] = replace(answers[place], outcome=Outcome.ANSWERED, probabilities=certain, reason="")
         return [answers[place] for place in range(len(questions))]
 
     def generate(
@@ -318,14 +286,9 @@ def open_asked_models(
     engine, identity = _open(name, clock, options, batch)
     if options.concurrency > 1 and engine.model_info.engine != EngineKind.OPENAI:
         raise SuiteError(f"--concurrency: {name} runs in this process and answers one request at a time; leave it out")
-    extractor = _open(options.extract_with, clock, ModelOptions()) if options.extract_with else None
     is_slow = name != RANDOM and engine.model_info.generates
     cache = AnswerCache.of_user() if options.cache and is_slow and not batch else AnswerCache()
-
-    def face(opened: tuple[Engine, str], extractor: AskedModel | None = None) -> AskedModel:
-        return AskedModel(*opened, cache=cache, timeout_s=options.timeout_s, extractor=extractor)
-
-    return [face((engine, identity), face(extractor) if extractor else None) for _ in range(options.concurrency)]
+    return [AskedModel(engine, identity, cache=cache, timeout_s=options.timeout_s) for _ in range(options.concurrency)]
 
 
 def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None) -> tuple[Engine, str]:
@@ -335,12 +298,7 @@ def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | N
     else:
         manifest = Catalogue().manifest(name)
         if manifest.engine is EngineKind.OPENAI:
-            settings = {"answers": "auto", **manifest.settings}
-            settings |= {"answers": options.answers} if options.answers else {}
-            settings |= {"answers": "text", "reasons_first": True} if options.reasons_first else {}
-            manifest = manifest.model_copy(update={"settings": settings})
-        elif options.answers == "text" or options.reasons_first:
-            raise SuiteError(f"--answer-form text: {name} runs in this process, and its log-probabilities are read")
+            manifest = manifest.model_copy(update={"settings": {"answers": "auto", **manifest.settings}})
         if batch:
             engine = Engine(open_openai(manifest, ModelFiles(folder=None), batch), clock)
         else:

@@ -26,7 +26,6 @@ from norm_core.engines.openai.batch_server import NOT_ASKED
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.engines.talk_reader import NO_READER
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
@@ -63,6 +62,7 @@ ENCODER = "encoder"
 WHOLE_S = 3600.0
 # Outcomes of a model that does not work: what is asked again may be answered.
 FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
+ASKED_AGAIN = FAILURES | {Outcome.REFUSED}
 
 # Steps that a run can leave out, to measure their contribution (ablation).
 STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
@@ -158,18 +158,16 @@ class RunStoppedError(TactfulError):
 
 
 class OverBudgetError(RunStoppedError):
-    """The run's tokens or money are spent."""
+    """The run's tokens are spent."""
 
 
 @record
 class RunLimits:
-    """Which outcomes are asked again, and what stops a run: failures in a row, tokens and cost; 0 for no limit."""
+    """Which outcomes are asked again, and what stops a run: failures in a row, and tokens; 0 for no limit."""
 
     retry: frozenset[Outcome] = frozenset()
     max_failures: int = 0
     max_tokens: int = 0
-    max_cost: float = 0.0
-    prices: Prices | None = None
 
     def check(self, spent: Spent, failures: Sequence[Answer | Grade]) -> None:
         """Raise RunStoppedError where a limit is reached."""
@@ -178,15 +176,10 @@ class RunLimits:
                 f"{count_of(len(failures), 'question')} failed in a row, the last with: {failures[-1].reason}; "
                 "correct that, then give the same command with --retry-failed"
             )
-        if self.max_cost and self.prices is None:
-            raise SuiteError("--max-cost: the model has no prices; write them in its manifest, or give --price")
-        if (self.max_cost or self.max_tokens) and spent.silent:
-            raise RunStoppedError("the server counts no tokens, so neither --max-tokens nor --max-cost can hold")
-        cost = spent.cost(self.prices) if self.prices else 0.0
+        if self.max_tokens and spent.silent:
+            raise RunStoppedError("the server counts no tokens, so --max-tokens cannot hold; leave it out")
         if self.max_tokens and spent.tokens >= self.max_tokens:
             raise OverBudgetError(f"{spent.tokens} tokens were spent, and --max-tokens is {self.max_tokens}: give more")
-        if self.max_cost and cost >= self.max_cost:
-            raise OverBudgetError(f"{cost:.4f} were spent, and --max-cost is {self.max_cost:g}: give more to go on")
 
 
 def run(
@@ -245,8 +238,9 @@ def begin(  # noqa: PLR0917
     described_so = describe_run(asking, files, how, run_items)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, run_items)
-    if options and (deciding := options.identity()):
-        described_so = {**described_so, "name": f"{described_so['name']} {_named(deciding)}", "options": deciding}
+    if options and options.answered_later:
+        name = f"{described_so['name']} answered_later"
+        described_so = {**described_so, "name": name, "options": {"answered_later": True}}
     run_folder.begin(out, {**described_so, "shards": shards})
     if not built:
         build(bag, asking, run_items)
@@ -292,10 +286,6 @@ def _play_controls(  # noqa: PLR0917
                 again = replace(transport, config=control, how=DIRECT, options=options)
             for timed in again.play(bag, wanted):
                 append_lines(own / run_folder.RAW, [replace(timed, requests=(), decision=None)])
-
-
-def _named(deciding: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" if value is not True else name for name, value in deciding.items())
 
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, run_items: RunItems) -> dict[str, Any]:

@@ -132,12 +132,6 @@ class BareAnswerer:
                 software_version=__version__,
             ),
         )
-        extracted = None
-        if reading is None and reply.outcome is Outcome.ANSWERED and query.options and not query.several:
-            extracted = self._model.extract(reply.text, query.options, deadline.from_now())
-        if extracted is not None:
-            reason = "; ".join(filter(None, (ReplyReading.SECOND_MODEL, withheld)))
-            return replace(answer, chosen=(extracted,), text=reply.text, reason=reason)
         if reading is None:
             if reply.outcome is not Outcome.ANSWERED:
                 return replace(answer, reason=reply.reason)

@@ -196,10 +196,6 @@ def _notes(
             f"{count_of(len(read.unusable), 'answer')} not usable, and "
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
-    if extracted := read.readings[ReplyReading.SECOND_MODEL]:
-        notes.append(
-            f"{count_of(extracted, 'answer')} {ReplyReading.SECOND_MODEL} (--extract-with), as no parser could"
-        )
     if lenient := read.readings[ReplyReading.LENIENT]:
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:

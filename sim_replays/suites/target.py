@@ -19,7 +19,6 @@ class ReplyReading(StrEnum):
     """How a reply without the asked form was understood."""
 
     LENIENT = "read leniently"
-    SECOND_MODEL = "read by the second model"
 
 
 class SuiteError(TactfulError):

@@ -1,12 +1,13 @@
-"""`tactful bench run` and `grade`: write a suite's items to a bag and play it to the selector."""
+"""`tactful bench run` and the grades of `bench score`: write a suite's items to a bag and play it to the selector."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -14,7 +15,7 @@ from norm_core.engines.openai.batch import BatchWriter
 from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import EngineKind, Prices
+from norm_core.models.manifest import EngineKind
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
@@ -23,7 +24,7 @@ from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
-from sim_replays.runs.results.run_folder import BAG, Spent, finish, open_run, predictions, read_spent
+from sim_replays.runs.results.run_folder import BAG, Spent, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Direct, Transport, TransportError
@@ -33,12 +34,13 @@ from sim_replays.suites.target import SuiteError
 from tactful_cli.bag.group import progress
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import complain, err
-from tactful_cli.flags import finish_batch
+from tactful_cli.flags import AskLater, finish_batch
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
 _BROKEN = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
-_DIRECT_ONLY = {"timeout_s", "cache", "concurrency", "answers", "reasons_first", "extract_with"}
+_DIRECT_ONLY = {"timeout_s", "cache", "concurrency"}
+_MAX_UNGRADED = 20  # in a row, as where the server is down
 
 
 class How(StrEnum):
@@ -48,34 +50,64 @@ class How(StrEnum):
     DIRECT = DIRECT
 
 
-def run(
-    out: Path,
-    asking: RunConfig,
-    files: AnswererConfig,
-    *,
-    ask_later: Path | None,
-    answers: Path | None,
-    shards: int,
-    ray: str,
-    how: How,
-    as_json: bool,
-    options: ModelOptions,
-    limits: execute.RunLimits,
+@dataclass(frozen=True, kw_only=True)
+class CourseOptions:
+    """How a run goes on: by what transport, in how many processes, and when it stops or asks again."""
+
+    transport: Annotated[
+        How | None,
+        typer.Option(help="dds: the robot's node in its own process (default); direct: in this process (with --bare)."),
+    ] = None
+    shards: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that share the episodes.")] = 1
+    ray: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Ray cluster for the processes; local: start one here.")
+    ] = ""
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again what failed, timed out or was refused.")
+    ] = False
+    max_failures: Annotated[
+        int, typer.Option(min=0, help="Number of failures in a row that stop the run, with exit code 1; 0: none.")
+    ] = 20
+    max_tokens: Annotated[int, typer.Option(min=0, help="Tokens after which the run stops; 0: no limit.")] = 0
+    ask_later: AskLater = None
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Score the service's answers to such a batch.")
+    ] = None
+
+    @property
+    def limits(self) -> execute.RunLimits:
+        """What is asked again, and what stops the run; a batch is answered whole, whatever fails."""
+        return execute.RunLimits(
+            retry=execute.ASKED_AGAIN if self.retry_failed else frozenset(),
+            max_failures=0 if self.is_later else self.max_failures,
+            max_tokens=self.max_tokens,
+        )
+
+    @property
+    def is_later(self) -> bool:
+        """Whether a batch answers for the model."""
+        return bool(self.ask_later or self.answers)
+
+    def how(self, *, bare: bool) -> How:
+        """By what the episodes are played."""
+        return self.transport or (How.DIRECT if bare or self.is_later else How.DDS)
+
+
+def run(  # noqa: PLR0917
+    out: Path, asking: RunConfig, files: AnswererConfig, course: CourseOptions, options: ModelOptions, as_json: bool
 ) -> None:
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
-    if ask_later or answers:
-        _check_later(asking.suite, files.model, how, shards > 1 or bool(ray), options, limits)
-        if ask_later and answers:
-            raise SuiteError("--ask-later and --answers: exclude each other; give one")
+    how, limits, answers = course.how(bare=asking.bare), course.limits, course.answers
+    if course.is_later:
+        _check_later(asking.suite, files.model, how, course)
         options = options.model_copy(update={"answered_later": True, "concurrency": 1})
-        limits = replace(limits, max_failures=0)
-    if ask_later:
-        _write_questions(ask_later, out, asking, files, options, limits)
+    if course.ask_later:
+        _write_questions(course.ask_later, out, asking, files, options, limits)
         return
     batch = BatchServer(answers) if answers else None
     began_s = time.monotonic()
     with _progress() as tell:
-        played = _transport(how, files, shards, ray, options, limits, batch)
+        played = _transport(how, files, course, options, batch)
         try:
             report, scored = execute.run(
                 out,
@@ -84,13 +116,13 @@ def run(
                 played,
                 how=how.value,
                 progress=tell,
-                shards=f"{shards} on Ray at {ray}" if ray else str(shards),
+                shards=f"{course.shards} on Ray at {course.ray}" if course.ray else str(course.shards),
                 limits=limits,
                 options=options,
             )
         except execute.RunStoppedError as error:
             raise execute.RunStoppedError(
-                f"{error}\nwhat was answered is in {out}{_told_of(read_spent(out), limits)}"
+                f"{error}\nwhat was answered is in {out}{_requests_of(read_spent(out))}"
             ) from error
         except TransportError as error:
             raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
@@ -100,7 +132,7 @@ def run(
     show_report(suite_called(report.key.suite), scored, as_json)
     seconds = f"{time.monotonic() - began_s:.1f} s"
     err.print(
-        f"{count_of(len(report.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
+        f"{count_of(len(report.told), 'answer')} in {out}, {seconds}{_requests_of(read_spent(out))}", soft_wrap=True
     )
     if batch and batch.answers.unreadable:
         complain(f"{answers}: {count_of(batch.answers.unreadable, 'line')} cannot be read and count as missing")
@@ -115,17 +147,17 @@ def run(
         raise typer.Exit(1)
 
 
-def _check_later(  # noqa: PLR0917
-    suite: str, model: str, how: How, is_shared: bool, options: ModelOptions, limits: execute.RunLimits
-) -> None:
+def _check_later(suite: str, model: str, how: How, course: CourseOptions) -> None:
     """Raise SuiteError for what a batch cannot do."""
+    if course.ask_later and course.answers:
+        raise SuiteError("--ask-later and --answers: exclude each other; give one")
     if model in {"", RANDOM} or Catalogue().manifest(model).engine is not EngineKind.OPENAI:
         raise SuiteError(
             f"--model {model or execute.ENCODER}: answers {suite} in this process, and no batch does; name a model "
             f"behind a server ({PROGRAM} models add URL)"
         )
-    if how is How.DDS or is_shared or options.extract_with or limits.max_tokens or limits.max_cost:
-        named = "--transport dds, --shards, --ray, --extract-with, --max-tokens, --max-cost"
+    if how is How.DDS or course.shards > 1 or course.ray or course.max_tokens:
+        named = "--transport dds, --shards, --ray, --max-tokens"
         raise SuiteError(f"{named}: are for a model that is asked now; leave them out (models send has --max-cost)")
 
 
@@ -139,14 +171,7 @@ def _write_questions(  # noqa: PLR0917
         _, wanted, _ = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
         for done, _ in enumerate(asked.play(out / BAG, frozenset(wanted)), 1):
             tell(done, len(wanted))
-    finish_batch(writer, limits.prices)
-
-
-def prices_of(model: str, price: str) -> Prices | None:
-    """Return the prices of a million tokens read and written: those given, or those of the model's manifest."""
-    if prices := Prices.of_option(price):
-        return prices
-    return None if model in {execute.ENCODER, RANDOM} else Catalogue().manifest(model).prices
+    finish_batch(writer, Catalogue().manifest(files.model).prices)
 
 
 def _unanswered(scored: Report) -> str:
@@ -163,70 +188,61 @@ def _unanswered(scored: Report) -> str:
 
 
 def _remedy(scored: Report) -> str:
-    counts = {name: count for name, count in scored.outcomes.items() if count}
-    if set(counts) <= {Outcome.UNPARSED}:
-        return "look at the replies in raw.jsonl; --extract-with, in another --out, lets a second model read them"
-    retry = "--retry-refused" if set(counts) <= {Outcome.REFUSED, Outcome.UNPARSED} else "--retry-failed"
-    return f"correct the cause, then give the same command with {retry}"
+    if {name for name, count in scored.outcomes.items() if count} <= {Outcome.UNPARSED}:
+        return "look at the replies in raw.jsonl, and ask a model that keeps to the form"
+    return "correct the cause, then give the same command with --retry-failed"
 
 
-def _told_of(spent: Spent, limits: execute.RunLimits) -> str:
-    """State how many requests and tokens a run took, and what they cost, for the line with its folder."""
+def _requests_of(spent: Spent) -> str:
+    """State how many requests and tokens a run took, for the line with its folder."""
     if not spent.requests:
         return ""
     cached = f" ({spent.cached} from the cache)" if spent.cached else ""
-    cost = f", {spent.cost(limits.prices):.4f} {limits.prices.currency}" if limits.prices else ""
-    return f", {count_of(spent.requests, 'request')}{cached}, {spent.tokens} tokens{cost}"
+    return f", {count_of(spent.requests, 'request')}{cached}, {spent.tokens} tokens"
 
 
-def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLimits, as_json: bool) -> None:
-    """Grade the ungraded answers, and print the score with the grades."""
+def grade(folder: Path, judge: str) -> None:
+    """Let a model grade the written answers that have no grade yet."""
     finished = open_run(folder)
     targets, read = list(finished.key.targets), predictions(finished).predictions
     wanted = len(pairs(targets, read))
     if not wanted:
         raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
-    [grader] = open_asked_models(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock(), options)
+    [grader] = open_asked_models(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock(), ModelOptions())
+    limits = execute.RunLimits(max_failures=_MAX_UNGRADED)
     with _progress() as tell:
-        before, retry = read_grades(folder), bool(limits.retry)
-        done = len(keys_graded(before, retry=retry))
+        done = len(keys_graded(read_grades(folder)))
         tell(done, wanted)
         spent, failures = Spent(), list[Grade]()
-        for number, graded in enumerate(grade_answers(folder, targets, read, grader, retry=retry), done + 1):
+        for number, graded in enumerate(grade_answers(folder, targets, read, grader), done + 1):
             tell(number, wanted)
             spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
             limits.check(spent, failures)
-    show_report(suite_called(finished.key.suite), finish(open_run(folder)), as_json)
-    err.print(f"graded in {folder}{_told_of(spent, limits)}", soft_wrap=True)
+    err.print(f"graded in {folder}{_requests_of(spent)}", soft_wrap=True)
     if not any(graded.grade for graded in read_grades(folder)):
-        err.print(f"{folder}: no grade was given; give the same command with --retry-failed", soft_wrap=True)
-        raise typer.Exit(1)
+        raise execute.RunStoppedError(f"{folder}: no grade was given; give the same command again")
 
 
-def _transport(  # noqa: PLR0917
-    how: How, files: AnswererConfig, shards: int, ray: str, options: ModelOptions, limits: execute.RunLimits,
-    batch: BatchServer | None,
-) -> Transport:  # fmt: skip
+def _transport(
+    how: How, files: AnswererConfig, course: CourseOptions, options: ModelOptions, batch: BatchServer | None
+) -> Transport:
     if batch:
         return Direct(files, options=options, batch=batch)
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):
-        raise SuiteError(
-            "--timeout-s, --no-cache, --concurrency, --answer-form, --reasons-first, --extract-with: "
-            "add --transport direct"
-        )
-    if how is How.DDS and (limits.max_tokens or limits.max_cost):
-        raise SuiteError("--max-tokens, --max-cost: a node counts no tokens; add --transport direct")
+        raise SuiteError("--timeout-s, --no-cache, --concurrency: add --transport direct")
+    if how is How.DDS and course.max_tokens:
+        raise SuiteError("--max-tokens: a node counts no tokens; add --transport direct")
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
         )
-    if ray:
-        return RayShards(files, ray, shards, how.value, options)
-    if shards > 1:
-        return Shards(files, shards, how.value, options)
+    if course.ray:
+        return RayShards(files, course.ray, course.shards, how.value, options)
+    if course.shards > 1:
+        return Shards(files, course.shards, how.value, options)
     return transport(files, how.value, options)
 
 

@@ -251,7 +251,7 @@ def test_the_leaderboard_keeps_kinds_settings_and_parts_apart(tmp_path: Path) ->
     run("egogapbench", data, tmp_path / "whole", *bare)
     run("egogapbench", data, tmp_path / "part", *bare, "--limit", "2")
     run("egogapbench", data, tmp_path / "robot", "--setting", "others-given", "--transport", "direct")
-    printed = tactful("bench", "compare", tmp_path / "whole", tmp_path / "part", tmp_path / "robot").stdout
+    printed = tactful("bench", "score", tmp_path / "whole", tmp_path / "part", tmp_path / "robot").stdout
     titles = [
         "the model alone",
         "the robot: the model inside our steps",
@@ -265,7 +265,7 @@ def test_the_leaderboard_keeps_kinds_settings_and_parts_apart(tmp_path: Path) ->
     assert cells["text from an oracle"].strip() == "others' actions"
     assert "[" in cells["over random model"]
     assert "gpt-5.4" in printed
-    assert "gpt-5.4" not in tactful("bench", "compare", tmp_path / "robot").stdout
+    assert "gpt-5.4" not in tactful("bench", "score", tmp_path / "robot").stdout
 
 
 def python_on(page: Path) -> list[str]:
@@ -295,7 +295,7 @@ def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, 
     assert set(robot["controls"]) == {"random model", "uniform"}
     assert robot["headline"]["figure"] == "accuracy"
     page = tmp_path / "page.html"
-    compared = tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot", "--page", page)
+    compared = tactful("bench", "score", tmp_path / "bare", tmp_path / "robot", "--page", page)
     assert compared.returncode == 0
     assert "paper" not in compared.stdout
     assert "is of the model alone" in compared.stdout

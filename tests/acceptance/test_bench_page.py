@@ -1,4 +1,4 @@
-"""`tactful bench compare --page`: what a run asked and got, a question at a time, in a browser."""
+"""`tactful bench score --page`: what a run asked and got, a question at a time, in a browser."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def page(runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "runs.html"
-    result = tactful("bench", "compare", *runs, "--page", path)
+    result = tactful("bench", "score", *runs, "--page", path)
     assert result.returncode == 0, result.stderr
     assert f"{path}: 6 questions" in result.stderr
     return path.as_uri()
@@ -135,7 +135,7 @@ def test_a_page_of_two_runs_counts_what_both_were_asked(
     alone, page = tmp_path / "alone", tmp_path / "page.html"
     command = ("bench", "run", "egonormia", "--data", runs[0].parent / "items.json", "--out", alone, "--limit", 1)
     assert tactful(*command, "--bare", "--model", "random", "--setting", "blind").returncode == 0
-    assert tactful("bench", "compare", runs[1], alone, "--page", page).returncode == 0
+    assert tactful("bench", "score", runs[1], alone, "--page", page).returncode == 0
     browser.open(page.as_uri())
     tiles = browser.run("document.getElementById('tiles').innerText").split("\n")
     count = {name.lower(): value for name, value in zip(tiles[::2], tiles[1::2], strict=False)}
@@ -162,7 +162,7 @@ def test_runs_differ_by_the_chosen_option_and_not_by_the_wording(runs: tuple[Pat
 
 
 def test_a_page_is_of_one_or_two_runs(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    result = tactful("bench", "compare", *runs, runs[0], "--page", tmp_path / "page.html")
+    result = tactful("bench", "score", *runs, runs[0], "--page", tmp_path / "page.html")
     assert result.returncode == 2
     assert "--page: shows one or two runs, and 3 are named" in result.stderr
 

@@ -58,14 +58,14 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
 
 
 def grade_answers(
-    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel, *, retry: bool = False
+    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel
 ) -> Iterator[Grade]:
-    """Ask for the missing grades, and write each to the folder at once. With `retry`, also for those not given."""
+    """Ask for the missing grades, and write each to the folder at once."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)
     if others := {graded.judge for graded in known} - {grader.model_info.model}:
         raise SuiteError(f"{folder / GRADES}: holds grades of {', '.join(others)}: move them away to grade it anew")
-    done = keys_graded(known, retry=retry)
+    done = keys_graded(known)
     for target, kind, place, reference, written in pairs(targets, predictions):
         if (target.key, kind, place) in done:
             continue
@@ -85,9 +85,9 @@ def grade_answers(
         yield graded
 
 
-def keys_graded(grades: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, int]]:
-    """Return what need not be graded any more: with `retry`, only what got a grade."""
-    return {(*graded.of, graded.reference) for graded in grades if graded.grade or not retry}
+def keys_graded(grades: Sequence[Grade]) -> set[tuple[Key, str, int]]:
+    """Return what got a grade."""
+    return {(*graded.of, graded.reference) for graded in grades if graded.grade}
 
 
 def read_grades(folder: Path) -> list[Grade]:

@@ -11,7 +11,7 @@ from norm_core.runtime.errors import TactfulError
 
 CONFIG, RAW, ASKED, BAG = "config.json", "raw.jsonl", "asked.jsonl", "bag"
 # May differ between a run and its continuation.
-_FREE = ("began", "versions", "shards", "prices")
+_FREE = ("began", "versions", "shards")
 _GO_ON = "make room, then give the same command again"
 
 R = TypeVar("R")

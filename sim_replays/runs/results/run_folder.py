@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.openai.batch_server import NO_ANSWER
-from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -135,10 +134,6 @@ class Spent:
     def tokens(self) -> int:
         """All tokens, read and written."""
         return self.prompt_tokens + self.completion_tokens
-
-    def cost(self, prices: Prices) -> float:
-        """The cost, in the currency of the prices."""
-        return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
 
 
 def read_spent(folder: Path) -> Spent:

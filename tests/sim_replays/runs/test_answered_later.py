@@ -110,7 +110,7 @@ def test_what_has_no_answer_is_an_outcome_and_what_was_not_asked_stays_open(benc
         (("--ask-later", "new", "--answers", "new"), "exclude each other"),
         (("--ask-later", "new", "--model", "encoder"), "name a model behind a server"),
         (("--ask-later", "new", "--transport", "dds"), "--transport dds"),
-        (("--answers", "new", "--max-cost", "1"), "models send has --max-cost"),
+        (("--answers", "new", "--max-tokens", "1"), "models send has --max-cost"),
         (("--answers", "new"), "holds no requests"),
     ],
 )
