@@ -1,7 +1,5 @@
 """The public names of scoring, for type checkers and for lazy import."""
 
-from .agreement_coefficients import UnitizingCounts as UnitizingCounts
-from .agreement_coefficients import unitizing_counts as unitizing_counts
 from .event_matching import Matches as Matches
 from .event_matching import match_events as match_events
 from .f1 import class_f1 as class_f1

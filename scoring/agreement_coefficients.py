@@ -4,13 +4,11 @@ NaN where one is undefined.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from norm_core.records.record import record
 
 # One unit: each coder's judgement (None if missing), and how often the unit occurs.
 Unit = tuple[str | None, ...]
@@ -53,19 +51,6 @@ def krippendorff_alphas(units: Samples) -> Array:
 
 
 @_quiet
-def gwet_ac1s(units: Samples, categories: Sequence[str]) -> Array:
-    """Compute Gwet's AC1 of any number of coders, who may miss units; defined even if all always agree."""
-    judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
-    rated = _sum(count for votes, count in judged if votes)
-    several = [(votes, votes.total(), count) for votes, count in judged if votes.total() > 1]
-    agreed = _sum(count * (sum(n * (n - 1) for n in votes.values()) / (m * (m - 1))) for votes, m, count in several)
-    shares = _sums((name, count * of_it / votes.total()) for votes, count in judged for name, of_it in votes.items())
-    spread = _sum(share / rated * (1 - share / rated) for share in shares.values())
-    expected = spread / np.float64(len(categories) - 1)
-    return (agreed / _sum(count for *_, count in several) - expected) / (1 - expected)
-
-
-@_quiet
 def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
     """Compute Cohen's kappa of two coders with linear weights over ordered categories; NaN if nothing varies."""
     pairs = {
@@ -78,21 +63,6 @@ def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
     observed = _sum(abs(a - b) * count for (a, b), count in pairs.items()) / total
     expected = _sum(abs(a - b) * of_a[a] * of_b[b] for a in of_a for b in of_b) / total**2
     return np.where(expected > 0, 1 - observed / expected, np.nan)
-
-
-@_quiet
-def icc_two_ways(tables: Array) -> Array:
-    """Compute ICC(2,1) of tables without gaps: two-way random effects, absolute agreement, one rater."""
-    if tables.ndim != 3 or min(tables.shape[1:]) < 2:
-        return np.full(len(tables), np.nan)
-    samples, targets, raters = tables.shape
-    mean = tables.reshape(samples, -1).mean(axis=1)
-    of_target, of_rater = tables.mean(axis=2), tables.mean(axis=1)
-    between = raters * ((of_target - mean[:, None]) ** 2).sum(axis=1) / (targets - 1)
-    of_raters = targets * ((of_rater - mean[:, None]) ** 2).sum(axis=1) / (raters - 1)
-    left = tables - of_target[:, :, None] - of_rater[:, None, :] + mean[:, None, None]
-    rest = (left**2).reshape(samples, -1).sum(axis=1) / ((targets - 1) * (raters - 1))
-    return _ratio(between - rest, between + (raters - 1) * rest + raters * (of_raters - rest) / targets)
 
 
 @_quiet
@@ -137,93 +107,3 @@ def _beyond_chance(observed: Array, expected: Array) -> Array:
 
 def _ratio(part: Array, whole: Array) -> Array:
     return np.where(whole > 0, part / whole, np.nan)
-
-
-# The units of one coder: start and end in whole steps, in order, without overlap.
-Units = Sequence[tuple[int, int]]
-
-
-@record
-class UnitizingCounts:
-    """What one continuum adds to alpha_U of one category. Lengths count steps."""
-
-    length: int
-    coders: int
-    observed: float  # squared differences over ordered pairs of coders, divided by the other coders of each
-    units: tuple[int, ...]
-    gaps: tuple[int, ...]
-
-
-def unitizing_counts(length: int, coders: Sequence[Units]) -> UnitizingCounts | None:
-    """Compare the coders of one continuum. None for fewer than two, or without length."""
-    if len(coders) < 2 or length <= 0:
-        return None
-    sections = [list(_sections(length, units)) for units in coders]
-    squared = sum(_squared_differences(a, b) for index, a in enumerate(sections) for b in sections[index + 1 :])
-    return UnitizingCounts(
-        length=length,
-        coders=len(coders),
-        observed=2 * squared / (len(coders) - 1),
-        units=tuple(end - start for section in sections for start, end, is_unit in section if is_unit),
-        gaps=tuple(end - start for section in sections for start, end, is_unit in section if not is_unit),
-    )
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def unitizing_alphas(categories: Iterable[tuple[Sequence[UnitizingCounts], Array]]) -> Array:
-    """Compute alpha_U of each sample over the continua of each category, joined end to end; NaN without a unit.
-
-    Each category has its continua, and weights with a row a sample: how often each continuum is in it. Where the number
-    of coders varies, each continuum weighs as in alpha with missing judgements. With a constant number, this is
-    Krippendorff (1995; 2004, section 11.6).
-    """
-    observed, expected = np.zeros(1), np.zeros(1)
-    for continua, weights in categories:
-        positions = weights @ np.array([float(continuum.coders * continuum.length) for continuum in continua])
-        disagreement = weights @ np.array([continuum.observed for continuum in continua])
-        observed = observed + np.where(positions > 0, disagreement / positions, 0)
-        expected = expected + np.where(positions > 0, _expected(continua, weights, positions), 0)
-    return np.where(expected > 0, 1 - observed / expected, np.nan)
-
-
-def _expected(continua: Sequence[UnitizingCounts], weights: Array, positions: Array) -> Array:
-    units = np.array([length for continuum in continua for length in continuum.units], dtype=float)
-    owners = np.repeat(np.arange(len(continua)), [len(continuum.units) for continuum in continua])
-    in_gaps = np.zeros((len(continua), len(continua)))  # by the continuum of the unit, and that of the gap
-    for column, continuum in enumerate(continua):
-        gaps = np.sort(np.array(continuum.gaps, dtype=float))
-        room = np.concatenate([np.cumsum((gaps + 1)[::-1])[::-1], [0.0]])  # in all gaps from each on
-        first = np.searchsorted(gaps, units)
-        fits = room[first] - (len(gaps) - first) * units
-        in_gaps[:, column] = np.bincount(owners, units**2 * fits, len(continua))
-    of_weights = weights[:, owners]
-    by_unit = (of_weights.sum(axis=1) - 1) / 3 * (of_weights @ (2 * units**3 - 3 * units**2 + units))
-    by_unit += ((weights @ in_gaps) * weights).sum(axis=1)
-    return np.asarray(2 * by_unit / (positions * (positions - 1) - of_weights @ (units * (units - 1))))
-
-
-def _sections(length: int, units: Units) -> Iterator[tuple[int, int, bool]]:
-    """Cut a continuum into units and the gaps between them."""
-    position = 0
-    for start, end in units:
-        if start > position:
-            yield position, start, False
-        yield start, end, True
-        position = end
-    if position < length:
-        yield position, length, False
-
-
-def _squared_differences(a: Sequence[tuple[int, int, bool]], b: Sequence[tuple[int, int, bool]]) -> int:
-    """Sum over sections that share time: two units differ by their ends, a unit inside a gap by its length."""
-    total, i, j = 0, 0, 0
-    while i < len(a) and j < len(b):
-        (start_a, end_a, unit_a), (start_b, end_b, unit_b) = a[i], b[j]
-        if unit_a and unit_b:
-            total += (start_a - start_b) ** 2 + (end_a - end_b) ** 2
-        elif unit_a and start_b <= start_a and end_a <= end_b:
-            total += (end_a - start_a) ** 2
-        elif unit_b and start_a <= start_b and end_b <= end_a:
-            total += (end_b - start_b) ** 2
-        i, j = i + (end_a <= end_b), j + (end_b <= end_a)
-    return total

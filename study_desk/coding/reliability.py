@@ -11,25 +11,20 @@ from numpy.typing import NDArray
 
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
-from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from norm_core.runtime.time import s_to_ns
 from scoring.agreement_coefficients import (
     Array,
     Samples,
     Tally,
     Unit,
-    UnitizingCounts,
     cohen_kappas,
-    gwet_ac1s,
-    icc_two_ways,
     krippendorff_alphas,
     number_or_none,
-    unitizing_alphas,
-    unitizing_counts,
     weighted_kappas,
 )
 from scoring.f1 import f1_score
 from scoring.intervals import percentile_interval
-from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, match, match_any, select
+from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, match, match_any, select
 from study_desk.log.schema import Label
 
 TOLERANCES_S = (1.0, 2.0)
@@ -77,60 +72,43 @@ class AgreementRow:
     condition: str = ""  # empty: all sessions
 
 
-@record
-class Draws:
-    """Samples of sessions with replacement: one row a sample, with the sessions drawn, and how often each was."""
-
-    chosen: NDArray[np.intp]
-    weights: Array
-
-
 class Estimator:
     """Compute figures over sessions, and their intervals by resampling whole sessions."""
 
     def __init__(self, settings: AgreementSettings) -> None:
         self.settings = settings
-        self._resamples: dict[int, list[Draws]] = {}
+        self._resamples: dict[int, list[Array]] = {}
 
-    def estimate(self, sessions: int, holding: int, figures: Callable[[Draws], Array]) -> Estimate:
+    def estimate(self, sessions: int, holding: int, figures: Callable[[Array], Array]) -> Estimate:
         """Compute a figure over sessions, of which some hold the label, with its interval.
 
-        `figures` gives one a sample, NaN where undefined.
+        `figures` gives a figure a sample, NaN where undefined, from how often each session is in each sample.
         """
-        value = number_or_none(figures(_draws(np.arange(sessions)[None])))
+        value = number_or_none(figures(np.ones((1, sessions))))
         if sessions < 2 or value is None:
             return Estimate(value=value)
         if sessions not in self._resamples:
             self._resamples[sessions] = list(self._resample(sessions))
-        drawn = [np.broadcast_to(figures(draws), len(draws.chosen)) for draws in self._resamples[sessions]]
+        drawn = [np.broadcast_to(figures(weights), len(weights)) for weights in self._resamples[sessions]]
         values = np.concatenate(drawn)
         is_undefined = np.isnan(values)
         enough = holding >= FEW_SESSIONS and not is_undefined.all()
         low, high = percentile_interval(values[~is_undefined]) if enough else (None, None)
         return Estimate(value=value, low=low, high=high, undefined=float(is_undefined.mean()))
 
-    def _resample(self, sessions: int) -> Iterator[Draws]:
-        """Draw as the seed says, in blocks that fit in memory."""
+    def _resample(self, sessions: int) -> Iterator[Array]:
+        """Draw sessions with replacement as the seed says, in blocks that fit in memory."""
         rng = random.Random(self.settings.seed)
         for left in range(self.settings.resamples, 0, -_BLOCK):
-            block = min(left, _BLOCK)
-            yield _draws(np.array([rng.choices(range(sessions), k=sessions) for _ in range(block)]))
-
-
-def _draws(chosen: NDArray[np.intp]) -> Draws:
-    weights = np.zeros(chosen.shape)
-    np.add.at(weights, (np.arange(len(chosen))[:, None], chosen), 1)
-    return Draws(chosen=chosen, weights=weights)
+            draws = (Counter(rng.choices(range(sessions), k=sessions)) for _ in range(min(left, _BLOCK)))
+            yield np.array([[float(drawn[session]) for session in range(sessions)] for drawn in draws])
 
 
 NO_EVENT = "nothing"
 EVENT_KAPPA, KAPPA = "event-matched Cohen's kappa", "frame-level Cohen's kappa"
 ALPHA = "frame-level Krippendorff's alpha"
-AC1 = "frame-level Gwet's AC1"
 ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
 SEVERITY = "severity, linearly weighted kappa"
-UNITIZING = "Krippendorff's unitizing alpha"
-ICC_PAIR = "ICC(2,1) of session counts"
 
 LabelGroup = tuple[str | None, str | None]  # polarity and attribute; None: any
 Coefficients = Callable[[Samples], Array]
@@ -174,10 +152,6 @@ class CoderRows:
             for tolerance_s in self._settings.tolerances_s:
                 counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
                 yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
-        for group in self._groups:
-            yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
-            yield self._of_units(group)
-            yield self._of_counts(group)
         every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
         severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
         if any(severities):
@@ -186,11 +160,9 @@ class CoderRows:
             )
 
     def of_rotating(self) -> Iterator[AgreementRow]:
-        """Compute alpha, AC1 and unitizing alpha over coders, each of whom may have coded some sessions only."""
+        """Compute alpha over coders, each of whom may have coded some sessions only."""
         for group in self._groups:
             yield self._of_frames(group, ANY_TWO, krippendorff_alphas)
-            yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
-            yield self._of_units(group)
 
     def _labels_of_pair(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
         first, second = (select(session.labels[coder], *group) for coder in self._coders)
@@ -208,36 +180,16 @@ class CoderRows:
         units = list(total)
         counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
 
-        def figures(draws: Draws) -> Array:
-            return coefficients(dict(zip(units, (draws.weights @ counts).T, strict=True)))
+        def figures(weights: Array) -> Array:
+            return coefficients(dict(zip(units, (weights @ counts).T, strict=True)))
 
         return self._row(group, measure, figures, total.total(), tolerance_s)
-
-    def _of_units(self, group: LabelGroup) -> AgreementRow:
-        """Over all labels, sum the disagreements of each polarity and attribute."""
-        kinds = [group] if group[1] else self._groups[1:]
-        categories: list[tuple[list[int], list[UnitizingCounts]]] = []
-        for kind in kinds:
-            counts = [_unitizing(session, self._coders, kind) for session in self._sessions]
-            there = [index for index, count in enumerate(counts) if count]
-            categories.append((there, [count for count in counts if count]))
-
-        def figures(draws: Draws) -> Array:
-            return unitizing_alphas((continua, draws.weights[:, there]) for there, continua in categories)
-
-        number = sum(len(continuum.units) for _, continua in categories for continuum in continua)
-        return self._row(group, UNITIZING, figures, number)
-
-    def _of_counts(self, group: LabelGroup) -> AgreementRow:
-        pairs = [self._labels_of_pair(session, group) for session in self._sessions]
-        scores = np.array([[len(labels) for labels in pair] for pair in pairs], float)
-        return self._row(group, ICC_PAIR, lambda draws: icc_two_ways(scores[draws.chosen]), len(scores))
 
     def _row(
         self,
         group: LabelGroup,
         measure: str,
-        figures: Callable[[Draws], Array],
+        figures: Callable[[Array], Array],
         units: int,
         tolerance_s: float | None = None,
     ) -> AgreementRow:
@@ -262,9 +214,9 @@ def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[
     return len(matching.pairs), len(matching.left_b), len(matching.left_a)
 
 
-def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
+def _f1s(counts: NDArray[np.int_], weights: Array) -> Array:
     """Compute F1 of each sample. NaN where neither coder labelled anything."""
-    hits, missed, false = (draws.weights @ counts).T
+    hits, missed, false = (weights @ counts).T
     total = 2 * hits + missed + false
     return np.where(total > 0, f1_score(hits, total), np.nan)
 
@@ -280,25 +232,6 @@ def event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Ta
 
 def _category(label: Label) -> str:
     return f"{label.polarity.value} {label.attribute.value}"
-
-
-def _unitizing(session: CodedSession, coders: Sequence[str], kind: LabelGroup) -> UnitizingCounts | None:
-    length_ms = (session.end_ns - session.start_ns) // NS_PER_MS
-    present = [select(session.labels[coder], *kind) for coder in coders if coder in session.labels]
-    return unitizing_counts(length_ms, [_units_ms(labels, session.start_ns, length_ms) for labels in present])
-
-
-def _units_ms(labels: Iterable[Label], origin_ns: int, length_ms: int) -> list[tuple[int, int]]:
-    """Join overlapping labels into units in whole milliseconds. An instant lasts one."""
-    units: list[tuple[int, int]] = []
-    for label in sorted(labels, key=lambda label: label.start_ns):
-        start = min(max((label.start_ns - origin_ns) // NS_PER_MS, 0), length_ms - 1)
-        end = min(max((label.end_ns - origin_ns) // NS_PER_MS, start + 1), length_ms)
-        if units and start < units[-1][1]:
-            units[-1] = (units[-1][0], max(end, units[-1][1]))
-        else:
-            units.append((start, end))
-    return units
 
 
 def _severities(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:

@@ -13,15 +13,12 @@ from norm_core.runtime.errors import TactfulError
 from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
 from study_desk.coding.labels import sessions_of
 from study_desk.coding.reliability import (
-    AC1,
     ALPHA,
     ANY_TWO,
     EVENT_KAPPA,
     FEW_SESSIONS,
-    ICC_PAIR,
     KAPPA,
     SEVERITY,
-    UNITIZING,
     AgreementRow,
     Estimate,
 )
@@ -34,11 +31,10 @@ from tactful_cli.verb import AsJson
 LEGEND = (
     "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
     "Alpha, any two: over all coders, also with sessions missing. F1: onsets matched within the seconds named. "
-    "AC1: Gwet's, which is high where a label is rare, also if kappa is 0. Alpha, units: Krippendorff's for cutting "
-    "time into units. Kappa, severity: linear weights, of events that both labelled alike. n: events that either "
-    "marked; two with onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer "
-    f"than {FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a "
-    "figure, which the interval leaves out."
+    "Kappa, severity: linear weights, of events that both labelled alike. n: events that either marked; two with "
+    "onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer than "
+    f"{FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a figure, "
+    "which the interval leaves out."
 )
 SUMMARY_LEGEND = (
     "n: events that either marked; two with onsets within the seconds named count once. "
@@ -50,10 +46,7 @@ _SHORT = {
     KAPPA: "kappa\nframes",
     ALPHA: "alpha\nframes",
     ANY_TWO: "alpha\nany two",
-    AC1: "AC1\nframes",
-    UNITIZING: "alpha\nunits",
     SEVERITY: "kappa\nseverity",
-    ICC_PAIR: "ICC(2,1)\ncounts",
 }
 
 

@@ -2,51 +2,51 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from norm_core.records.flag import Attribute, Severity
 from norm_core.runtime.time import NS_PER_S
 from scoring.agreement_coefficients import (
+    Array,
     Tally,
-    UnitizingCounts,
-    unitizing_counts,
+    cohen_kappas,
+    krippendorff_alphas,
+    number_or_none,
+    weighted_kappas,
 )
 from scoring.intervals import percentile_interval
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import NO, YES, CodedSession, frames_of, match, match_any
 from study_desk.coding.reliability import (
-    AC1,
     ALPHA,
     ANY_TWO,
     EVENT_KAPPA,
-    ICC_PAIR,
     KAPPA,
     SEVERITY,
-    UNITIZING,
     AgreementRow,
 )
 from study_desk.log.schema import MONITOR, Label
-from tests.study_desk.coefficients import (
-    cohen_kappa,
-    gwet_ac1,
-    icc_two_way,
-    krippendorff_alpha,
-    unitizing_alpha,
-    weighted_kappa,
-)
 from tests.study_session import label
 
 CODERS = ("C-1", "C-2", "C-3")
 SCALE = [severity.value for severity in Severity]
 
 
-def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
-    """Shrout and Fleiss (1979), table 2: six targets, four judges; ICC(2,1) is 0.29."""
-    scores = ((9, 2, 5, 8), (6, 1, 3, 2), (8, 4, 6, 8), (7, 1, 2, 6), (10, 5, 6, 9), (6, 2, 4, 7))
-    assert icc_two_way(scores) == pytest.approx(0.29, abs=5e-3)
+def _of_one_sample(coefficients: Callable[..., Array]) -> Callable[..., float | None]:
+    """The coefficient of one sample; the product computes many at once."""
+
+    def coefficient(units: Tally, *categories: Sequence[str]) -> float | None:
+        return number_or_none(coefficients({unit: np.array([float(units[unit])]) for unit in units}, *categories))
+
+    return coefficient
+
+
+cohen_kappa, krippendorff_alpha = _of_one_sample(cohen_kappas), _of_one_sample(krippendorff_alphas)
+weighted_kappa = _of_one_sample(weighted_kappas)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,6 @@ def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
     [
         (KAPPA, cohen_kappa),
         (ALPHA, krippendorff_alpha),
-        (AC1, lambda units: gwet_ac1(units, (YES, NO))),
     ],
 )
 def test_an_interval_is_that_of_each_resample_computed_alone(
@@ -71,41 +70,12 @@ def test_an_interval_is_that_of_each_resample_computed_alone(
     assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
 
 
-def test_ac1_of_a_table_whose_kappa_is_a_paradox() -> None:
-    """118 and 0 agreed, 5 and 2 not: observed 118/125, prevalence 243/250, so AC1 is 0.9408 and kappa below 0."""
-    units: Tally = Counter({("+", "+"): 118, ("+", "-"): 5, ("-", "+"): 2})
-    expected = 2 * 243 / 250 * 7 / 250
-    assert gwet_ac1(units, ("+", "-")) == pytest.approx((118 / 125 - expected) / (1 - expected))
-
-
 def test_weighted_kappa_of_a_hand_worked_table() -> None:
     """Distances 0, 0, 1 and 2: observed 3/4. Expected: the mean distance of each rating with each."""
     units: Tally = Counter([("info", "info"), ("major", "major"), ("minor", "major"), ("info", "major")])
     a, b = (0, 2, 1, 0), (0, 2, 2, 2)
     expected = sum(abs(x - y) for x in a for y in b) / 16
     assert weighted_kappa(units, SCALE) == pytest.approx(1 - (3 / 4) / expected)
-
-
-def kripp_2004() -> tuple[UnitizingCounts, UnitizingCounts]:
-    """The example of Krippendorff (2004, p. 254), times less 150, for his categories c and k."""
-    units = {
-        "c": ([(225, 295), (370, 400)], [(220, 300), (355, 375), (400, 420)]),
-        "k": ([(180, 240), (300, 350)],) * 2,
-    }
-    counts = [
-        unitizing_counts(300, [[(s - 150, e - 150) for s, e in coder] for coder in kind]) for kind in units.values()
-    ]
-    assert counts[0]
-    assert counts[1]
-    return counts[0], counts[1]
-
-
-def test_unitizing_alpha_of_krippendorffs_example() -> None:
-    """As DKPro Statistics has it: 0.7286 for c, 1 for k, and 0.8591 within 0.0005 for both."""
-    c, k = kripp_2004()
-    assert unitizing_alpha([[c]]) == pytest.approx(0.7286, abs=1e-4)
-    assert unitizing_alpha([[k]]) == 1
-    assert unitizing_alpha([[c], [k]]) == pytest.approx(0.8591, abs=5e-4)
 
 
 def rotating(number: int = 6) -> list[CodedSession]:
@@ -186,7 +156,7 @@ def test_intervals_need_five_sessions_that_hold_the_label(holding: int, sessions
 
 def test_agreement_beyond_chance_comes_first() -> None:
     measures = list(dict.fromkeys(r.measure for r in measure_agreement(rotating(), resamples=5).rows))
-    assert measures == [EVENT_KAPPA, "event F1", KAPPA, ALPHA, AC1, UNITIZING, ICC_PAIR, SEVERITY, ANY_TWO]
+    assert measures == [EVENT_KAPPA, "event F1", KAPPA, ALPHA, SEVERITY, ANY_TWO]
     tolerances = {r.tolerance_s for r in measure_agreement(rotating(), resamples=5).rows if r.measure == "event F1"}
     assert tolerances == {1, 2}
 
