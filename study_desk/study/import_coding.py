@@ -23,21 +23,14 @@ from study_desk.study.study_folder import Study, StudyError, study_of
 
 @record
 class ImportOptions:
-    """How to import. `add` and `replace` say what becomes of a coder's earlier labels."""
+    """How to import. `replace` allows another coding in place of a coder's earlier one."""
 
     coder: str = ""  # empty: as in the file
-    add: bool = False
     replace: bool = False
     complete: bool = False
     outside: bool = False
     skip_unknown: bool = False
-    unassigned: bool = False  # also of coders to whom study.yaml assigns no such session
     redactor: Redactor = field(default_factory=Redactor)
-
-    def __post_init__(self) -> None:
-        """Raises FormError where it is not clear what becomes of a coder's earlier labels."""
-        if self.add and self.replace:
-            raise FormError("--add keeps a coder's labels and --replace replaces them; give one of the two")
 
 
 @record
@@ -68,7 +61,6 @@ class PlannedImport:
     additions: tuple[Addition, ...]
     skipped: tuple[str, ...] = ()  # parts of no session of the study
     empty: tuple[str, ...] = ()  # parts without labels, which may not be coded yet
-    remarks: tuple[str, ...] = ()
 
 
 @record
@@ -90,17 +82,18 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
         raise FormError(f"{log}: a log takes one FILE; name the folder of the study for several")
     if not files and not options.complete:
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
-    belongs, recording = study_of(log), open_recording(log)
-    codebook = belongs[0].file.codebook if belongs else HSRI
-    file, read, is_empty = (files[0] if files else None), tuple[Label, ...](), False
-    if file:
+    membership, recording = study_of(log), open_recording(log)
+    codebook = membership[0].file.codebook if membership else HSRI
+    labels = tuple[Label, ...]()
+    for file in files:
         form = CheckedForm(file)
         part = recording.info.session if len(form.parts) > 1 else ""
-        read = _read(form, _target(recording, options, options.coder, part, codebook))
-        is_empty = True
-    addition = _addition(log, recording, file, read, options, empty=is_empty)
-    remark = _check_coders(*belongs, addition, options) if belongs else ""
-    return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
+        labels = _read(form, _target(recording, options, options.coder, part, codebook))
+    chosen = options if labels else replace(options, complete=True)
+    addition = _addition(log, recording, files[0] if files else None, labels, chosen)
+    if membership:
+        _check_coders(*membership, addition)
+    return PlannedImport(additions=(addition,))
 
 
 def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
@@ -129,7 +122,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         entries = _read(form, target)
         read.append(_Read(session=session, coder=coder, file=file, entries=entries))
     coded = _coded_in(read)
-    additions, empty, remarks = [], [], []
+    additions, empty = [], []
     for part_read in read:
         if not part_read.entries and (not options.complete or (part_read.session, part_read.coder) in coded):
             empty.append(f"{part_read.session} ({part_read.file.name})")
@@ -137,29 +130,23 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         chosen = replace(options, coder=part_read.coder)
         recording = recordings[part_read.session]
         addition = _addition(study.log_of(part_read.session), recording, part_read.file, part_read.entries, chosen)
-        if remark := _check_coders(study, part_read.session, addition, options):
-            remarks.append(remark)
+        _check_coders(study, part_read.session, addition)
         if not part_read.entries:
             coded[part_read.session, part_read.coder] = part_read.file
         additions.append(addition)
-    return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
+    return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty))
 
 
-def _check_coders(study: Study, session: str, addition: Addition, options: ImportOptions) -> str:
-    """Refuse coders whom study.yaml lacks, or to whom it does not assign the session. Returns a remark if accepted."""
+def _check_coders(study: Study, session: str, addition: Addition) -> None:
+    """Refuse coders whom study.yaml lacks, or to whom it does not assign the session."""
     study.check_known("coder", addition.coders, study.file.coders)
     assigned = study.file.sessions[session].coders
-    others = sorted({*addition.coders} - {*assigned})
-    if not (assigned and others):
-        return ""
-    remark = f"{session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}"
-    if not options.unassigned:
-        whose = f"--coder {assigned[0]}" if len(assigned) == 1 else f"--coder with one of {', '.join(assigned)}"
+    if assigned and (others := sorted({*addition.coders} - {*assigned})):
         raise StudyError(
-            f"{addition.file or addition.log}: {remark}, so nothing is imported: correct the file's name or its coder, "
-            f"give {whose} if that is whose work it is, or --unassigned to import it as it is"
+            f"{addition.file or addition.log}: {session} is assigned to {', '.join(assigned)}, not to "
+            f"{', '.join(others)}, so nothing is imported: correct the file's name, give the --coder whose work it is, "
+            f"or add the coder to the session in {study.path}"
         )
-    return remark
 
 
 def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:
@@ -179,38 +166,31 @@ def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redac
                     writer.append(entry, at_ns)
             except LogWriteError as error:
                 taken = f"{writer.entries - before} of {len(addition.entries)} are in the log"
-                how = "--replace" if any(isinstance(e, Coding) and e.replaces for e in addition.entries) else "--add"
-                raise LogError(f"{error}, and import the file again with {how}: {taken}") from error
+                raise LogError(f"{error}, and import the file again with --replace: {taken}") from error
         return {log: writer.head for log, writer in logs.items()}
 
 
 def _addition(
-    log: Path,
-    recording: Recording,
-    file: Path | None,
-    read: tuple[Label, ...],
-    options: ImportOptions,
-    *,
-    empty: bool = False,
+    log: Path, recording: Recording, file: Path | None, read: tuple[Label, ...], options: ImportOptions
 ) -> Addition:
     """Choose what the log lacks. The log holds redacted entries, so these are compared."""
     for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
         read = tuple(options.redactor.clean(entry) for entry in read)
     if file and (own := {label.coder for label in read} & {MONITOR, CONSENSUS}):
         raise FormError(f"{file}: {own.pop()} is no coder; give the coder of these labels with --coder")
-    found_nothing = (empty or options.complete) and not read
+    found_nothing = options.complete and not read
     if found_nothing and not options.coder:
         raise FormError(f"{log}: the coding names no coder; give --coder")
     coders = {label.coder for label in read} | ({options.coder} if found_nothing else set())
     entries: list[Label | Coding] = []
     for coder in sorted(coders):
         mine = [label for label in read if label.coder == coder]
-        entries += _of_coder(log, recording, coder, mine, options, complete=options.complete or found_nothing)
+        entries += _of_coder(log, recording, coder, mine, options)
     return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(sorted(coders)))
 
 
 def _of_coder(
-    log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions, *, complete: bool
+    log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions
 ) -> list[Label | Coding]:
     """Choose what is new of one coder. A second version would count twice, so it is refused unless it is asked for."""
     standing = [label for label in recording.labels if label.coder == coder]
@@ -219,15 +199,15 @@ def _of_coder(
         return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
     known_labels = {*standing}
     new = [label for label in mine if label not in known_labels]
-    if has_coded and not options.add and (new or (standing and not mine)):
+    if has_coded and (new or (standing and not mine)):
         raise FormError(
-            f"{log}: has a coding by {coder} already, and this is another: give another --coder, "
-            "--replace it (the log keeps both), or --add to the first"
+            f"{log}: has a coding by {coder} already, and this is another: give another --coder, or --replace it "
+            "(the log keeps both)"
         )
     latest = next((coding for coding in recording.codings if coding.coder == coder), None)
     stated = Coding(coder=coder, labels=len(standing) + len(new))
     is_news = latest is None or latest.labels != stated.labels
-    states = [stated] if is_news and (complete or (latest is not None and new)) else []
+    states = [stated] if is_news and (options.complete or (latest is not None and new)) else []
     return [*new, *states]
 
 

@@ -77,12 +77,11 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF, BORIS project or export (boris, tsv, csv), ELAN's text (txt, csv), or CSV.",
+            help="Coded EAF of ELAN, project of BORIS, or table (csv, tsv).",
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
-    add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace this coder's labels; the log keeps the earlier ones.")
     ] = False,
@@ -98,9 +97,6 @@ def import_(  # noqa: PLR0917
     ] = False,
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
-    ] = False,
-    unassigned: Annotated[
-        bool, typer.Option("--unassigned", help="Accept coders to whom study.yaml does not assign the session.")
     ] = False,
     retract: Annotated[
         bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
@@ -119,12 +115,10 @@ def import_(  # noqa: PLR0917
     redactor = redactor_of(keys)
     options = ImportOptions(
         coder=coder,
-        add=add,
         replace=replace,
         complete=complete,
         outside=outside,
         skip_unknown=skip_unknown,
-        unassigned=unassigned,
         redactor=redactor,
     )
     if is_study(target):
@@ -134,7 +128,7 @@ def import_(  # noqa: PLR0917
     else:
         planned = plan_for_log(target, files or [], options)
     heads = write_additions(planned.additions, WallClock(), redactor)
-    remarks = [*planned.remarks, *([] if keys else _about_names(planned))]
+    remarks = [] if keys else [*_about_names(planned)]
     if as_json:
         print_json(_summary(planned, heads, remarks, is_of_study=is_study(target)))
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.time import ReplayClock
 from study_desk.coding.labels import by_coder
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Label, Participant
@@ -16,7 +16,6 @@ from study_desk.privacy.erase import erase, plan_erasure
 from tests.command_line import tactful
 from tests.study_session import START_NS, info, write_log
 
-BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
 
 
@@ -113,12 +112,12 @@ def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path,
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])
 
 
-def test_labels_added_to_an_empty_coding_replace_it(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_labels_take_the_place_of_an_empty_coding(pair: tuple[Path, Path], tmp_path: Path) -> None:
     study("import", pair[1], "--coder", "Bo", "--complete")
     labels = coded(tmp_path / "b.csv", 10)
     assert "has a coding by Bo already" in study("import", pair[1], labels, "--coder", "Bo", code=2)
-    added = study("import", pair[1], labels, "--coder", "Bo", "--add")
-    assert added.startswith("1 label, coding by Bo complete: 1 label\n")
+    revised = study("import", pair[1], labels, "--coder", "Bo", "--replace")
+    assert revised.startswith("1 label, coding by Bo revised: 1 label\n")
     assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
 
 
@@ -127,25 +126,6 @@ def test_an_empty_form_needs_a_coder_and_replaces_no_labels(pair: tuple[Path, Pa
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
     assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
     assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
-
-
-def test_one_observation_of_several_is_imported(tmp_path: Path) -> None:
-    """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
-    log = session(tmp_path / "s2", "S2")
-    assert study("import", log, BORIS_EXPORT).startswith("1 label\n")
-    (label,) = labels(log, "Bo")
-    times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
-    assert (label.attribute, times_s) == ("engagement", [30, 33])
-
-
-def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
-    log = session(tmp_path / "s3", "S3")
-    refused = study("import", log, BORIS_EXPORT, code=2)
-    assert "has no observation S3; it has S1, S2" in refused
-    assert "BORIS leaves out an observation without events" in refused
-    single = tmp_path / "s1.tsv"
-    single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
-    assert study("import", log, single).startswith("2 labels\n")
 
 
 def labels(log: Path, coder: str) -> list[Label]:

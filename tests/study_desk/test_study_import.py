@@ -83,13 +83,13 @@ def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, to
     assert heads(study) == before
 
 
-def test_a_coder_who_was_not_assigned_is_refused_unless_that_is_allowed(study: Study, tmp_path: Path) -> None:
+def test_a_coder_who_was_not_assigned_is_refused(study: Study, tmp_path: Path) -> None:
     study.set(("sessions", "S1", "coders"), ["C-2"])
     coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
-    with pytest.raises(StudyError, match=r"S1 is assigned to C-2, not to C-1, so nothing is imported.*--unassigned"):
+    with pytest.raises(
+        StudyError, match=r"S1 is assigned to C-2, not to C-1, so nothing is imported.*or add the coder"
+    ):
         write(study, coded)
-    assert write(study, coded, unassigned=True).remarks == ("S1 is assigned to C-2, not to C-1",)
-    assert labels(study, "S1") == [1]
 
 
 def test_the_name_of_a_file_tells_session_and_coder(study: Study, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Write BORIS's projects, and read its tables and projects."""
+"""Write and read projects of BORIS."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,18 +16,14 @@ from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
-    Mark,
     check_text,
     from_ms,
     in_place_of,
 )
-from study_desk.coding.forms.tables import TableRow, TextTable, read_text
+from study_desk.coding.forms.tables import read_text
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.schema import Label, LinkedMedia, path_from
 from study_desk.study.study_file import Code
-
-# What BORIS's exports say where no subject was chosen.
-_NO_SUBJECT = "No focal subject"
 
 
 @record
@@ -38,56 +34,9 @@ class BorisEvent:
     time_s: Decimal
     subject: str
     behaviour: str
-    modifiers: str = ""
-    comment: str = ""
-    is_point: bool = False
-    category: str = ""
-
-
-def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
-    """Pair starts with stops as BORIS does: by subject, behaviour and modifiers, in their order."""
-    begun: dict[tuple[str, str, str], BorisEvent] = {}
-    for event in events:
-        target.code_of(event.place, event.behaviour)
-        key = (event.subject, event.behaviour, event.modifiers)
-        if event.is_point:
-            yield label_between(event, event, target)
-        elif first := begun.pop(key, None):
-            yield label_between(first, event, target)
-        else:
-            begun[key] = event
-    for event in begun.values():
-        raise FormError(
-            f"{event.place}: {event.behaviour!r} of {event.subject!r} begins and never stops; add its stop in BORIS"
-        )
-
-
-def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
-    """Make the label of a state, or of a point event if both are one."""
-    comments = dict.fromkeys(event.comment.removeprefix("'").strip() for event in (start, stop))
-    fields = {"severity": _severity(start.modifiers), "comment": "; ".join(filter(None, comments))}
-    begin_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
-    times_ns = from_ms(begin_ms, end_ms, target.origin_ns)
-    coder = "" if start.subject == _NO_SUBJECT else start.subject.split(" +", maxsplit=1)[0]
-    code = target.code_of(start.place, start.behaviour)
-    return target.label(stop.place, times_ns, code, coder=coder, fields=fields)
-
-
-def marks_of_events(events: Iterable[BorisEvent]) -> Iterator[Mark]:
-    """Yield where each event begins, with its subject and its comment."""
-    begun: set[tuple[str, str, str]] = set()
-    for event in events:
-        key = (event.subject, event.behaviour, event.modifiers)
-        if key not in begun:
-            who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
-            start_s, kind = float(event.time_s), event.category
-            yield Mark(start_s=start_s, name=event.behaviour, kind=kind, who=who, text=event.comment)
-        begun ^= set() if event.is_point else {key}
-
-
-def _severity(modifiers: str) -> Severity | None:
-    named = [part.strip().lower() for part in modifiers.replace(",", "|").split("|")]
-    return next((severity for severity in Severity if severity.value in named), None)
+    modifiers: str
+    comment: str
+    is_point: bool
 
 
 # What we write into a project, and BORIS keeps.
@@ -105,10 +54,8 @@ class BorisProject:
         try:
             project = json.loads(text)
             self._observations: dict[str, Any] = dict(project["observations"])
-            behaviours = {str(behaviour["code"]): behaviour for behaviour in project["behaviors_conf"].values()}
-            kinds = {code: str(behaviour["type"]).lower() for code, behaviour in behaviours.items()}
-            self._states = {code for code, kind in kinds.items() if kind.startswith("state")}
-            self._categories = {code: str(behaviour.get("category", "")) for code, behaviour in behaviours.items()}
+            kinds = {str(behaviour["code"]): str(behaviour["type"]) for behaviour in project["behaviors_conf"].values()}
+            self._states = {code for code, kind in kinds.items() if kind.lower().startswith("state")}
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
             self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
@@ -126,11 +73,7 @@ class BorisProject:
         if name not in self._observations:
             raise FormError(f"{self._path}: has no observation {name}; it has {listed}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
-        return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
-
-    def marks(self, part: str = "") -> Iterator[Mark]:
-        """Yield what an observation marks."""
-        return marks_of_events(self._events.get(part, ()))
+        return in_order(_labels(self._events[name], replace(target, origin_ns=origin_ns)))
 
     def _part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
@@ -155,7 +98,6 @@ class BorisProject:
                     modifiers=texts[2],
                     comment=texts[3],
                     is_point=texts[1] not in self._states,
-                    category=self._categories.get(texts[1], ""),
                 )
             )
         return sorted(events, key=lambda event: event.time_s)  # as BORIS sorts them
@@ -171,87 +113,37 @@ def _seconds(place: str, time: Any) -> Decimal:
     return seconds
 
 
-_AGGREGATED = {"behavior", "start (s)", "stop (s)"}
-_TABULAR = {"behavior", "behavior type", "time"}
-_OBSERVATION = "observation id"
-
-
-class BorisTable:
-    """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
-
-    def __init__(self, path: Path, table: TextTable) -> None:
-        """Raises FormError for another table."""
-        self._path, self._table, self._columns = path, table, {*table.header}
-        if not is_boris_table(table):
-            raise FormError(
-                f"{path}: is no table of BORIS's exported events (Behavior, Start (s), Stop (s), or Behavior, "
-                f"Behavior type, Time); it has {', '.join(filter(None, table.header)) or 'none'}: export it again"
-            )
-
-    @property
-    def parts(self) -> tuple[FormPart, ...]:
-        """List the observations, each with the coder that its independent variable names."""
-        coders: dict[str, str] = {}
-        for row in self._table.rows:
-            name, coder = row.cells.get(_OBSERVATION, ""), row.cells.get("coder", "")
-            if coders.setdefault(name, coder) != coder:
-                raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
-        return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
-
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels of the target's observation, or of the only one."""
-        rows = self._chosen(target.part)
-        if self._columns >= _AGGREGATED:
-            pairs = (
-                (_event(row, "start (s)", "comment start"), _event(row, "stop (s)", "comment stop")) for row in rows
-            )
-            return in_order(label_between(*pair, target) for pair in pairs)
-        return in_order(labels_of_events((_event(row, "time", "comment") for row in rows), target))
-
-    def marks(self, part: str = "") -> Iterator[Mark]:
-        """Yield what an observation marks."""
-        if self._columns >= _AGGREGATED:
-            events = (_event(row, "start (s)", "comment start") for row in self._chosen(part))
-            return marks_of_events(replace(event, is_point=True) for event in events)
-        return marks_of_events(_event(row, "time", "comment") for row in self._chosen(part))
-
-    def _chosen(self, observation: str) -> list[TableRow]:
-        rows = list(self._table.rows)
-        ids = dict.fromkeys(row.cells.get(_OBSERVATION, "") for row in rows)
-        listed = ", ".join(filter(None, ids)) or "none"
-        if not observation:
-            return rows
-        if observation not in ids:
-            raise FormError(
-                f"{self._path}: has no observation {observation}; it has {listed}. BORIS leaves out an observation "
-                "without events: if the coder found nothing, leave FILE out and give --complete"
-            )
-        return [row for row in rows if row.cells.get(_OBSERVATION, "") == observation]
-
-
-def is_boris_table(table: TextTable) -> bool:
-    """Whether a table has the columns of one that BORIS exports."""
-    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR))
-
-
-def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
-    offset = row.cells.get("time offset (s)", "")
-    try:
-        if offset and row.number("time offset (s)"):
-            raise ValueError(f"the observation has a time offset of {offset} s; set it to 0 in BORIS, and export again")
-        modifiers = [cell for column, cell in row.cells.items() if column.startswith("modifier")]
-        return BorisEvent(
-            place=row.place,
-            time_s=row.number(time),
-            subject=row.cells.get("subject", ""),
-            behaviour=row.cells.get("behavior", ""),
-            modifiers="|".join(modifiers),
-            comment=row.cells.get(comment, ""),
-            is_point=row.cells.get("behavior type", "").upper().startswith("POINT"),
-            category=row.cells.get("behavioral category", ""),
+def _labels(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
+    """Pair starts with stops as BORIS does: by subject, behaviour and modifiers, in their order."""
+    begun: dict[tuple[str, str, str], BorisEvent] = {}
+    for event in events:
+        target.code_of(event.place, event.behaviour)
+        key = (event.subject, event.behaviour, event.modifiers)
+        if event.is_point:
+            yield _label(event, event, target)
+        elif start := begun.pop(key, None):
+            yield _label(start, event, target)
+        else:
+            begun[key] = event
+    for event in begun.values():
+        raise FormError(
+            f"{event.place}: {event.behaviour!r} of {event.subject!r} begins and never stops; add its stop in BORIS"
         )
-    except ValueError as error:
-        raise FormError(f"{row.place}: {error}") from error
+
+
+def _label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
+    """Make the label of a state, or of a point event, which is its own stop."""
+    modifiers = [part.strip().lower() for part in start.modifiers.replace(",", "|").split("|")]
+    severity = next((severity for severity in Severity if severity.value in modifiers), None)
+    comments = dict.fromkeys(event.comment.strip() for event in (start, stop))
+    begin_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
+    return target.label(
+        stop.place,
+        from_ms(begin_ms, end_ms, target.origin_ns),
+        target.code_of(start.place, start.behaviour),
+        coder=start.subject.split(" +", maxsplit=1)[0],
+        fields={"severity": severity, "comment": "; ".join(filter(None, comments))},
+    )
 
 
 # The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and

@@ -14,7 +14,6 @@ from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
-    Mark,
     Sheet,
     check_session,
     from_ms,
@@ -82,16 +81,6 @@ class EafForm:
                 "rename one"
             )
         return in_order(labels)
-
-    def marks(self, part: str = "") -> Iterator[Mark]:
-        """Yield each annotation with a time, by the coder that its tier names."""
-        for tier, annotation, _ in _annotations(self._root):
-            coder, _, name = re.sub(r" \+\d+$", "", tier.get("TIER_ID", "")).rpartition(": ")
-            place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
-            start_ms, _ = self._times_ms(place, annotation)
-            text = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            who, kind = self._coder or _annotator(tier) or coder, tier.get("LINGUISTIC_TYPE_REF", "")
-            yield Mark(start_s=start_ms / 1000, name=name, kind=kind, who=who, text=text)
 
     def _times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
         start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
-from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
+from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark
-from study_desk.coding.forms.tables import TidyTable, read_text, read_text_table
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
+from study_desk.coding.forms.tables import TidyTable, read_text_table
 from study_desk.log.schema import Label
 
 _MAX_BYTES = 200_000_000
@@ -21,7 +20,7 @@ _DAMAGE = (
 
 
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | BorisTable | EafForm | ElanTable | TidyTable
+CodedForm = BorisProject | EafForm | TidyTable
 
 
 class CheckedForm:
@@ -33,7 +32,10 @@ class CheckedForm:
         with _clear_errors(path):
             if path.stat().st_size > _MAX_BYTES:
                 raise FormError(f"{path}: is larger than {_MAX_BYTES // 1_000_000} MB; divide it")
-            self._form = _read_form(path)
+            ending = path.suffix.lower()
+            if ending not in _READERS:
+                raise FormError(f"{path}: {ending or 'no ending'} is not read; save it as one of {', '.join(_READERS)}")
+            self._form = _READERS[ending](path)
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
@@ -45,13 +47,6 @@ class CheckedForm:
         """Read the labels of one part. Raises FormError with the place of what is wrong."""
         with _clear_errors(self._path):
             return self._form.labels(target)
-
-    def marks(self, part: str = "") -> tuple[Mark, ...]:
-        """Read what one part of an EAF or of a file of BORIS marks, speech and labels alike."""
-        with _clear_errors(self._path):
-            if not isinstance(self._form, BorisProject | BorisTable | EafForm):
-                raise FormError(f"{self._path}: is no file of BORIS or ELAN; name one that it saved or exported")
-            return tuple(self._form.marks(part))
 
 
 @contextmanager
@@ -68,19 +63,13 @@ def _clear_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_form(path: Path) -> CodedForm:
-    """Open a file by its ending; a table also by its columns."""
-    ending = path.suffix.lower()
-    if ending in (".csv", ".tsv", ".txt") and (ending == ".txt" or is_elan_table(read_text(path))):
-        return ElanTable(path, read_text(path))
-    if ending in (".csv", ".tsv"):
-        table = read_text_table(path)
-        return BorisTable(path, table) if is_boris_table(table) or ending == ".tsv" else TidyTable(path, table)
-    openers: dict[str, Callable[[Path], CodedForm]] = {
-        ".eaf": EafForm,
-        ".boris": BorisProject,
-    }
-    if ending not in openers:
-        endings = ", ".join(sorted({".csv", ".tsv", ".txt", *openers}))
-        raise FormError(f"{path}: {ending or 'no ending'} is not read; save it as one of {endings}")
-    return openers[ending](path)
+def _read_table(path: Path) -> TidyTable:
+    return TidyTable(path, read_text_table(path))
+
+
+_READERS: dict[str, Callable[[Path], CodedForm]] = {
+    ".boris": BorisProject,
+    ".csv": _read_table,
+    ".eaf": EafForm,
+    ".tsv": _read_table,
+}

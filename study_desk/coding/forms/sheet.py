@@ -159,17 +159,6 @@ class FormPart:
 
 
 @record
-class Mark:
-    """What a form marks at a time: under which tier or behaviour of which kind, by or of whom, in which words."""
-
-    start_s: float
-    name: str
-    kind: str
-    who: str
-    text: str
-
-
-@record
 class CodingTarget:
     """The session, the origin of its times, and the coder to whom labels belong (empty: as in the form)."""
 
