@@ -18,11 +18,8 @@ from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show
 
 # Part, module and function, and the most seconds of a quick and of a whole run; without a quick one, it is left out.
 PARTS = (
-    ("replay", "replay.replay", "run", 90, 240),
-    ("camera", "senses.camera", "run", 90, 900),
     ("window", "monitor.speed", "run", 45, 180),
     ("decision", "selector.speed", "run", 45, 120),
-    ("speech", "senses.speech", "run", 90, 240),
     ("memory", "nodes.memory", "run", 0, 300),
 )
 QUICK_S, WHOLE_S = 290.0, 2700.0

@@ -14,8 +14,8 @@ from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
 from .monitor_bench.labelled_recording import IntervalAgreement as IntervalAgreement
 from .monitor_bench.labelled_recording import interval_agreement as interval_agreement
-from .runs.results.run_page import frames as frames
-from .runs.results.run_page import question_rows as question_rows
+from .runs.results.run_rows import frames as frames
+from .runs.results.run_rows import question_rows as question_rows
 from .runs.run_config import RunConfig as RunConfig
 from .scenarios.encounter import Encounter as Encounter
 from .scenarios.encounter import MarkedEvent as MarkedEvent

@@ -1,7 +1,7 @@
 """Measure the monitor's time from the record that completes a flag's evidence to the flag, and per window.
 
 It replays scripted encounters of the development split record by record, with silence marks ten times a second.
-Transcription is not included (see benchmarks/senses). Times are CPU times, which depend less on the load. For
+Transcription is not included. Times are CPU times, which depend less on the load. For
 comparison, a plain loop cuts the same windows without looking at them, and the encoder encodes one new sentence: ratios
 vary less between machines. `python -m benchmarks --only window` runs it.
 """

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from norm_core.engines.backend import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
@@ -107,14 +106,14 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     return opened
 
 
-def open_openai(manifest: Manifest, weights: ModelFiles, batch: BatchServer | None = None) -> Backend[Any]:
-    """Connect to a server, or ask a batch. Its weights are unknown, so the model information has no hash."""
+def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
+    """Connect to a server. Its weights are unknown, so the model information has no hash."""
     given = _settings(OpenAISettings, manifest)
     server_module = import_module("norm_core.engines.openai.client")
     backend_module = import_module("norm_core.engines.openai.backend")
     if not manifest.source.url:
         raise EngineFailedError(f"{manifest.name}: source: an openai engine needs the url of a server")
-    server = batch or server_module.OpenAIServer(
+    server = server_module.OpenAIServer(
         manifest.source.url, api_key_variable=given.api_key_variable, tries=given.tries, stall_s=given.stall_s
     )
     opened: Backend[Any] = backend_module.OpenAIBackend(

@@ -14,15 +14,12 @@ from pydantic import BaseModel, Field
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.engine import Engine, json_schema_of, parse_reply
 from norm_core.engines.engine_factory import open_engine
-from norm_core.engines.engine_registry import open_openai
 from norm_core.engines.errors import PastDeadlineError
-from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
-from norm_core.models.store import ModelFiles
 from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -105,7 +102,6 @@ class ModelOptions(Config):
     timeout_s: float = Field(default=TIMEOUT_S, gt=0, description="the time for one question with all its requests")
     cache: bool = Field(default=True, description="whether answers of earlier runs are used")
     concurrency: int = Field(default=1, ge=1, le=256, description="episodes side by side, of a model behind a server")
-    answered_later: bool = Field(default=False, description="whether a batch answers in the model's place")
 
 
 @record
@@ -279,19 +275,17 @@ class AskedModel:
         )
 
 
-def open_asked_models(
-    name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None
-) -> list[AskedModel]:
+def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[AskedModel]:
     """Open a run's model, which may take long, and return as many faces of it as episodes are asked side by side."""
-    engine, identity = _open(name, clock, options, batch)
+    engine, identity = _open(name, clock, options)
     if options.concurrency > 1 and engine.model_info.engine != EngineKind.OPENAI:
         raise SuiteError(f"--concurrency: {name} runs in this process and answers one request at a time; leave it out")
     is_slow = name != RANDOM and engine.model_info.generates
-    cache = AnswerCache.of_user() if options.cache and is_slow and not batch else AnswerCache()
+    cache = AnswerCache.of_user() if options.cache and is_slow else AnswerCache()
     return [AskedModel(engine, identity, cache=cache, timeout_s=options.timeout_s) for _ in range(options.concurrency)]
 
 
-def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None) -> tuple[Engine, str]:
+def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
     """Return the engine, and the digest of all that decides its answers."""
     if name == RANDOM:
         engine, described = Engine(RandomBackend(options.seed), clock), {"seed": options.seed}
@@ -299,10 +293,7 @@ def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | N
         manifest = Catalogue().manifest(name)
         if manifest.engine is EngineKind.OPENAI:
             manifest = manifest.model_copy(update={"settings": {"answers": "auto", **manifest.settings}})
-        if batch:
-            engine = Engine(open_openai(manifest, ModelFiles(folder=None), batch), clock)
-        else:
-            engine = open_engine(manifest, clock)
+        engine = open_engine(manifest, clock)
         described = manifest.model_dump(mode="json")
     # The number keeps the keys of earlier answers.
     return engine, sha256_of([described, to_plain(engine.model_info), 1.0])

@@ -5,13 +5,12 @@ import platform
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from action_selector.selector import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
-from norm_core.engines.openai.batch_server import NOT_ASKED
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.engines.talk_reader import NO_READER
 from norm_core.models.catalogue import Catalogue
@@ -48,7 +46,6 @@ from sim_replays.runs.transport import (
     BareAnswererConfig,
     Direct,
     JudgeAnswererConfig,
-    TimedAnswer,
     Transport,
 )
 from sim_replays.suites import egonormia
@@ -192,11 +189,10 @@ def run(
     progress: Progress,
     shards: str = "1",
     limits: RunLimits | None = None,
-    options: ModelOptions | None = None,
 ) -> tuple[Run, Report]:
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
-    limits, is_later = limits or RunLimits(), bool(options and options.answered_later)
-    key, wanted, repeats = begin(out, asking, files, how, limits.retry, options, shards)
+    limits = limits or RunLimits()
+    key, wanted, repeats = begin(out, asking, files, how, limits.retry, shards)
     bag = out / run_folder.BAG
     done, spent = len(key.orders) - len(wanted), run_folder.read_spent(out)
     failures: list[Answer] = []
@@ -205,9 +201,7 @@ def run(
     try:
         if wanted:
             limits.check(spent, failures)
-            played = transport.play(bag, frozenset(wanted))
-            played = _whole_episodes(played) if is_later else played
-            with closing(run_folder.append(out, played)) as answers:
+            with closing(run_folder.append(out, transport.play(bag, frozenset(wanted)))) as answers:
                 for timed in answers:
                     done += 1
                     progress(done, len(key.orders))
@@ -226,21 +220,17 @@ def run(
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
-    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files, is_later=is_later), *repeats))
+    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files), *repeats))
 
 
 def begin(  # noqa: PLR0917
-    out: Path, asking: RunConfig, files: AnswererConfig, how: str, retry: Collection[Outcome],
-    options: ModelOptions | None = None, shards: str = "1",
-) -> tuple[Key, list[str], list[str]]:  # fmt: skip
+    out: Path, asking: RunConfig, files: AnswererConfig, how: str, retry: Collection[Outcome], shards: str
+) -> tuple[Key, list[str], list[str]]:
     """Begin the folder and build its bag, if needed. Returns the bag's key, the questions to ask, and cautions."""
     run_items = items_of_suite(asking)
     described_so = describe_run(asking, files, how, run_items)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, run_items)
-    if options and options.answered_later:
-        name = f"{described_so['name']} answered_later"
-        described_so = {**described_so, "name": name, "options": {"answered_later": True}}
     run_folder.begin(out, {**described_so, "shards": shards})
     if not built:
         build(bag, asking, run_items)
@@ -254,15 +244,6 @@ def _repeated_options(run_items: RunItems) -> list[str]:
     queries = [query for item in run_items.asked for query in item.queries]
     names = [query.query_id for query in queries if any(map(repeated_places, (query.options, query.justifications)))]
     return [f"{count_of(len(names), 'question')} with an option that stands twice: {names[0]}"] if names else []
-
-
-def _whole_episodes(answers: Iterable[TimedAnswer]) -> Iterator[TimedAnswer]:
-    """Leave out episodes with a request that the batch does not hold: its next round asks it."""
-    for _, group in groupby(answers, lambda timed: timed.answer.episode_id):
-        episode = list(group)
-        reasons = [reason for timed in episode for reason in (timed.answer.reason, *(r.reason for r in timed.requests))]
-        if not any(NOT_ASKED in reason for reason in reasons):
-            yield from episode
 
 
 def _play_controls(  # noqa: PLR0917
@@ -333,8 +314,8 @@ def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
 
 
-def cautions(asking: RunConfig, files: AnswererConfig, *, is_later: bool = False) -> list[str]:
-    """List the cautions that belong beside a run's figures; `is_later` where a batch answered for the model."""
+def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
+    """List the cautions that belong beside a run's figures."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     kind = "the model alone" if asking.bare else "the robot's steps"
     prompt = "" if _has_no_paper(asking) else f", style {asking.style}, sampling {asking.sampling}"
@@ -347,7 +328,7 @@ def cautions(asking: RunConfig, files: AnswererConfig, *, is_later: bool = False
         notes.append("the model answers at random, by the seed: this is a control and no model's figure")
     rules = files if isinstance(files, SelectorFiles) else files.rules
     if files.model not in {"", RANDOM} and not (
-        (not is_later and model_info_of(Catalogue().manifest(files.model)).on_this_machine) or rules.pictures_may_leave
+        model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
     if (

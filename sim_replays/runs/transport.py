@@ -18,7 +18,6 @@ from pydantic import BaseModel, Field
 from action_selector.selector import Recommendation, SelectorFiles, open_selector
 from norm_core import __version__
 from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.prompt import Image, Part, Prompt, Text
 from norm_core.engines.reply import Generation, provenance
 from norm_core.engines.request_context import Deadline
@@ -270,7 +269,6 @@ class Direct:
         *,
         answerer: Answerer | None = None,
         options: ModelOptions | None = None,
-        batch: BatchServer | None = None,
     ) -> None:
         """Open the answerer and the model that the files name, unless an answerer is given."""
         clock, options = clock or WallClock(), options or ModelOptions()
@@ -279,7 +277,7 @@ class Direct:
         if answerer or not files.model:
             self._answering = [(answerer or open_answerer(files, clock, None), None)]
         else:
-            models = open_asked_models(files.model, clock, options, batch)
+            models = open_asked_models(files.model, clock, options)
             self._answering = [(open_answerer(files, clock, model), model) for model in models]
 
     def ask_no_more(self) -> None:

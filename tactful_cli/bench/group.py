@@ -10,7 +10,6 @@ from norm_core.bags.topic import TopicNames
 from norm_core.models.manifest import Prices
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.wording import count_of
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
@@ -18,8 +17,6 @@ from sim_replays.drivers.script_driver import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.results.run_folder import open_run
-from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.own import check_known_answer
@@ -28,7 +25,6 @@ from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError, read_predictions
 from tactful_cli.bench import comparison, monitor_bench
 from tactful_cli.bench import runs as suite_runs
-from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
 from tactful_cli.verb import (
@@ -183,10 +179,6 @@ def score(  # noqa: PLR0917
     by: Annotated[
         str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
     ] = "",
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
-    ] = None,
     grade_with: Annotated[
         str,
         typer.Option(metavar="MODEL", help="Let a model grade the written answers of a run from 1 to 5 first."),
@@ -226,9 +218,6 @@ def score(  # noqa: PLR0917
     if grade_with:
         for folder in folders:
             suite_runs.grade(folder, grade_with)
-    if page:
-        count = write_page(page, [open_run(folder, with_decisions=True) for folder in folders])
-        err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
     comparison.show_runs(folders, as_json, by=by)
 
 

@@ -11,30 +11,24 @@ from typing import Annotated
 
 import typer
 
-from norm_core.engines.openai.batch import BatchWriter
-from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
-from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import EngineKind
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
-from sim_replays.runs.results.run_folder import BAG, Spent, open_run, predictions, read_spent
+from sim_replays.runs.results.run_folder import Spent, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
-from sim_replays.runs.transport import AnswererConfig, Direct, Transport, TransportError
+from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bag.group import progress
 from tactful_cli.bench.comparison import show_report
-from tactful_cli.console import complain, err
-from tactful_cli.flags import AskLater, finish_batch
+from tactful_cli.console import err
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
@@ -69,45 +63,29 @@ class CourseOptions:
         int, typer.Option(min=0, help="Number of failures in a row that stop the run, with exit code 1; 0: none.")
     ] = 20
     max_tokens: Annotated[int, typer.Option(min=0, help="Tokens after which the run stops; 0: no limit.")] = 0
-    ask_later: AskLater = None
-    answers: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Score the service's answers to such a batch.")
-    ] = None
 
     @property
     def limits(self) -> execute.RunLimits:
-        """What is asked again, and what stops the run; a batch is answered whole, whatever fails."""
+        """What is asked again, and what stops the run."""
         return execute.RunLimits(
             retry=execute.ASKED_AGAIN if self.retry_failed else frozenset(),
-            max_failures=0 if self.is_later else self.max_failures,
+            max_failures=self.max_failures,
             max_tokens=self.max_tokens,
         )
 
-    @property
-    def is_later(self) -> bool:
-        """Whether a batch answers for the model."""
-        return bool(self.ask_later or self.answers)
-
     def how(self, *, bare: bool) -> How:
         """By what the episodes are played."""
-        return self.transport or (How.DIRECT if bare or self.is_later else How.DDS)
+        return self.transport or (How.DIRECT if bare else How.DDS)
 
 
 def run(  # noqa: PLR0917
     out: Path, asking: RunConfig, files: AnswererConfig, course: CourseOptions, options: ModelOptions, as_json: bool
 ) -> None:
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
-    how, limits, answers = course.how(bare=asking.bare), course.limits, course.answers
-    if course.is_later:
-        _check_later(asking.suite, files.model, how, course)
-        options = options.model_copy(update={"answered_later": True, "concurrency": 1})
-    if course.ask_later:
-        _write_questions(course.ask_later, out, asking, files, options, limits)
-        return
-    batch = BatchServer(answers) if answers else None
+    how = course.how(bare=asking.bare)
     began_s = time.monotonic()
     with _progress() as tell:
-        played = _transport(how, files, course, options, batch)
+        played = _transport(how, files, course, options)
         try:
             report, scored = execute.run(
                 out,
@@ -117,8 +95,7 @@ def run(  # noqa: PLR0917
                 how=how.value,
                 progress=tell,
                 shards=f"{course.shards} on Ray at {course.ray}" if course.ray else str(course.shards),
-                limits=limits,
-                options=options,
+                limits=course.limits,
             )
         except execute.RunStoppedError as error:
             raise execute.RunStoppedError(
@@ -134,44 +111,9 @@ def run(  # noqa: PLR0917
     err.print(
         f"{count_of(len(report.told), 'answer')} in {out}, {seconds}{_requests_of(read_spent(out))}", soft_wrap=True
     )
-    if batch and batch.answers.unreadable:
-        complain(f"{answers}: {count_of(batch.answers.unreadable, 'line')} cannot be read and count as missing")
-    if batch and report.left:
-        raise execute.RunStoppedError(
-            f"{answers}: does not hold all requests of {count_of(report.left, 'question')}; write them with "
-            "--ask-later "
-            f"{answers}, send them, then repeat this command"
-        )
     if silent := _unanswered(scored):
         err.print(f"{out}: {silent}; {_remedy(scored)}", soft_wrap=True)
         raise typer.Exit(1)
-
-
-def _check_later(suite: str, model: str, how: How, course: CourseOptions) -> None:
-    """Raise SuiteError for what a batch cannot do."""
-    if course.ask_later and course.answers:
-        raise SuiteError("--ask-later and --answers: exclude each other; give one")
-    if model in {"", RANDOM} or Catalogue().manifest(model).engine is not EngineKind.OPENAI:
-        raise SuiteError(
-            f"--model {model or execute.ENCODER}: answers {suite} in this process, and no batch does; name a model "
-            f"behind a server ({PROGRAM} models add URL)"
-        )
-    if how is How.DDS or course.shards > 1 or course.ray or course.max_tokens:
-        named = "--transport dds, --shards, --ray, --max-tokens"
-        raise SuiteError(f"{named}: are for a model that is asked now; leave them out (models send has --max-cost)")
-
-
-def _write_questions(  # noqa: PLR0917
-    folder: Path, out: Path, asking: RunConfig, files: AnswererConfig, options: ModelOptions, limits: execute.RunLimits
-) -> None:
-    """Write the requests that the batch does not hold yet; some depend on its answers to earlier ones."""
-    writer = BatchWriter(folder, files.model, adds=True)
-    asked = Direct(files, options=options, batch=BatchServer(folder, writer))
-    with _progress() as tell:
-        _, wanted, _ = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
-        for done, _ in enumerate(asked.play(out / BAG, frozenset(wanted)), 1):
-            tell(done, len(wanted))
-    finish_batch(writer, Catalogue().manifest(files.model).prices)
 
 
 def _unanswered(scored: Report) -> str:
@@ -224,11 +166,7 @@ def grade(folder: Path, judge: str) -> None:
         raise execute.RunStoppedError(f"{folder}: no grade was given; give the same command again")
 
 
-def _transport(
-    how: How, files: AnswererConfig, course: CourseOptions, options: ModelOptions, batch: BatchServer | None
-) -> Transport:
-    if batch:
-        return Direct(files, options=options, batch=batch)
+def _transport(how: How, files: AnswererConfig, course: CourseOptions, options: ModelOptions) -> Transport:
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):

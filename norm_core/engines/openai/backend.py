@@ -9,7 +9,6 @@ from typing import Any
 
 from norm_core.engines.backend import ServerStatus
 from norm_core.engines.errors import EngineError, RefusedError, UnparsedError
-from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
 from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options, letter_weights, read_option
@@ -62,7 +61,7 @@ class OpenAIBackend:
 
     def __init__(
         self,
-        server: OpenAIServer | BatchServer,
+        server: OpenAIServer,
         model: str,
         *,
         top_logprobs: int = 20,

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.engines.openai.batch_server import NO_ANSWER
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -212,9 +211,6 @@ def _told_of(run: Run) -> list[str]:
         notes.append(
             f"unfinished: {run.left} of {len(run.key.orders)} questions were never asked; run it again to go on"
         )
-    if run.config.get("options", {}).get("answered_later"):
-        missing = sum(NO_ANSWER in timed.answer.reason for timed in run.told.values())
-        notes.append(f"answered later, by a batch; it holds no answer to {missing} of {len(run.told)} questions")
     if run.read_from_text:
         notes.append(
             f"options of {run.read_from_text} of {len(run.told)} questions were read from text: such an answer has no "
