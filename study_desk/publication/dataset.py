@@ -68,10 +68,6 @@ class PublicationKey:
             sessions[name] = f"{subject}/ses-{max(taken, default=0) + 1:02}"
         return sessions[name].rpartition("/")[2]
 
-    def session_in(self, path: str) -> str:
-        """Return the name of the session in a folder of the dataset, such as sub-7K3M/ses-01; empty if none is."""
-        return next((name for name, label in self._file.sessions.items() if label == path), "")
-
     def forget_except(self, participants: Container[str], sessions: Container[str]) -> None:
         """Forget the labels of everybody and every session that is not to be published again."""
         for table, names in ((self._file.participants, participants), (self._file.sessions, sessions)):

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from norm_core.records.record import record
@@ -51,13 +51,6 @@ class Leak:
         return f"{where}: {self.problem}"
 
 
-def find_leaks(
-    files: Iterable[tuple[str, bytes]], search: TextSearch, may_be_media: Callable[[str], bool]
-) -> tuple[Leak, ...]:
-    """Check every file by name and line. `may_be_media` says where clips with consent may lie."""
-    return tuple(leak for name, data in files for leak in _leaks(name, data, search, may_be_media))
-
-
 def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of every file in a folder. A link is a file without content."""
     for path in sorted(folder.rglob("*")):
@@ -65,13 +58,13 @@ def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.relative_to(folder).as_posix(), b"" if path.is_symlink() else path.read_bytes()
 
 
-def _leaks(name: str, data: bytes, search: TextSearch, may_be_media: Callable[[str], bool]) -> Iterator[Leak]:
+def find_leaks(name: str, data: bytes, search: TextSearch) -> Iterator[Leak]:
+    """Check a file by name and line. No media pass."""
     for problem in _problems(name.replace("_", " ").replace("/", " "), search):
         yield Leak(file=name, line=None, problem=f"its name has {problem}")
     text = _text(data)
     if text is None or Path(name).suffix.lower() in _MEDIA:
-        if not may_be_media(name):
-            yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
+        yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
         return
     for number, line in enumerate(text.splitlines(), 1):
         for problem in _problems(line, search):
@@ -137,8 +130,8 @@ def publish(  # noqa: PLR0917
         raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
-    leaks = find_leaks([*written, *foreign], TextSearch(forbidden_in(study, names)), _media_rule(study, key))
-    refuse_leaks(f"{folder}: not to be shared, so nothing is written", leaks)
+    search = TextSearch(_forbidden_in(study, names))
+    _refuse(folder, [leak for file, data in [*written, *foreign] for leak in find_leaks(file, data, search)])
     key.save()
     for name in stale:
         (folder / name).unlink(missing_ok=True)
@@ -162,20 +155,7 @@ def publish(  # noqa: PLR0917
     )
 
 
-def check_publication(study: Study, folder: Path, key: PublicationKey, names: NamesToRemove) -> tuple[int, str]:
-    """Check every file of a dataset. Returns their number, and how much was looked for.
-
-    Raises PublishError if the check finds anything.
-    """
-    if not folder.is_dir():
-        raise PublishError(f"{folder}: is no folder; name one that study publish wrote")
-    files = list(files_in(folder))
-    search = TextSearch(forbidden_in(study, names))
-    refuse_leaks(f"{folder}: not to be shared", find_leaks(files, search, _media_rule(study, key)))
-    return len(files), search.scope
-
-
-def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
+def _forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
     """Collect what may stand in no published file: names, the study's pseudonyms, and what people said."""
     participants: set[str] = {*study.file.participants}
     coders = {*study.file.coders}
@@ -198,14 +178,13 @@ def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
     )
 
 
-def refuse_leaks(verdict: str, leaks: Iterable[Leak]) -> None:
-    """Raise PublishError with the verdict, and with each file and line."""
-    leaks = list(leaks)
+def _refuse(folder: Path, leaks: Sequence[Leak]) -> None:
+    """Raise PublishError with each file and line, if there are any."""
     if leaks:
         listed = "\n".join(f"  {leak}" for leak in leaks[:_MOST_SHOWN])
         more = f"\n  and {len(leaks) - _MOST_SHOWN} more" if len(leaks) > _MOST_SHOWN else ""
         raise PublishError(
-            f"{verdict}: the check has {count_of(len(leaks), 'hit')}:\n"
+            f"{folder}: not to be shared, so nothing is written: the check has {count_of(len(leaks), 'hit')}:\n"
             f"{listed}{more}\n"
             "Take these out of study.yaml, or out of the files that were edited in the folder"
         )
@@ -232,19 +211,6 @@ def _reason_against(study: Study, name: str, recording: Recording, clock: Clock)
     if retention and clock.now_ns() >= retention.end_ns:
         return "its retention ended"
     return ""
-
-
-def _media_rule(study: Study, key: PublicationKey) -> Callable[[str], bool]:
-    """Return whether a file of the dataset is of a session whose participants all consented to share clips."""
-
-    def may_be_media(name: str) -> bool:
-        session = study.file.sessions.get(key.session_in("/".join(name.split("/")[:2])))
-        if session is None or not session.participants:
-            return False
-        people = [study.file.participants[pseudonym] for pseudonym in session.participants]
-        return all(person.allows(Consent.CLIPS) and person.allows(Consent.PUBLICATION) for person in people)
-
-    return may_be_media
 
 
 def _checksums(folder: Path) -> dict[str, str]:

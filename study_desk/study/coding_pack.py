@@ -6,7 +6,6 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
 from itertools import combinations
 from pathlib import Path
 
@@ -26,56 +25,34 @@ from study_desk.study.study_folder import NotWatchableError, Study, StudyError
 
 @record
 class Assignment:
-    """Who codes each session. `drawn` are the sessions that were assigned now."""
+    """Who codes each session. `drawn` are the sessions that were assigned now, `loads` each coder's sessions."""
 
     coders: dict[str, tuple[str, ...]]
-    drawn: tuple[str, ...] = ()
-    twice: float = 0.0
-    seed: int = 0
-    loads: dict[str, int] = field(default_factory=dict)
+    drawn: tuple[str, ...]
+    loads: dict[str, int]
 
 
-def assign(study: Study, *, twice: float | None = None, seed: int | None = None) -> Assignment:
+def assign(study: Study) -> Assignment:
     """Draw coders for the sessions that name none, and write them to study.yaml. Others stay as they are.
 
-    Who has coded such a session already is one of its coders.
+    Who has coded such a session already is one of its coders. The study has two coders or more.
     """
-    share = study.file.coded_twice if twice is None else twice
-    number = study.file.seed if seed is None else seed
-    if not study.file.sessions:
-        raise StudyError(f"{study.path}: has no session to assign; add one")
-    sessions = {
-        name: session
-        for name, session in study.file.sessions.items()
-        if not study.file.hidden_from_coders(session.participants)
-    }
-    needed = 2 if share else 1
-    if len(study.file.coders) < needed:
-        raise StudyError(f"{study.path}: has {len(study.file.coders)} coders, and the draw needs {needed}; add coders")
+    file = study.file
+    sessions = {name: s for name, s in file.sessions.items() if not file.hidden_from_coders(s.participants)}
     conditions = {name: session.condition for name, session in sessions.items()}
     stated = {name: session.coders for name, session in sessions.items() if session.coders}
     begun = {
-        name: tuple(coder for coder in study.file.coders if coder in study.recording_of(name).coders)
+        name: tuple(coder for coder in file.coders if coder in study.recording_of(name).coders)
         for name, _ in study.logs()
         if name in sessions and name not in stated
     }
-    drawn = draw(conditions, study.file.coders, stated, begun, share=share, rng=random.Random(number))
-    changes: list[tuple[tuple[str, ...], object]] = []
-    if share != study.file.coded_twice:
-        changes.append((("coded_twice",), share))
-    if number != study.file.seed:
-        changes.append((("seed",), number))
-    changes += [(("sessions", name, "coders"), list(drawn[name])) for name in conditions if name in drawn]
-    study.set_all(changes)
+    drawn = draw(conditions, file.coders, stated, begun, share=file.coded_twice, rng=random.Random(file.seed))
+    study.set_all((("sessions", name, "coders"), list(drawn[name])) for name in conditions if name in drawn)
     coders = {name: study.file.sessions[name].coders for name in conditions}
     return Assignment(
         coders=coders,
         drawn=tuple(name for name in conditions if name in drawn),
-        twice=share,
-        seed=number,
-        loads={
-            coder: sum(coder in session_coders for session_coders in coders.values()) for coder in study.file.coders
-        },
+        loads={coder: sum(coder in names for names in coders.values()) for coder in file.coders},
     )
 
 

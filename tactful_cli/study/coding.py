@@ -37,11 +37,6 @@ def pack(  # noqa: PLR0917
     folder: StudyPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write the pack into.")],
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder.", show_default=False)],
-    twice: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of the sessions that two coders code; default: as in study.yaml."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of the draw; default: as in study.yaml.")] = None,
     copy_media: Annotated[
         bool, typer.Option("--copy-media", help="Copy video and sound into the pack instead of linking them.")
     ] = False,
@@ -57,7 +52,7 @@ def pack(  # noqa: PLR0917
     """
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)
-    draw = assign(study, twice=twice, seed=seed) if len(study.file.coders) > 1 or twice is not None else None
+    draw = assign(study) if len(study.file.coders) > 1 else None
     with progress("making videos") as tell:
         coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=tell)
     if as_json:
@@ -66,7 +61,7 @@ def pack(  # noqa: PLR0917
     show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
     if draw and draw.drawn:
         loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
-        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {draw.seed}; sessions by coder: {loads}")
+        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {study.file.seed}; sessions by coder: {loads}")
     remark(*coding_pack.remarks)
 
 

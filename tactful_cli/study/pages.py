@@ -23,7 +23,6 @@ from study_desk.log.session_config import redactor_of
 from study_desk.privacy.blur import FindFaces, TiledFaceDetector
 from study_desk.privacy.redact import KeyFile, KeyFileError, NamesToRemove
 from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
-from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
 from study_desk.report.coding_server import CodingServer, PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
@@ -438,7 +437,7 @@ def _print_files(study: Study, erasure: StudyErasure) -> None:
 
 
 @app.command()
-def publish(  # noqa: PLR0917
+def publish(
     folder: StudyPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the dataset into.")],
     licence: Annotated[
@@ -447,24 +446,20 @@ def publish(  # noqa: PLR0917
     keys: Annotated[
         Path | None, typer.Option(help="Key file with the real names, which must stand in no file.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only check the files in OUT, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a pseudonymised dataset of who consented, in BIDS's layout, after a check for names, media and times."""
     study = Study(folder)
     names = KeyFile(keys).names() if keys else NamesToRemove()
     labels = PublicationKey(study.folder / KEY_FILE)
-    notes = [] if keys else ["no key file was given, so real names were not looked for: give --keys"]
-    if check:
-        number, scope = check_publication(study, output, labels, names)
-        result: dict[str, object] = {"checked": number, "looked_for": scope, "hits": 0}
-        done = f"{count_of(number, 'file')} checked for {scope}: no hit"
-    else:
-        published = publish_study(study, output, labels, WallClock(), names, licence)
-        result = to_plain(published)
-        sessions, people = count_of(published.sessions, "session"), count_of(published.participants, "participant")
-        done = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
-        notes += [*published.left_out, *(f"{name}: was edited, so stays as it is" for name in published.kept)]
-        notes.append(f"{labels.path}: says which label is whose; keep it apart from the dataset")
-        notes.append(f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote")
-    print_result(result | {"notes": notes}, done, as_json=as_json, notes=notes)
+    published = publish_study(study, output, labels, WallClock(), names, licence)
+    sessions, people = count_of(published.sessions, "session"), count_of(published.participants, "participant")
+    done = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
+    notes = [
+        *([] if keys else ["no key file was given, so real names were not looked for: give --keys"]),
+        *published.left_out,
+        *(f"{name}: was edited, so stays as it is" for name in published.kept),
+        f"{labels.path}: says which label is whose; keep it apart from the dataset",
+        f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote",
+    ]
+    print_result(to_plain(published) | {"notes": notes}, done, as_json=as_json, notes=notes)

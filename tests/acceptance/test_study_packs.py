@@ -52,10 +52,9 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     event_id = labels(folder / "sessions/S1", "monitor")[0].event_id
     with StudyLog.resume(folder / "sessions/S1", ReplayClock(START_NS)) as writer:
         writer.append(Review(event_id=event_id, coder="Rev-9", verdict=Verdict.REJECT, note="not so"), START_NS)
+    replace(folder, "coded_twice: 0.2\nseed: 0", "coded_twice: 0.5\nseed: 3")
     early = folder.parent / "first pack"
-    drawn = json.loads(study("pack", folder, early, "--coder", "C-1", "--twice", "0.5", "--seed", "3", "--json"))[
-        "assignment"
-    ]["drawn"]
+    drawn = json.loads(study("pack", folder, early, "--coder", "C-1", "--json"))["assignment"]["drawn"]
     assert drawn == ["S2", "S3", "S4"]
     return folder
 

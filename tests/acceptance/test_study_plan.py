@@ -172,10 +172,11 @@ def uncoded(tmp_path: Path) -> Path:
 
 
 def test_coders_meet_sessions_in_orders_of_their_own(uncoded: Path) -> None:
+    change(uncoded, "coded_twice: 0.2", "coded_twice: 1")
     orders = {}
     for coder in ("C-1", "C-2"):
         out = uncoded / "packs" / coder
-        packed = json.loads(study("pack", uncoded, out, "--coder", coder, "--twice", "1", "--json"))
+        packed = json.loads(study("pack", uncoded, out, "--coder", coder, "--json"))
         orders[coder] = packed["sessions"]
         named = [path.stem.removesuffix(f"_{coder}").split("_", 1) for path in sorted(out.glob("*.eaf"))]
         assert named == [[str(number), name] for number, name in enumerate(orders[coder], 1)]

@@ -17,11 +17,8 @@ from mcap.writer import CompressionType, Writer
 from openpyxl import Workbook
 
 from study_desk.privacy import text_search
-from study_desk.privacy.redact import NamesToRemove
 from study_desk.privacy.text_search import Forbidden, TextSearch, search_folder
-from study_desk.publication.dataset import PublicationKey, PublishError
-from study_desk.publication.publish import Leak, check_publication, find_leaks
-from study_desk.study.study_folder import init_study
+from study_desk.publication.publish import Leak, find_leaks
 
 SAID = "I don't “feel” über-well,\n\ttoday"
 SEARCH = TextSearch(
@@ -156,7 +153,7 @@ FORBIDDEN = TextSearch(
 
 
 def leaks(line: str, file: str = "README.md") -> list[Leak]:
-    return list(find_leaks([(file, f"fine\n{line}\n".encode())], FORBIDDEN, lambda name: False))
+    return list(find_leaks(file, f"fine\n{line}\n".encode(), FORBIDDEN))
 
 
 @pytest.mark.parametrize(
@@ -212,13 +209,4 @@ def test_names_of_files_are_checked_too() -> None:
 
 @pytest.mark.parametrize(("file", "data"), [("a.png", b"text"), ("a.tsv", b"\x89PNG\0"), ("a.txt", b"\xff\xfe\xff")])
 def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
-    assert [leak.problem[:10] for leak in find_leaks([(file, data)], FORBIDDEN, lambda name: False)] == ["is no text"]
-    assert find_leaks([(file, data)], FORBIDDEN, lambda name: True) == ()
-
-
-def test_a_check_alone_speaks_of_no_writing(tmp_path: Path) -> None:
-    study = init_study(tmp_path / "study", "kiosk", [], ["C-1"])
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/README.md").write_text("coded by C-1\n")
-    with pytest.raises(PublishError, match="out: not to be shared: the check has 1 hit:"):
-        check_publication(study, tmp_path / "out", PublicationKey(tmp_path / "key.json"), NamesToRemove())
+    assert [leak.problem[:10] for leak in find_leaks(file, data, FORBIDDEN)] == ["is no text"]
