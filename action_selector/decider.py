@@ -9,7 +9,7 @@ from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
-from action_selector.request import Request, SelectorConfig, UnusableError, check
+from action_selector.request import Request, SelectorConfig, UnusableError, check, without_old_frames
 from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
 from action_selector.vetoes import (
     Observation,
@@ -110,6 +110,7 @@ class Decider:
                 on_step(step)
 
         builder, self.reader_fault = DecisionBuilder(outcome=Outcome.FAILED), ""
+        request = without_old_frames(request, deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s))
         try:
             builder = self._decide(request, deadline, enter)
             deadline.check()

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
@@ -105,6 +106,16 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
         )
     if needs_frames or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
+
+
+def without_old_frames(request: Request, now_ns: int, max_age_ns: int) -> Request:
+    """Leave the frames of a request out where the newest is too old and its others are told: it needs none."""
+    window = request.window
+    if request.others is None or window is None or not window.frames:
+        return request
+    if now_ns - window.frames[-1].stamp_ns <= max_age_ns:
+        return request
+    return replace(request, window=replace(window, frames=()))
 
 
 def _check_frames(window: Window | None, now_ns: int, max_age_ns: int) -> None:

@@ -16,6 +16,11 @@ from rich.text import Text
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+def on_one_line(name: str) -> str:
+    """Return a name of somebody else's with its line breaks escaped, as a row or a line shows it."""
+    return name.replace("\n", "\\n").replace("\t", "\\t")
+
+
 def printable(text: str) -> str:
     """Return a text with what a terminal would obey escaped as in JSON: names and talk come from anywhere."""
     return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

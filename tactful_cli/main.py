@@ -9,6 +9,7 @@ import typer
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from tactful_cli.console import complain
 from tactful_cli.verb import VerbsOnDemand
 
@@ -43,10 +44,12 @@ class Verbs(VerbsOnDemand):
     modules = VERBS
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Suggest the nearest verb for an unknown one."""
-        if args[0] not in VERBS and (close := get_close_matches(args[0], VERBS, 1)):
-            ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
-        return super().resolve_command(ctx, args)
+        """Name the nearest verb for an unknown one, or where they are listed."""
+        if args[0] in VERBS or ctx.resilient_parsing:  # as tab completion parses
+            return super().resolve_command(ctx, args)
+        close = get_close_matches(args[0], VERBS, 1)
+        remedy = f"did you mean {close[0]}?" if close else f"{PROGRAM} --help lists them"
+        raise TactfulError(f"{args[0]}: there is no such verb; {remedy}")
 
 
 app = typer.Typer(

@@ -33,7 +33,7 @@ from study_desk.privacy.blur import NoFacePolicy
 from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
 from study_desk.privacy.sound import audible_spans
 from study_desk.report.bag_video import VideoOptions, write_video
-from tactful_cli.console import err, print_json, print_result, print_table, remark, show
+from tactful_cli.console import err, on_one_line, print_json, print_result, print_table, remark, show
 from tactful_cli.study.arguments import SessionPeople
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
@@ -110,7 +110,7 @@ def info(bag: BagPath, as_json: AsJson = False) -> None:
     table = Table("topic", "type", "messages", "remarks")
     for topic in topics:
         remarks = ("" if definitions.is_known(topic) else "type unknown", "latched" if topic.latched_depth else "")
-        names = escape(topic.topic), escape(topic.type_name)
+        names = (escape(on_one_line(name)) for name in (topic.topic, topic.type_name))
         table.add_row(*names, str(topic.message_count), ", ".join(filter(None, remarks)))
     print_table(table)
     for note in notes:

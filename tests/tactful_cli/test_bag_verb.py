@@ -47,13 +47,14 @@ def test_info_tells_storage_definitions_and_what_is_odd(tmp_path: Path) -> None:
 
 
 def test_a_name_in_a_bag_commands_no_terminal(tmp_path: Path) -> None:
-    """Not by an escape, not by one of 8 bits, and not by the markup of a table."""
-    name = "/a\x1b]0;owned\x07\x1b[2J\x9b2J\u202e[red][/blue]"
+    """Not by an escape, not by one of 8 bits, not by a line break, and not by the markup of a table."""
+    name = "/a\n/b\x1b]0;owned\x07\x1b[2J\x9b2J\u202e[red][/blue]"
     bag = write_before_iron(tmp_path / "bag", messages=[(name, 1, cdr("hello"))])
     as_json, shown = (tactful("bag", "info", bag, *option) for option in (("--json",), ()))
     refused = tactful("bag", "cut", bag, tmp_path / "cut", "--topics", "/b")
     assert json.loads(as_json.stdout)["topics"][0]["topic"] == name
     assert "[red][/blue]" in shown.stdout
+    assert "/a\\n/b" in shown.stdout
     assert "\\u001b]0;owned" in refused.stderr
     for text in (as_json.stdout, shown.stdout, shown.stderr, refused.stderr):
         assert text.replace("\n", "").isprintable(), text
