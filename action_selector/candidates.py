@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, field_validator
 
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, neutralize_markup
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
@@ -110,7 +110,7 @@ def of_request(
     return tuple(candidates)
 
 
-def propose(engine: AnsweringModel, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
+def propose(engine: Engine, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
     """Ask a model for actions, filter them and append an empty one.
 
     Returns no actions, and the reason, where the model fails.

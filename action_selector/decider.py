@@ -20,7 +20,7 @@ from action_selector.vetoes import (
     people_in,
 )
 from norm_core import __version__
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.request_context import Deadline, SegmentTimer
 from norm_core.engines.talk_reader import TalkReader
@@ -46,7 +46,7 @@ class Decider:
         sentences: SentenceEncoding,
         config: SelectorConfig | None = None,
         *,
-        engine: AnsweringModel | None = None,
+        engine: Engine | None = None,
         catalogue: SkillCatalogue | None = None,
         rules: vetoes.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,

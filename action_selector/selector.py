@@ -21,7 +21,7 @@ from action_selector.request import (
 )
 from action_selector.retrieval import PrecedentError, PrecedentIndex, read_precedents
 from action_selector.vetoes import HouseRules
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import AUTO, open_reader
@@ -227,7 +227,7 @@ def open_selector(
     files: SelectorFiles,
     clock: Clock,
     *,
-    engine: AnsweringModel | None = None,
+    engine: Engine | None = None,
     requests: RequestConfig | None = None,
     health_log: HealthLog | None = None,
 ) -> Selector:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from action_selector.candidates import Candidate
 from action_selector.retrieval import Matrix, SentenceEncoding, match_pairs, similarity
 from action_selector.text_safety.injection_filter import read_disguised, strip_instructions
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto, Viewpoint
@@ -92,7 +92,7 @@ def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
     )
 
 
-def from_engine(engine: AnsweringModel, prompt: Prompt, deadline: Deadline) -> Observation:
+def from_engine(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observation:
     """Ask a model to describe the images. On failure, return no other agents and the reason."""
     written = engine.generate(prompt, SceneObservation, max_tokens=400, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:

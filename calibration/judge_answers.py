@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.judge_fit import AnsweredUnit
 from calibration.unit_examples import FITTED, LabelledRecords, labels_of
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of
@@ -139,7 +139,7 @@ class JudgeAnswers:
     """A model's answers in a file of JSON lines, by model, prompt and unit; only what is new is asked."""
 
     path: Path
-    engine: AnsweringModel
+    engine: Engine
     clock: Clock
     unanswered: dict[str, int] = field(default_factory=dict)  # by outcome and reason
 

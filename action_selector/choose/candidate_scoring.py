@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from action_selector import prompts
 from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores
@@ -149,9 +149,7 @@ def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tupl
     return tuple(float(power) for power in powers / powers.sum())
 
 
-def by_engine(
-    engine: AnsweringModel, prefix: Prompt, question: Question, deadline: Deadline, orders: int
-) -> CandidateScores:
+def by_engine(engine: Engine, prefix: Prompt, question: Question, deadline: Deadline, orders: int) -> CandidateScores:
     """Score options with a model. Averages over several option orders to cancel position bias.
 
     The orders are evenly spaced rotations. With as many orders as options, each option takes each position once.
@@ -176,7 +174,7 @@ def by_engine(
 
 
 def yes_by_engine(
-    engine: AnsweringModel, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
+    engine: Engine, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
 ) -> tuple[dict[int, float], Scores | None]:
     """Ask the model for the probability of yes for each action, averaged over both orders. Skips unanswered actions."""
     places = list(actions)
@@ -191,7 +189,7 @@ def yes_by_engine(
 
 
 def norms_by_engine(
-    engine: AnsweringModel, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
+    engine: Engine, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
 ) -> dict[int, tuple[Norm, ...]]:
     """Ask the model which norms each action serves: the likeliest, and those at least half as likely.
 

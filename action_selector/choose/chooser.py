@@ -13,7 +13,7 @@ from action_selector.choose.candidate_scoring import CandidateScores, ReadScene,
 from action_selector.request import SENSIBLE_TASK, Request, SelectorConfig, repeated
 from action_selector.retrieval import SentenceEncoding
 from action_selector.vetoes import Observation, Vetoed
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
@@ -199,7 +199,7 @@ class Chooser:
         self,
         sentences: SentenceEncoding,
         config: SelectorConfig,
-        engine: AnsweringModel | None,
+        engine: Engine | None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
         self._sentences, self._config, self._engine = sentences, config, engine

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from benchmarks.runner import Figure, Report, SkippedError
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.outcome import Outcome
@@ -127,7 +127,7 @@ class Bench:
             yield Image(jpeg=cv2.imencode(".jpg", scaled)[1].tobytes())
 
     @contextmanager
-    def open(self, model: str, weights: str = "", **settings: Any) -> Iterator[Engine]:
+    def open(self, model: str, weights: str = "", **settings: Any) -> Iterator[DirectEngine]:
         """Load a checkpoint, bf16 on a GPU and float32 on a CPU unless `weights` says otherwise."""
         from norm_core.engines.transformers.backend import TransformersBackend
 
@@ -140,7 +140,7 @@ class Bench:
             device=self.device,
             **settings,
         )
-        engine = Engine(backend, WallClock())
+        engine = DirectEngine(backend, WallClock())
         try:
             yield engine
         finally:

@@ -1,9 +1,9 @@
 """The public names of norm_core.engines, for type checkers and for lazy import."""
 
-from .backend import AnsweringModel as AnsweringModel
-from .backend import Backend as Backend
-from .backend import ServerStatus as ServerStatus
+from .direct_engine import DirectEngine as DirectEngine
+from .engine import Backend as Backend
 from .engine import Engine as Engine
+from .engine import ServerStatus as ServerStatus
 from .engine_factory import open_engine as open_engine
 from .engine_pool import EngineLease as EngineLease
 from .engine_pool import EnginePool as EnginePool

@@ -1,200 +1,47 @@
-"""The engine contract: every question gets an outcome in time, whatever the model does."""
+"""The interfaces on both sides of an engine: the model that others ask, and the runtime that it asks."""
 
-import logging
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from threading import Lock
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from norm_core.engines.backend import Backend, EngineHealth, ServerStatus
-from norm_core.engines.errors import (
-    EngineError,
-    EngineFailedError,
-    InvalidRequestError,
-    ModelMemoryError,
-    RefusedError,
-    UnparsedError,
-)
-from norm_core.engines.options import is_refusal, without_thought
-from norm_core.engines.prompt import Image, Part, Prompt, Question
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
-from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
-from norm_core.records.outcome import Outcome
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.picture_decoding import decode_picture
-from norm_core.runtime.time import NS_PER_S, Clock
-
-# The pause before one step back, and the longest after doubling.
-_FIRST_NS, _LONGEST_NS = 60 * NS_PER_S, 960 * NS_PER_S
 
 
 @record
-class _Step:
-    """The share of the pictures that is shown, the share of their sides, and how a user reads it."""
+class EngineHealth:
+    """Problems with their remedies, and counters; both are sums over the life of the engine."""
 
-    count: float
-    side: float
-    wording: str
-
-
-_STEPS = (
-    _Step(count=1, side=1, wording="all its pictures"),
-    _Step(count=1 / 2, side=1, wording="half of its pictures"),
-    _Step(count=1 / 4, side=1 / 2, wording="a quarter of its pictures, at half their size"),
-    _Step(count=0, side=0, wording="words only"),
-)
+    issues: tuple[str, ...] = ()
+    counters: tuple[Counter, ...] = ()
 
 
-class PictureAllowance:
-    """What a model is shown, from everything down to words. One thread asks; any thread may read the health."""
+@record
+class ServerStatus:
+    """The reachability of a model's server; `outage` is empty while it can be reached."""
 
-    def __init__(self, model: str, clock: Clock) -> None:
-        self._model, self._clock = model, clock
-        self._lock = Lock()
-        self._level = 0
-        self._pause_ns, self._due_ns = _FIRST_NS, 0
-        self._failures = self._withheld = 0
-
-    @property
-    def health(self) -> EngineHealth:
-        """Whether pictures are withheld, and how often memory ran out."""
-        with self._lock:
-            issue = (
-                f"model {self._model}: memory ran out, so it gets {_STEPS[self._level].wording}; stop what else uses "
-                "the memory, set max_images lower, or choose a smaller model or quantization"
-            )
-            return EngineHealth(
-                issues=(issue,) if self._level else (),
-                counters=(
-                    Counter(name="model_out_of_memory", count=self._failures),
-                    Counter(name="pictures_withheld", count=self._withheld),
-                )
-                if self._failures
-                else (),
-            )
-
-    def restore(self) -> None:
-        """Allow one step more if the pause since the last failure is over."""
-        with self._lock:
-            if self._level and self._clock.now_ns() >= self._due_ns:
-                self._level -= 1
-                self._due_ns = self._clock.now_ns() + self._pause_ns
-
-    def reduce(self, parts: Sequence[Part]) -> bool:
-        """Count a failure, and step down until these parts shrink; return False if they hold no picture."""
-        with self._lock:
-            self._failures += 1
-            now_ns = self._clock.now_ns()
-            # A failure soon after the last means that the step back came too early.
-            is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
-            self._pause_ns = min(2 * self._pause_ns, _LONGEST_NS) if is_again else _FIRST_NS
-            self._due_ns = now_ns + self._pause_ns
-            before = _reduced_parts(parts, _STEPS[self._level])
-            while self._level + 1 < len(_STEPS) and _count(before):
-                self._level += 1
-                if _reduced_parts(parts, _STEPS[self._level]) != before:
-                    return True
-            return False
-
-    def fit(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with the pictures that are allowed now."""
-        return replace(prompt, parts=self._fit(prompt.parts)) if self._level else prompt
-
-    def fit_question(self, question: Question) -> Question:
-        """Return the question with the pictures that are allowed now."""
-        return replace(question, parts=self._fit(question.parts)) if self._level else question
-
-    def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        with self._lock:
-            shown = _reduced_parts(parts, _STEPS[self._level])
-            self._withheld += _count(parts) - _count(shown)
-            return shown
+    outage: str = ""
+    requests_refused: int = 0
 
 
-def _count(parts: Sequence[Part]) -> int:
-    return sum(isinstance(part, Image) for part in parts)
-
-
-def _reduced_parts(parts: Sequence[Part], step: _Step) -> tuple[Part, ...]:
-    """Return the parts with a share of the pictures, evenly spread and with the last."""
-    places = [place for place, part in enumerate(parts) if isinstance(part, Image)]
-    most = int(np.ceil(len(places) * step.count))
-    stride = len(places) / most if most else 0
-    chosen = {places[len(places) - 1 - int(index * stride)] for index in range(most)}
-    return tuple(
-        _shrink(part, step.side) if isinstance(part, Image) else part
-        for place, part in enumerate(parts)
-        if place in chosen or not isinstance(part, Image)
-    )
-
-
-def _shrink(image: Image, side: float) -> Image:
-    """Return the picture with shorter sides; unchanged if it is no JPEG, which the model itself refuses."""
-    pixels = decode_picture(image.jpeg) if side != 1 else None
-    if pixels is None:
-        return image
-    import cv2  # noqa: PLC0415  # for pictures alone
-
-    small = cv2.resize(pixels, None, fx=side, fy=side, interpolation=cv2.INTER_AREA)
-    return Image(jpeg=cv2.imencode(".jpg", small)[1].tobytes())
-
-
+P = TypeVar("P")
 S = TypeVar("S", bound=BaseModel)
 
-_log = logging.getLogger(__name__)
 
-
-class Engine:
-    """Ask a backend from one thread at a time (see SharedEngine)."""
-
-    def __init__(self, backend: Backend[Any], clock: Clock) -> None:
-        self._backend, self.clock = backend, clock
-        self._allowance = PictureAllowance(backend.model_info.model, clock)
+class Engine(Protocol):
+    """An engine, or a lease of one."""
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and limits."""
-        return self._backend.model_info
-
-    @property
-    def server_status(self) -> ServerStatus | None:
-        """Whether the model's server can be reached; None for a model in this process."""
-        status: ServerStatus | None = getattr(self._backend, "server_status", None)
-        return status
-
-    @property
-    def health(self) -> EngineHealth:
-        """The problems and counters of the backend and its memory."""
-        own: EngineHealth = getattr(self._backend, "health", EngineHealth())
-        memory = self._allowance.health
-        return EngineHealth(issues=(*own.issues, *memory.issues), counters=(*own.counters, *memory.counters))
+        """The model's identity, which flags, decisions and answers name, and its limits."""
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
-
-        Of questions that a backend reads in one pass, the first carries the time, and each its own tokens.
-        Where memory runs out, the questions that failed are asked again with fewer pictures or none.
-        """
-        deadline = deadline or Deadline(self.clock)
-        self._allowance.restore()
-        asked = dict(enumerate(questions))
-        answers: dict[int, Scores] = {}
-        retries = 0
-        while True:
-            shown, fitted = self._allowance.fit(prefix), [*map(self._allowance.fit_question, asked.values())]
-            replies, starved = self._ask_each(shown, fitted, deadline, retries)
-            answers |= zip(asked, replies, strict=True)
-            asked = {place: asked[place] for index, place in enumerate(asked) if index in starved}
-            pictured = [part for question in asked.values() for part in (*prefix.parts, *question.parts)]
-            if not (asked and self._allowance.reduce(pictured)):
-                return [answers[place] for place in range(len(questions))]
-            retries += 1
+        """Score the options of each question over one shared prefix."""
 
     def generate(
         self,
@@ -205,197 +52,34 @@ class Engine:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Return the model's text; with a schema, UNPARSED unless the text is valid JSON for it."""
-        deadline = deadline or Deadline(self.clock)
-        self._allowance.restore()
-        retries = 0
-        while True:
-            shown = self._allowance.fit(prompt)
-            written, fault = self._write(shown, schema, max_tokens, seed, deadline, retries)
-            if not (isinstance(fault, ModelMemoryError) and self._allowance.reduce(prompt.parts)):
-                return written
-            retries += 1
+        """Write text that fits `schema`, where given; an outcome other than ANSWERED has no value."""
 
-    def _write(  # noqa: PLR0917
-        self, prompt: Prompt, schema: type[S] | None, max_tokens: int, seed: int, deadline: Deadline, retries: int
-    ) -> tuple[Generation[S], EngineError | None]:
-        call = RequestContext(deadline)
-        call.add_usage(retries=retries)
-        text, value = "", None
 
-        def write() -> None:
-            nonlocal text, value
-            call.check()
-            self._take_images((), prompt, call)
-            if max_tokens < 1:
-                raise InvalidRequestError(f"max_tokens is {max_tokens}: ask for at least one token")
-            if not self.model_info.generates:
-                raise InvalidRequestError(f"{self.model_info.model} scores options and cannot write")
-            call.enter_segment(ENCODE)
-            plain = json_schema_of(schema) if schema else None
-            text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
-            call.enter_segment(PARSE)
-            if is_refusal(text):
-                raise RefusedError(f"the model declined: {text:.200}")
-            value = parse_reply(text, schema) if schema else None
-            call.check()
+class Backend(Protocol[P]):
+    """A model runtime, called from one thread at a time; P is its encoded prefix.
 
-        fault = _run_attempt(write)
-        about = _about(call, fault, prompt.version, prompt.digest)
-        return Generation(text=text, value=None if fault else value, **about), fault
+    Any exception becomes an outcome, and the next call must work. A backend that reads several questions at once has
+    `expect(prefix, questions)`, which is told what will be scored.
+    """
 
-    def decline(
-        self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
-    ) -> list[Scores]:
-        """Return the answers of `ask_many` without asking the model."""
-        return [_score_once(prefix, question, RequestContext(deadline), fault) for question in questions]
+    @property
+    def model_info(self) -> ModelInfo:
+        """The model's identity and its limits of tokens, images and options."""
 
-    def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
-        """Return the answer of `generate` without asking the model."""
-        return Generation(**_about(RequestContext(deadline), fault, prompt.version, prompt.digest))
+    def encoded(self, prefix: Prompt, call: RequestContext) -> AbstractContextManager[P]:
+        """Encode the prefix once for all questions inside the block; release it on exit."""
+        ...
+
+    def score(self, prefix: P, question: Question, call: RequestContext) -> Sequence[float]:
+        """Return a log-probability for each option, not necessarily normalised, from one pass over the question."""
+        ...
+
+    def generate(
+        self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
+    ) -> str:
+        """Return the model's text, greedy if seed is 0; `schema` is a JSON schema that may constrain it."""
+        ...
 
     def close(self) -> None:
-        """Release the model's memory."""
-        self._backend.close()
-
-    def _ask_each(
-        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
-    ) -> tuple[list[Scores], set[int]]:
-        """Return one answer per question, and the places of those for which memory ran out."""
-        call = RequestContext(deadline)
-        call.add_usage(retries=retries)
-        answers: list[Scores] = []
-        starved: set[int] = set()
-
-        def ask_each(call: RequestContext) -> None:
-            call.check()
-            self._take_images((), prefix, call)
-            call.enter_segment(ENCODE)
-            with self._backend.encoded(prefix, call) as encoded:
-                if expect := getattr(self._backend, "expect", None):
-                    expect(encoded, questions)
-                for place, question in enumerate(questions):
-                    answer, fault = self._ask(encoded, prefix, question, call)
-                    answers.append(answer)
-                    if isinstance(fault, ModelMemoryError):
-                        starved.add(place)
-                    call = RequestContext(deadline.from_now())
-                    call.add_usage(retries=retries)
-
-        fault = _run_attempt(lambda: ask_each(call))
-        if fault and len(answers) < len(questions):
-            if isinstance(fault, ModelMemoryError):
-                starved |= set(range(len(answers), len(questions)))
-            answers.append(_score_once(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
-        return answers, starved
-
-    def _ask(
-        self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext
-    ) -> tuple[Scores, EngineError | None]:
-        probabilities: tuple[float, ...] = ()
-
-        def ask() -> None:
-            nonlocal probabilities
-            call.check()
-            self._check_options(question.options)
-            self._take_images(prefix.images, Prompt(version="", parts=question.parts), call)
-            call.enter_segment(ENCODE)
-            weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
-            call.enter_segment(PARSE)
-            probabilities = _softmax(weights, len(question.options))
-            call.check()
-
-        fault = _run_attempt(ask)
-        return _score_once(prefix, question, call, fault, probabilities), fault
-
-    def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
-        """Count the prompt's images; raise if they and the images before them exceed the limit."""
-        count, most = len(before) + len(prompt.images), self.model_info.max_images
-        if most is not None and count > most:
-            remedy = "show fewer" if most else "name a model that sees, or show none"
-            raise InvalidRequestError(
-                f"{count} pictures were given, and {self.model_info.model} takes at most {most}; {remedy}"
-            )
-        call.add_usage(images=len(prompt.images))
-
-    def _check_options(self, options: tuple[str, ...]) -> None:
-        if not options:
-            raise InvalidRequestError("there are no options to choose from")
-        if len(set(options)) < len(options):
-            twice = next(option for option in options if options.count(option) > 1)
-            raise InvalidRequestError(f"the option {twice!r:.80} stands {options.count(twice)} times")
-        most = self.model_info.max_options
-        if most is not None and len(options) > most:
-            raise InvalidRequestError(
-                f"{len(options)} options were given, and {self.model_info.model} tells {most} apart"
-            )
-
-
-def _run_attempt(step: Callable[[], None]) -> EngineError | None:
-    """Return the error of a step, or None. No backend exception ends the process or stays referenced."""
-    try:
-        step()
-    except EngineError as fault:
-        return fault.with_traceback(None)
-    except MemoryError as error:
-        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt need more than there is'}")
-    except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must still work
-        _log.warning("an engine failed", exc_info=True)
-        return EngineFailedError(f"{type(error).__name__}: {error}")
-    return None
-
-
-def _about(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
-    """Return what every reply states."""
-    return {
-        "outcome": fault.outcome if fault else Outcome.ANSWERED,
-        "reason": str(fault) if fault else "",
-        "usage": call.usage,
-        "latency": call.latency(),
-        "prompt_version": version,
-        "prompt_digest": digest,
-    }
-
-
-def _score_once(
-    prefix: Prompt,
-    question: Question,
-    call: RequestContext,
-    fault: EngineError | None,
-    probabilities: tuple[float, ...] = (),
-) -> Scores:
-    about = _about(call, fault, prefix.version, question.digest(prefix))
-    return Scores(probabilities=() if fault else probabilities, text=call.text, **about)
-
-
-@lru_cache(maxsize=64)
-def json_schema_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of what a model is to write, which nobody changes: making it takes milliseconds."""
-    return schema.model_json_schema()
-
-
-def parse_reply(text: str, schema: type[S]) -> S:
-    """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
-    said = without_thought(text)
-    try:
-        try:
-            return schema.model_validate_json(said)
-        except ValidationError:  # words or a fence around the object
-            begin, end = said.find("{"), said.rfind("}")
-            if not 0 <= begin < end or (begin == 0 and end == len(said) - 1):
-                raise
-            return schema.model_validate_json(said[begin : end + 1])
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise UnparsedError(f"the answer is not JSON of the asked form: {place}: {first['msg']}") from None
-
-
-def _softmax(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return probabilities that sum to one; minus infinity excludes an option, but cannot exclude all."""
-    if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
-        raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
-    highest = max(weights)
-    powers = [math.exp(weight - highest) for weight in weights]
-    return tuple(power / sum(powers) for power in powers)
+        """Release all memory."""
+        ...

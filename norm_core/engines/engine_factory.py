@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import TextIO
 
-from norm_core.engines.engine import Engine
-from norm_core.engines.engine_registry import OPENERS, TransformersSettings, check_answers
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.engine_registry import OPENERS, check_answers
 from norm_core.engines.errors import EngineFailedError, ModelMemoryError, is_out_of_memory
+from norm_core.engines.settings import TransformersSettings
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
 from norm_core.models.machine import free_ram_mb
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
@@ -143,7 +144,7 @@ def _driver_index(index: int) -> str:
     return visible[index] if index < len(visible) and visible[index] else str(index)
 
 
-def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None) -> Engine:
+def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None) -> DirectEngine:
     """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged."""
     check_answers(manifest)
     weights = (store or Store()).open(manifest)
@@ -162,7 +163,7 @@ def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None)
         raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
     except Exception as error:
         raise EngineFailedError(f"{manifest.name}: cannot be loaded: {type(error).__name__}: {error}") from error
-    return Engine(backend, clock)
+    return DirectEngine(backend, clock)
 
 
 def _needs(manifest: Manifest) -> str:

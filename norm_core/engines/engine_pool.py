@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from norm_core.engines.backend import EngineHealth, ServerStatus
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.engine import EngineHealth, ServerStatus
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
@@ -73,7 +73,7 @@ class _Job(Generic[R]):
 class SharedEngine:
     """Run the requests of one engine's leases on its own thread. A full queue drops the oldest of the least urgent."""
 
-    def __init__(self, engine: Engine, capacity: int = 8, name: str = "engine") -> None:
+    def __init__(self, engine: DirectEngine, capacity: int = 8, name: str = "engine") -> None:
         """Start the engine's thread. Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
@@ -198,7 +198,7 @@ class EngineLease:
         return self._engine.health
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Queue a call of Engine.ask_many."""
+        """Queue a call of DirectEngine.ask_many."""
         deadline = deadline or Deadline(self._engine.clock)
         return self._shared.request(
             self._urgency,
@@ -216,7 +216,7 @@ class EngineLease:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Queue a call of Engine.generate."""
+        """Queue a call of DirectEngine.generate."""
         deadline = deadline or Deadline(self._engine.clock)
         return self._shared.request(
             self._urgency,

@@ -2,16 +2,15 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from pydantic import Field
-
-from norm_core.engines.backend import Backend
+from norm_core.engines.engine import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.reply import ModelInfo
+from norm_core.engines.settings import OpenAISettings, TransformersSettings
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
-from norm_core.runtime.config import C, Config, check_config
+from norm_core.runtime.config import C, check_config
 from norm_core.runtime.server_address import is_on_this_machine
 
 # Formats that transformers loads unchanged; all others are quantizations.
@@ -28,30 +27,6 @@ class BackendFactory(Protocol):
 
     def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         """Load the model from verified files, or connect to its server."""
-
-
-class TransformersSettings(Config):
-    """Settings of the transformers engine."""
-
-    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
-    dtype: str = "auto"
-    picture_cache_mb: int = Field(64, ge=0, description="Memory for embeddings of pictures; 0 encodes each anew.")
-
-
-class OpenAISettings(Config):
-    """Settings of a server; `model` is the server's name for the model, if it differs from the manifest's."""
-
-    model: str = ""
-    api_key_variable: str = ""
-    tries: int = Field(4, ge=1)
-    stall_s: float = Field(60.0, gt=0)
-    top_logprobs: int = Field(20, ge=1)
-    guide: Literal["none", "structured_outputs", "guided_choice", "grammar"] = "none"
-    extra: dict[str, Any] = Field(default_factory=dict)
-    answers: Literal["logprobs", "text", "auto"] = "logprobs"
-    reasons_first: bool = False
-    text_tokens: int = Field(1024, ge=1)
-    tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
 
 def model_info_of(manifest: Manifest) -> ModelInfo:
@@ -87,48 +62,42 @@ def check_answers(manifest: Manifest) -> None:
 
 def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """Load a checkpoint; bf16, f16 and f32 are number formats, other quantizations are passed on by name."""
-    given = _settings(TransformersSettings, manifest)
+    settings = _settings(TransformersSettings, manifest)
     # 16-bit numbers are slow and inexact on a CPU: "auto" leaves the choice to the engine.
     folder = _folder(manifest, weights)
     opened: Backend[Any] = import_module("norm_core.engines.transformers.backend").TransformersBackend(
         folder,
         gguf_file=_gguf_file(manifest, folder) if manifest.reads_gguf else "",
         model=manifest.name,
-        dtype=given.dtype,
+        dtype=settings.dtype,
         quantization=_quantization(manifest),
-        device=given.device,
+        device=settings.device,
         context_tokens=manifest.context_tokens,
         max_images=manifest.max_images,
         picture_tokens=manifest.picture_tokens,
         weights_sha256=weights.sha256,
-        picture_cache_mb=given.picture_cache_mb,
+        picture_cache_mb=settings.picture_cache_mb,
     )
     return opened
 
 
 def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """Connect to a server. Its weights are unknown, so the model information has no hash."""
-    given = _settings(OpenAISettings, manifest)
+    settings = _settings(OpenAISettings, manifest)
     server_module = import_module("norm_core.engines.openai.client")
     backend_module = import_module("norm_core.engines.openai.backend")
     if not manifest.source.url:
         raise EngineFailedError(f"{manifest.name}: source: an openai engine needs the url of a server")
     server = server_module.OpenAIServer(
-        manifest.source.url, api_key_variable=given.api_key_variable, tries=given.tries, stall_s=given.stall_s
+        manifest.source.url, api_key_variable=settings.api_key_variable, tries=settings.tries, stall_s=settings.stall_s
     )
     opened: Backend[Any] = backend_module.OpenAIBackend(
         server,
-        given.model or manifest.name,
-        top_logprobs=given.top_logprobs,
-        guide=backend_module.Guide[given.guide.upper()],
+        settings.model or manifest.name,
+        settings=settings,
         max_images=manifest.max_images,
         context_tokens=manifest.context_tokens,
         quantization=manifest.quantization,
-        extra=given.extra,
-        answers=given.answers,
-        reasons_first=given.reasons_first,
-        text_tokens=given.text_tokens,
-        tokens_field=given.tokens_field,
     )
     return opened
 

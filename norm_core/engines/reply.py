@@ -1,9 +1,12 @@
 """A model's replies, and the outcome of a request without an answer."""
 
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from norm_core.engines.errors import UnparsedError
+from norm_core.engines.options import without_thought
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
@@ -92,3 +95,26 @@ def provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", 
         seed=seed,
         latency=reply.latency,
     )
+
+
+@lru_cache(maxsize=64)
+def json_schema_of(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of what a model is to write, which nobody changes: making it takes milliseconds."""
+    return schema.model_json_schema()
+
+
+def parse_value(text: str, schema: type[S]) -> S:
+    """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
+    said = without_thought(text)
+    try:
+        try:
+            return schema.model_validate_json(said)
+        except ValidationError:  # words or a fence around the object
+            begin, end = said.find("{"), said.rfind("}")
+            if not 0 <= begin < end or (begin == 0 and end == len(said) - 1):
+                raise
+            return schema.model_validate_json(said[begin : end + 1])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise UnparsedError(f"the answer is not JSON of the asked form: {place}: {first['msg']}") from None

@@ -12,13 +12,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, RootModel
 
-from norm_core.engines.engine import parse_reply
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
 from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.engines.prompt import Prompt, Quoted, Text
 from norm_core.engines.prompt_file import prompt_file
-from norm_core.engines.reply import ModelInfo, Reply, provenance
+from norm_core.engines.reply import ModelInfo, Reply, parse_value, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
@@ -280,12 +279,12 @@ def read_answer(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, fl
     """
     place, marks, text = 0, [""], answer.text
     if mark:
-        by_mark = parse_reply(text, _TalkCoding).root
+        by_mark = parse_value(text, _TalkCoding).root
         if mark not in by_mark:
             raise UnparsedError(f"the answer about the talk lacks {mark}")
         marks = list(by_mark)
         place, text = marks.index(mark), json.dumps(by_mark[mark])
-    coded, measured = parse_reply(text, Coding), list(token_probabilities(answer.tokens))
+    coded, measured = parse_value(text, Coding), list(token_probabilities(answer.tokens))
     return coded, measured[place] if len(measured) == len(marks) else coded.probability
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
@@ -254,7 +254,7 @@ class NoteAnswer:
 class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes. Its note comes after."""
 
-    def __init__(self, engine: AnsweringModel, config: JudgeConfig | None = None) -> None:
+    def __init__(self, engine: Engine, config: JudgeConfig | None = None) -> None:
         """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
         name = self._config.calibration

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.engine import json_schema_of, parse_reply
+from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.batch import BatchRequest, BatchWriter, answers_of, read_answers, requests_of
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text, neutralize_markup
 from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.reply import json_schema_of, parse_value
 from norm_core.engines.sentences.sentence_encoder import SentenceVectors
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
@@ -78,7 +78,7 @@ class Asker:
         if answer.outcome is not Outcome.ANSWERED:
             raise UnusableError(f"{name}: {answer.outcome}", answer.reason)
         try:
-            return parse_reply(answer.text, form).model_dump(mode="json")
+            return parse_value(answer.text, form).model_dump(mode="json")
         except EngineError as error:
             raise UnusableError(f"{name}: {error.outcome}", str(error)) from error
 
@@ -177,7 +177,7 @@ def _gap(asker: Asker, shown: tuple[Part, ...], people: Sequence[Fields]) -> Ite
 
 
 def filter_scenes(
-    run: ItemRun, asker: Asker, encoder: SentenceVectors, blind: AnsweringModel, progress: Progress
+    run: ItemRun, asker: Asker, encoder: SentenceVectors, blind: Engine, progress: Progress
 ) -> PhaseCount:
     """Drop candidates with markup, near twins, what cannot be done or always harms, and what is answered blind."""
     earlier: dict[str, list[Annotation]] = {}  # by clip
@@ -241,7 +241,7 @@ def _faults_of_wording(candidates: Sequence[Candidate], encoder: SentenceVectors
             earlier.append(candidate.action)
 
 
-def _is_answered_blind(asker: Asker, blind: AnsweringModel, right: str, wrong: Sequence[str]) -> bool:
+def _is_answered_blind(asker: Asker, blind: Engine, right: str, wrong: Sequence[str]) -> bool:
     """Whether the encoder is sure without the scene, or the model chooses right in both of two drawn orders."""
     options = (right, *wrong)
     prefix = Prompt(version=_PROMPTS.version, parts=(Text(text=TEXTS["blind"]),))

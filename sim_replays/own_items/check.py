@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.engines.sentences.sentence_encoder import SentenceVectors
 from norm_core.records.outcome import Outcome
@@ -97,7 +97,7 @@ def check_items(
     suite: Suite,
     items: Sequence[AskedItem],
     encoder: SentenceVectors,
-    models: Mapping[str, AnsweringModel],
+    models: Mapping[str, Engine],
     *,
     answers: Mapping[str, Path | None],
     pictures_may_leave: bool,
@@ -134,7 +134,7 @@ def check_items(
 
 
 def _model_controls(
-    name: str, model: AnsweringModel, items: Sequence[AskedItem], pictures_may_leave: bool
+    name: str, model: Engine, items: Sequence[AskedItem], pictures_may_leave: bool
 ) -> dict[str, Callable[[], Predictions]]:
     """List what a model is given: the options alone, a scene in words and pictures, its own and another item's."""
     first = {item.target.group: item for item in reversed(items)}
@@ -160,9 +160,7 @@ def _model_controls(
     return controls
 
 
-def _ask(
-    model: AnsweringModel, items: Sequence[AskedItem], parts_of: Callable[[AskedItem], tuple[Part, ...]]
-) -> Predictions:
+def _ask(model: Engine, items: Sequence[AskedItem], parts_of: Callable[[AskedItem], tuple[Part, ...]]) -> Predictions:
     """Let a model score the options of each question, in a drawn order, after what it is given."""
     replies = {}
     for item in items:

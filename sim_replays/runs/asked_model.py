@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.engine import Engine, json_schema_of, parse_reply
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.engine import Engine
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.reply import Generation, ModelInfo, Scores, json_schema_of, parse_value
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
@@ -168,7 +168,7 @@ class AskedModel:
 
     def __init__(
         self,
-        model: AnsweringModel,
+        model: Engine,
         identity: str = "",
         *,
         cache: AnswerCache | None = None,
@@ -232,7 +232,7 @@ class AskedModel:
         reply, began_s = self._cache.get(key), self._now_s()
         if reply:
             is_valid = schema is not None and reply.outcome is Outcome.ANSWERED
-            value = parse_reply(reply.text, schema) if is_valid and schema else None
+            value = parse_value(reply.text, schema) if is_valid and schema else None
             fields = _fields_of(reply, limit, prompt.version, prompt.digest)
             written: Generation[S] = Generation(value=value, **fields)
         else:
@@ -285,10 +285,10 @@ def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[As
     return [AskedModel(engine, identity, cache=cache, timeout_s=options.timeout_s) for _ in range(options.concurrency)]
 
 
-def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
+def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[DirectEngine, str]:
     """Return the engine, and the digest of all that decides its answers."""
     if name == RANDOM:
-        engine, described = Engine(RandomBackend(options.seed), clock), {"seed": options.seed}
+        engine, described = DirectEngine(RandomBackend(options.seed), clock), {"seed": options.seed}
     else:
         manifest = Catalogue().manifest(name)
         if manifest.engine is EngineKind.OPENAI:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from action_selector.selector import Recommendation, SelectorFiles, open_selector
 from norm_core import __version__
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Part, Prompt, Text
 from norm_core.engines.reply import Generation, provenance
 from norm_core.engines.request_context import Deadline
@@ -186,7 +186,7 @@ class Answerer(Protocol):
 class SelectorAnswerer:
     """The selector."""
 
-    def __init__(self, files: SelectorFiles, clock: Clock, model: AnsweringModel | None = None) -> None:
+    def __init__(self, files: SelectorFiles, clock: Clock, model: Engine | None = None) -> None:
         """Load the selector's files; `model` is the one that they name, if any."""
         self._selector = open_selector(files, clock, engine=model)
 
@@ -198,7 +198,7 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The judge, with the logic by which the monitor node answers queries."""
 
-    def __init__(self, files: JudgeAnswererConfig, clock: Clock, model: AnsweringModel) -> None:
+    def __init__(self, files: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
         self._questioner = SuiteAnswerer(model, files.suite, files.rules)
         self._recent, self._clock = RecentRecords(files.suite.window_s), clock
 

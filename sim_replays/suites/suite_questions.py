@@ -8,7 +8,7 @@ from dataclasses import replace
 from pydantic import BaseModel, Field
 
 from norm_core import __version__
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.reply import Scores, provenance
 from norm_core.engines.request_context import Deadline
@@ -70,7 +70,7 @@ class SuiteAnswerer:
     questions tell the model to ignore feelings in faces. The answer's reason names what was withheld.
     """
 
-    def __init__(self, model: AnsweringModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
+    def __init__(self, model: Engine, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
         self._config_sha256 = sha256_of((config.sha256(), self._rules.sha256()))
 

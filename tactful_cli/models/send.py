@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from norm_core.engines.engine_registry import OpenAISettings
+from norm_core.engines.settings import OpenAISettings
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Prices
 from norm_core.runtime.config import check_config

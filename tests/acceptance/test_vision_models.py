@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.models.catalogue import Catalogue
@@ -172,7 +172,7 @@ def prompt_with(written: Json, jpegs: Iterable[bytes]) -> Prompt:
     return Prompt(version=written["version"], parts=tuple(parts))
 
 
-def assert_judged_by_what_was_seen(run: Run, engine: Engine) -> None:
+def assert_judged_by_what_was_seen(run: Run, engine: DirectEngine) -> None:
     """Ask the model again, about the frames that the camera node published and about another colour."""
     flag_of = {flag.provenance.prompt_digest: flag for flag in run.flags}
     red = jpeg_of(RED, 64)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.request import MOST_CANDIDATES, Request, SelectorConfig
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -143,7 +143,7 @@ def test_a_place_names_no_action_that_was_not_offered(sentences: SentenceEncoder
         return [float(option == "Yes" or "drawer" in option) for option in question.options]
 
     written = '{"actions": ["Open the drawer."], "viewpoint": "Open the drawer."}'
-    engine = Engine(ScriptedBackend(greedy, written), ReplayClock(NOW_NS)) if asks_model else None
+    engine = DirectEngine(ScriptedBackend(greedy, written), ReplayClock(NOW_NS)) if asks_model else None
     offered = ("Stir the soup on the stove.", "Lay the table.", "")
     viewpoint = Viewpoint(description=place, place=place, role=place)
     asked = request(*offered, others=(COOK,), viewpoint=viewpoint)

@@ -13,7 +13,7 @@ import pytest
 
 from action_selector.request import Request
 from action_selector.text_safety.injection_filter import strip_instructions
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text, neutralize_markup
 from norm_core.engines.request_context import RequestContext
@@ -64,7 +64,7 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
             return super().encoded(prefix, call)
 
     for asked in requests(pair):
-        engine = Engine(Gullible(obey), ReplayClock(NOW_NS))
+        engine = DirectEngine(Gullible(obey), ReplayClock(NOW_NS))
         assert decide(sentences, asked, BEST_EFFORT, engine=engine).chosen_index == 1
 
 
@@ -193,7 +193,7 @@ def test_no_attack_gets_out_of_its_fence(sentences: SentenceEncoder) -> None:
             prompts.append(prefix.as_text())
             return super().encoded(prefix, call)
 
-    engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
+    engine = DirectEngine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
     config = BEST_EFFORT.model_copy(update={"ask_norms": False, "ask_viewpoint": False})
 
     def lines_outside(text: str) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from action_selector.decider import Decider
 from action_selector.request import Request, SelectorConfig, answer_of, request_of
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.request_context import Deadline, RequestContext
@@ -36,8 +36,8 @@ SEEN = json.dumps(
 FULL = SelectorConfig(when_unsure=BEST_EFFORT.when_unsure, orders=64)
 
 
-def model(act: Any, text: str = SEEN, clock: ReplayClock | None = None) -> Engine:
-    return Engine(ScriptedBackend(act, text), clock or ReplayClock(NOW_NS))
+def model(act: Any, text: str = SEEN, clock: ReplayClock | None = None) -> DirectEngine:
+    return DirectEngine(ScriptedBackend(act, text), clock or ReplayClock(NOW_NS))
 
 
 def yes_to_all(question: Question) -> list[float] | None:
@@ -107,7 +107,7 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
     for style in ("default", "egoplan", "exclusion"):
         query = suite.query(item, suite.EgoGapSetting.IMAGES, style=style)
         asked = request_of(query, window(jpeg=(tmp_path / item.file_name).read_bytes()))
-        engine = Engine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
+        engine = DirectEngine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)
         assert decision.candidates[0].veto is Veto.SINGLETON
         assert answer_of(decision, query).chosen == (1,)
@@ -214,7 +214,7 @@ def test_out_of_time_nothing_is_chosen(sentences: SentenceEncoder) -> None:
 
 
 def test_an_engine_of_words_alone_is_asked_without_pictures(sentences: SentenceEncoder) -> None:
-    engine = Engine(EncoderBackend(sentences), ReplayClock(NOW_NS))
+    engine = DirectEngine(EncoderBackend(sentences), ReplayClock(NOW_NS))
     asked = request("Lay the table.", "Shout.", situation="Dinner is ready.", window=window(jpeg=jpeg()))
     no_questions = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})
     assert decide(sentences, asked, no_questions, engine=engine).outcome is Outcome.ANSWERED

@@ -10,7 +10,7 @@ from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.request import SelectorConfig
 from action_selector.selector import Selector
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
 from norm_core.engines.request_context import RequestContext
@@ -58,7 +58,7 @@ def live(
 ) -> Decision:
     """What is decided on a question that comes now, after these records, when nobody says who is there."""
     clock = ReplayClock(NOW_NS)
-    selector = Selector(Decider(sentences, config, engine=Engine(eye, clock) if eye else None), clock)
+    selector = Selector(Decider(sentences, config, engine=DirectEngine(eye, clock) if eye else None), clock)
     for one in records:
         assert selector.take(one) == []
     (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
@@ -128,7 +128,7 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
         return yes_to_all(question) or [worth.get(option.split(":")[0], -9.0) for option in question.options]
 
     def norms(config: SelectorConfig, act: Any = act) -> list[tuple[Norm, ...]]:
-        engine = Engine(ScriptedBackend(act), ReplayClock(NOW_NS))
+        engine = DirectEngine(ScriptedBackend(act), ReplayClock(NOW_NS))
         catalogue = SkillCatalogue(skills=(Skill(action="Lay the table.", norms=(Norm.COOPERATION,)),))
         cook = other(COOK["doing"], COOK["role"])
         asked = request("Lay the table.", "Open the door.", OPTIONS[0], "", others=(cook,))
@@ -160,7 +160,7 @@ def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     def act(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [0.0] * len(question.options)
 
-    class Counting(Engine):
+    class Counting(DirectEngine):
         def ask_many(self, prefix: Prompt, questions: Any, deadline: Any = None) -> Any:
             shown.append(len(prefix.images))
             return super().ask_many(prefix, questions, deadline)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.records.flag import FlagState
 from norm_core.runtime.time import WallClock
 from norm_monitor.assessment.unit import UnitKind
@@ -52,7 +52,7 @@ def test_an_attack_raises_and_hides_flags_as_its_plain_twin_does(meaning: Encode
 @pytest.mark.parametrize("author", ["developer", "blind", "spoken"])
 def test_no_attack_gets_a_line_into_the_judge_s_prompt(author: str) -> None:
     judge = Judge(
-        Engine(ScriptedBackend(lambda question, call: [0.0] * len(question.options)), WallClock()), JudgeConfig()
+        DirectEngine(ScriptedBackend(lambda question, call: [0.0] * len(question.options)), WallClock()), JudgeConfig()
     )
 
     def lines(text: str) -> set[str]:

@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Any
 
-from norm_core.engines.backend import ServerStatus
+from norm_core.engines.engine import ServerStatus
 from norm_core.engines.errors import EngineError, RefusedError, UnparsedError
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
@@ -15,39 +14,11 @@ from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
+from norm_core.engines.settings import Answers, OpenAISettings
 from norm_core.runtime.server_address import is_on_this_machine
 
 _NO_SCHEMA = re.compile(r"response_format|json_schema|structured output", re.IGNORECASE)
 _NO_LOGPROBS = re.compile(r"log-?\s?prob", re.IGNORECASE)
-
-
-class Guide(StrEnum):
-    """How to constrain a server's answer to one of the letters."""
-
-    NONE = "none"
-    STRUCTURED_OUTPUTS = "structured_outputs"  # vLLM 0.12 and later
-    GUIDED_CHOICE = "guided_choice"  # older vLLM
-    GRAMMAR = "grammar"  # llama-server
-
-    def request_fields(self, letters: Sequence[str]) -> dict[str, Any]:
-        """Return the request fields for this constraint."""
-        match self:
-            case Guide.NONE:
-                return {}
-            case Guide.STRUCTURED_OUTPUTS:
-                return {"structured_outputs": {"choice": list(letters)}}
-            case Guide.GUIDED_CHOICE:
-                return {"guided_choice": list(letters)}
-            case Guide.GRAMMAR:
-                return {"grammar": "root ::= " + " | ".join(f'"{letter}"' for letter in letters)}
-
-
-class Answers(StrEnum):
-    """What options are scored from."""
-
-    LOGPROBS = "logprobs"
-    TEXT = "text"  # the reply's own words, which choose one option and give it no probability
-    AUTO = "auto"  # log-probabilities, or text from the first reply on that has none
 
 
 class OpenAIBackend:
@@ -64,25 +35,15 @@ class OpenAIBackend:
         server: OpenAIServer,
         model: str,
         *,
-        top_logprobs: int = 20,
-        guide: Guide = Guide.NONE,
+        settings: OpenAISettings = OpenAISettings(),  # noqa: B008  it is frozen
         max_images: int | None = None,
         context_tokens: int | None = None,
-        weights_sha256: str = "",
         quantization: str = "",
-        extra: Mapping[str, Any] | None = None,
-        answers: str = Answers.LOGPROBS,
-        reasons_first: bool = False,
-        text_tokens: int = 1024,
-        tokens_field: str = "max_tokens",
     ) -> None:
-        self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
-        self._answers, self._reasons_first = Answers(answers), reasons_first
-        self._text_tokens, self._tokens_field = text_tokens, tokens_field
+        self._server, self._settings, self._answers = server, settings, settings.answers
         self.model_info = ModelInfo(
             model=model,
             engine="openai",
-            weights_sha256=weights_sha256,
             quantization=quantization,
             context_tokens=context_tokens,
             max_images=max_images,
@@ -103,10 +64,10 @@ class OpenAIBackend:
             return self._score_text(prefix, question, call)
         letters = OPTION_LETTERS[: len(question.options)]
         content = [*prefix, *content_of(question.parts), {"type": "text", "text": letter_options(question.options)}]
-        asked = {"logprobs": True, "top_logprobs": self._top_logprobs}
+        asked = {"logprobs": True, "top_logprobs": self._settings.top_logprobs}
         call.enter_segment(PREFILL)
         try:
-            top = self._ask(content, 1, asked | self._guide.request_fields(letters), call).first_token()
+            top = self._ask(content, 1, asked | self._settings.guide.request_fields(letters), call).first_token()
         except EngineError as error:
             if answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
                 raise
@@ -116,17 +77,16 @@ class OpenAIBackend:
 
     def _score_text(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
         """Give all weight to the option that the reply chooses."""
-        options = letter_options(question.options, reasons_first=self._reasons_first)
+        options = letter_options(question.options, reasons_first=self._settings.reasons_first)
         call.enter_segment(DECODE)
-        reply = self._ask(
-            [*prefix, *content_of(question.parts), {"type": "text", "text": options}], self._text_tokens, {}, call
-        )
+        content = [*prefix, *content_of(question.parts), {"type": "text", "text": options}]
+        reply = self._ask(content, self._settings.text_tokens, {}, call)
         call.text = reply.text
         chosen = read_option(reply.text, question.options)
         if chosen is None and is_refusal(reply.text):
             raise RefusedError(f"the model declined: {reply.text:.200}")
         if chosen is None:
-            cut = f", cut after {self._text_tokens} tokens (settings: text_tokens)" if reply.is_cut else ""
+            cut = f", cut after {self._settings.text_tokens} tokens (settings: text_tokens)" if reply.is_cut else ""
             raise UnparsedError(f"the reply chooses no option{cut}: {reply.text:.200}")
         return [0.0 if place == chosen else -math.inf for place in range(len(question.options))]
 
@@ -136,7 +96,7 @@ class OpenAIBackend:
         """Ask for a chat completion; the server constrains it to `schema` where given."""
         asked: dict[str, Any] = {"temperature": 1 if seed else 0, "seed": seed}
         if self._answers is Answers.TEXT:  # a reasoning model needs room before its answer
-            max_tokens = max(max_tokens, self._text_tokens)
+            max_tokens = max(max_tokens, self._settings.text_tokens)
         if schema is not None:
             asked["response_format"] = answer_format(schema)
         call.enter_segment(DECODE)
@@ -162,8 +122,8 @@ class OpenAIBackend:
         self, content: list[dict[str, Any]], max_tokens: int, asked: dict[str, Any], call: RequestContext
     ) -> Reply:
         message = {"role": "user", "content": plain_content(content)}
-        body = {"model": self.model_info.model, "messages": [message], self._tokens_field: max_tokens, "temperature": 0}
-        body |= asked | self._extra
+        body = {"model": self.model_info.model, "messages": [message], self._settings.tokens_field: max_tokens}
+        body |= {"temperature": 0} | asked | self._settings.extra
         received = self._server.complete({name: value for name, value in body.items() if value is not None}, call)
         call.enter_segment(PARSE)
         return parse_reply(received, call)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from norm_core.engines.backend import ServerStatus
+from norm_core.engines.engine import ServerStatus
 from norm_core.engines.errors import (
     EngineError,
     EngineFailedError,

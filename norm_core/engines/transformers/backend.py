@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from norm_core.engines.backend import EngineHealth
+from norm_core.engines.engine import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
 from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text
 from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.outcome import Outcome
@@ -57,9 +57,7 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
     return to_grade
 
 
-def grade_answers(
-    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel
-) -> Iterator[Grade]:
+def grade_answers(folder: Path, targets: list[Target], predictions: Predictions, grader: Engine) -> Iterator[Grade]:
     """Ask for the missing grades, and write each to the folder at once."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import provenance
@@ -23,8 +23,8 @@ def ascending(question: Question, call: RequestContext) -> Sequence[float]:
 
 class TestScriptedEngine(EngineContract):
     @pytest.fixture
-    def engine(self) -> Engine:
-        return Engine(ScriptedBackend(ascending, text='{"action": "wave"}'), WallClock())
+    def engine(self) -> DirectEngine:
+        return DirectEngine(ScriptedBackend(ascending, text='{"action": "wave"}'), WallClock())
 
 
 def raising(error: Exception) -> ScriptedBackend:
@@ -49,7 +49,7 @@ def raising(error: Exception) -> ScriptedBackend:
 )
 def test_what_a_backend_raises_is_an_outcome_of_that_question_alone(error: Exception, outcome: Outcome) -> None:
     backend = raising(error)
-    answers = Engine(backend, WallClock()).ask_many(SCENE, QUESTIONS)
+    answers = DirectEngine(backend, WallClock()).ask_many(SCENE, QUESTIONS)
     assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, outcome, Outcome.ANSWERED]
     assert answers[1].reason
     assert backend.open_count == 0
@@ -57,12 +57,12 @@ def test_what_a_backend_raises_is_an_outcome_of_that_question_alone(error: Excep
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, math.nan, 0.0], [math.inf, 0.0, 0.0], [-math.inf] * 3], ids=str)
 def test_weights_that_are_no_answer_are_unparsed(weights: list[float]) -> None:
-    scores = score(Engine(ScriptedBackend(lambda *_: weights), WallClock()), SCENE, OPTIONS)
+    scores = score(DirectEngine(ScriptedBackend(lambda *_: weights), WallClock()), SCENE, OPTIONS)
     assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
 
 
 def test_an_option_that_is_ruled_out_gets_nothing() -> None:
-    scores = score(Engine(ScriptedBackend(lambda *_: [0.0, -math.inf, 0.0]), WallClock()), SCENE, OPTIONS)
+    scores = score(DirectEngine(ScriptedBackend(lambda *_: [0.0, -math.inf, 0.0]), WallClock()), SCENE, OPTIONS)
     assert scores.probabilities == (0.5, 0.0, 0.5)
     assert scores.best == 0
 
@@ -70,7 +70,7 @@ def test_an_option_that_is_ruled_out_gets_nothing() -> None:
 @given(st.lists(st.floats(-700, 700), min_size=2, max_size=40))
 def test_probabilities_keep_the_order_of_the_weights(weights: list[float]) -> None:
     options = tuple(map(str, range(len(weights))))
-    engine = Engine(ScriptedBackend(lambda *_: weights), WallClock())
+    engine = DirectEngine(ScriptedBackend(lambda *_: weights), WallClock())
     probabilities = score(engine, SCENE, options).probabilities
     assert sum(probabilities) == pytest.approx(1)
     for one, other in zip(range(len(weights)), range(1, len(weights)), strict=False):
@@ -86,7 +86,7 @@ def test_the_segments_sum_to_the_total_and_begin_when_it_was_asked() -> None:
         return ascending(question, call)
 
     clock.advance_to(1_030)
-    first, second = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS[:2], deadline)
+    first, second = DirectEngine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS[:2], deadline)
     assert {s.name: s.duration_ns for s in first.latency if s.duration_ns} == {"queue": 30, "decode": 70}
     assert {s.name: s.duration_ns for s in second.latency if s.duration_ns} == {"decode": 70}
 
@@ -98,7 +98,7 @@ def test_a_deadline_in_the_middle_keeps_the_answers_before_it() -> None:
         clock.advance_to(clock.now_ns() + 40)
         return ascending(question, call)
 
-    answers = Engine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS, Deadline(clock, 60))
+    answers = DirectEngine(ScriptedBackend(slow), clock).ask_many(SCENE, QUESTIONS, Deadline(clock, 60))
     assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, Outcome.TIMED_OUT, Outcome.TIMED_OUT]
 
 
@@ -107,7 +107,7 @@ def test_a_prefix_that_cannot_be_encoded_fails_every_question() -> None:
         def encoded(self, prefix: Prompt, call: RequestContext) -> NoReturn:
             raise EngineFailedError("out of memory: 2 GB are missing")
 
-    answers = Engine(Broken(ascending), WallClock()).ask_many(SCENE, QUESTIONS)
+    answers = DirectEngine(Broken(ascending), WallClock()).ask_many(SCENE, QUESTIONS)
     assert [scores.outcome for scores in answers] == [Outcome.FAILED] * 3
     assert all(scores.reason == "out of memory: 2 GB are missing" for scores in answers)
 
@@ -115,20 +115,20 @@ def test_a_prefix_that_cannot_be_encoded_fails_every_question() -> None:
 def test_pictures_of_prefix_and_question_count_together() -> None:
     prefix = Prompt(version="v", parts=(picture(), picture()))
     question = Question(parts=(picture(),), options=OPTIONS)
-    fits, too_many = Engine(ScriptedBackend(ascending), WallClock()).ask_many(prefix, [QUESTIONS[0], question])
+    fits, too_many = DirectEngine(ScriptedBackend(ascending), WallClock()).ask_many(prefix, [QUESTIONS[0], question])
     assert (fits.outcome, too_many.outcome) == (Outcome.ANSWERED, Outcome.INVALID)
     assert "3 pictures" in too_many.reason
 
 
 @pytest.mark.parametrize("text", ["", "wave", '{"act": "wave"}', '{"action": 3}', '{"action": "wave"'])
 def test_text_that_is_not_of_the_schema_is_unparsed_and_kept(text: str) -> None:
-    written = Engine(ScriptedBackend(ascending, text), WallClock()).generate(SCENE, Deed)
+    written = DirectEngine(ScriptedBackend(ascending, text), WallClock()).generate(SCENE, Deed)
     assert (written.outcome, written.value, written.text) == (Outcome.UNPARSED, None, text)
     assert "of the asked form" in written.reason
 
 
 def test_a_reply_says_what_made_it() -> None:
-    engine = Engine(ScriptedBackend(ascending), WallClock())
+    engine = DirectEngine(ScriptedBackend(ascending), WallClock())
     scores = score(engine, SCENE, OPTIONS)
     made_by = provenance(engine.model_info, scores, window_digest="w", seed=3)
     assert (made_by.model, made_by.prompt_version, made_by.seed) == ("scripted", "contract-1", 3)

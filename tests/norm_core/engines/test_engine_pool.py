@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import pytest
 
 from norm_core.engines import engine_registry
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine_pool import EngineLease, EnginePool, SharedEngine, Urgency
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
@@ -140,7 +140,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def shared(gate: Gate) -> Iterator[SharedEngine]:
-    engine = SharedEngine(Engine(ScriptedBackend(gate.act), WallClock()), capacity=2)
+    engine = SharedEngine(DirectEngine(ScriptedBackend(gate.act), WallClock()), capacity=2)
     yield engine
     gate.opened.set()
     assert engine.close(PATIENCE_S)

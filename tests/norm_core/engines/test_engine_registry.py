@@ -12,8 +12,8 @@ import pytest
 
 from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.openai.backend import Answers, Guide
 from norm_core.engines.reply import ModelInfo
+from norm_core.engines.settings import Guide
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError, check_config
@@ -56,7 +56,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts Taken in the place of every backend, as their libraries are not in each environment."""
     for name, kind in (*KINDS.values(), ("openai.client", "OpenAIServer")):
         module = ModuleType(name)
-        vars(module).update({kind: Taken, "Guide": Guide, "Answers": Answers})
+        vars(module).update({kind: Taken})
         monkeypatch.setitem(sys.modules, f"norm_core.engines.{name}", module)
 
 
@@ -93,7 +93,7 @@ def test_a_server_is_asked_for_its_own_name_of_the_model() -> None:
     server, name = served.given
     assert server.given == ("http://127.0.0.1:1/v1",)
     assert server.named["tries"] == 2
-    assert (name, served.named["guide"]) == ("Org/Tiny", Guide.GRAMMAR)
+    assert (name, served.named["settings"].guide) == ("Org/Tiny", Guide.GRAMMAR)
     assert taken(manifest("openai"), folder=None).given[1] == "tiny"
 
 

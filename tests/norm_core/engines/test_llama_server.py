@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from norm_core.engines.engine import Engine
-from norm_core.engines.openai.backend import Guide, OpenAIBackend
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.openai.backend import OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.settings import Guide, OpenAISettings
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.smollm2 import smollm2_gguf
@@ -30,15 +31,14 @@ def url() -> Iterator[str]:
     del server
 
 
-def connected(url: str, **extra: bool) -> Engine:
-    backend = OpenAIBackend(
-        OpenAIServer(url), "smollm2", context_tokens=CONTEXT_TOKENS, top_logprobs=200, guide=Guide.GRAMMAR, extra=extra
-    )
-    return Engine(backend, WallClock())
+def connected(url: str, **extra: bool) -> DirectEngine:
+    settings = OpenAISettings(top_logprobs=200, guide=Guide.GRAMMAR, extra=extra)
+    backend = OpenAIBackend(OpenAIServer(url), "smollm2", settings=settings, context_tokens=CONTEXT_TOKENS)
+    return DirectEngine(backend, WallClock())
 
 
 @pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
+def engine(url: str) -> Iterator[DirectEngine]:
     # A cached prompt is computed in other batches, which moves the last digits.
     engine = connected(url, cache_prompt=False)
     yield engine
@@ -49,7 +49,7 @@ class TestLlamaServer(EngineContract):
     """With the fixture above."""
 
 
-def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: Engine) -> None:
+def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: DirectEngine) -> None:
     cached = connected(url, cache_prompt=True)
     score(cached, SCENE, OPTIONS)
     again = score(cached, SCENE, OPTIONS)

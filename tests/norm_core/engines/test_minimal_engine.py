@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import EngineContract
 from tests.norm_core.engines.minimal_engine import WordsBackend
@@ -15,8 +15,8 @@ MOST_LINES = 60
 
 class TestMinimalEngine(EngineContract):
     @pytest.fixture
-    def engine(self) -> Engine:
-        return Engine(WordsBackend(), WallClock())
+    def engine(self) -> DirectEngine:
+        return DirectEngine(WordsBackend(), WallClock())
 
 
 def test_the_example_is_short_and_the_guide_names_it() -> None:

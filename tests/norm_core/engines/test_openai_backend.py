@@ -10,13 +10,14 @@ from urllib.parse import quote
 
 import pytest
 
-from norm_core.engines.backend import ServerStatus
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.engine import ServerStatus
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.openai.backend import Answers, Guide, OpenAIBackend
+from norm_core.engines.openai.backend import OpenAIBackend
 from norm_core.engines.openai.client import CircuitBreaker, OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
+from norm_core.engines.settings import Guide, OpenAISettings
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock, s_to_ns
 from tests.norm_core.engines.contract import (
@@ -51,13 +52,16 @@ def server() -> Iterator[FakeServer]:
         yield server
 
 
-def connected(url: str, *, stall_s: float = 5.0, tries: int = 4, key: str = "", **settings: Any) -> Engine:
+def connected(
+    url: str, *, stall_s: float = 5.0, tries: int = 4, key: str = "", settings: Any = None, **limits: Any
+) -> DirectEngine:
     link = OpenAIServer(url, stall_s=stall_s, tries=tries, backoff_s=0.001, api_key_variable=key)
-    return Engine(OpenAIBackend(link, "fake", **settings), WallClock())
+    backend = OpenAIBackend(link, "fake", settings=OpenAISettings.model_validate(settings or {}), **limits)
+    return DirectEngine(backend, WallClock())
 
 
 @pytest.fixture
-def engine(server: FakeServer) -> Iterator[Engine]:
+def engine(server: FakeServer) -> Iterator[DirectEngine]:
     engine = connected(server.url)
     yield engine
     engine.close()
@@ -65,7 +69,7 @@ def engine(server: FakeServer) -> Iterator[Engine]:
 
 class TestOpenAI(EngineContract):
     @pytest.fixture
-    def engine(self, server: FakeServer) -> Iterator[Engine]:
+    def engine(self, server: FakeServer) -> Iterator[DirectEngine]:
         engine = connected(server.url, max_images=MAX_IMAGES, context_tokens=CONTEXT_TOKENS)
         yield engine
         engine.close()
@@ -84,7 +88,7 @@ def test_a_server_here_is_reached_past_any_proxy(server: FakeServer, monkeypatch
 
 
 @pytest.mark.parametrize("fault", [answering(429, {}, Retry_After="0.01"), answering(503, b"busy"), dropping])
-def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: Engine, fault: Any) -> None:
+def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: DirectEngine, fault: Any) -> None:
     server.faults += [fault, fault]
     scores = score(engine, SCENE, OPTIONS)
     assert_answered(scores, 3)
@@ -110,7 +114,7 @@ def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: En
     ids=lambda value: str(value) if isinstance(value, str) else None,
 )
 def test_what_cannot_pass_is_an_outcome_at_once(
-    server: FakeServer, engine: Engine, fault: Any, outcome: Outcome, words: str
+    server: FakeServer, engine: DirectEngine, fault: Any, outcome: Outcome, words: str
 ) -> None:
     server.faults.append(fault)
     scores = score(engine, SCENE, OPTIONS)
@@ -122,7 +126,8 @@ def test_what_cannot_pass_is_an_outcome_at_once(
 def test_a_server_without_schemas_or_logprobs_is_read_by_its_words(server: FakeServer) -> None:
     """And an unknown field of a request is left out."""
     engine = connected(
-        server.url, answers=Answers.AUTO, tokens_field="max_completion_tokens", extra={"temperature": None}
+        server.url,
+        settings={"answers": "auto", "tokens_field": "max_completion_tokens", "extra": {"temperature": None}},
     )
     server.faults += [
         answering(400, error(400, "logprobs are not supported with reasoning models")[1]),
@@ -156,7 +161,7 @@ def test_a_limit_holds_for_all_threads_that_ask(server: FakeServer) -> None:
     engine.close()
 
 
-def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: Engine) -> None:
+def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: DirectEngine) -> None:
     server.faults += [answering(500, error(500, "out of memory")[1])] * 4
     scores = score(engine, SCENE, OPTIONS)
     assert (scores.outcome, len(server.bodies), scores.usage.retries) == (Outcome.FAILED, 4, 3)
@@ -201,7 +206,7 @@ def test_a_server_that_comes_back_is_found_without_a_request() -> None:
 
 
 @pytest.mark.parametrize("fault", [stalling, dribbling])
-def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: Engine, fault: Any) -> None:
+def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: DirectEngine, fault: Any) -> None:
     """And the server of a stream is told that nobody listens."""
     server.faults.append(fault)
     assert score(engine, SCENE, OPTIONS, soon(0.1)).outcome is Outcome.TIMED_OUT
@@ -218,14 +223,14 @@ def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
     engine.close()
 
 
-def test_no_try_goes_past_the_deadline(server: FakeServer, engine: Engine) -> None:
+def test_no_try_goes_past_the_deadline(server: FakeServer, engine: DirectEngine) -> None:
     server.faults += [answering(429, error(429, "come back later")[1], Retry_After="9")] * 4
     scores = score(engine, SCENE, OPTIONS, soon(2))
     assert (scores.outcome, len(server.bodies)) == (Outcome.TIMED_OUT, 1)
     assert "come back later" in scores.reason
 
 
-def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) -> None:
+def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: DirectEngine) -> None:
     server.faults.append(stalling)
     cancelled = Event()
 
@@ -286,14 +291,14 @@ def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         OpenAIServer("http://127.0.0.1:1/v1", api_key_variable="ROBOT_KEY")
 
 
-def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: Engine) -> None:
+def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: DirectEngine) -> None:
     engine.ask_many(SCENE, QUESTIONS)
     asked = [body["messages"][0]["content"] for body in server.bodies]
     assert all(text.startswith(SCENE.as_text()) for text in asked)
     assert len(set(asked)) == 3
 
 
-def test_pictures_go_where_they_stand(server: FakeServer, engine: Engine) -> None:
+def test_pictures_go_where_they_stand(server: FakeServer, engine: DirectEngine) -> None:
     prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Text(text="After")))
     assert_answered(score(engine, prompt, OPTIONS), 3)
     content = server.bodies[0]["messages"][0]["content"]
@@ -305,13 +310,12 @@ def test_pictures_go_where_they_stand(server: FakeServer, engine: Engine) -> Non
     ("guide", "asked"),
     [
         (Guide.STRUCTURED_OUTPUTS, {"structured_outputs": {"choice": ["A", "B", "C"]}}),
-        (Guide.GUIDED_CHOICE, {"guided_choice": ["A", "B", "C"]}),
         (Guide.GRAMMAR, {"grammar": 'root ::= "A" | "B" | "C"'}),
         (Guide.NONE, {}),
     ],
 )
 def test_a_guide_is_asked_for_as_the_server_knows_it(server: FakeServer, guide: Guide, asked: dict[str, Any]) -> None:
-    engine = connected(server.url, guide=guide, extra={"cache_prompt": False})
+    engine = connected(server.url, settings={"guide": guide, "extra": {"cache_prompt": False}})
     assert_answered(score(engine, SCENE, OPTIONS), 3)
     engine.close()
     (body,) = server.bodies
@@ -320,14 +324,16 @@ def test_a_guide_is_asked_for_as_the_server_knows_it(server: FakeServer, guide: 
     assert body.keys() == known | asked.keys()
 
 
-def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Engine) -> None:
+def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: DirectEngine) -> None:
     engine.generate(SCENE, Deed, max_tokens=9, seed=7)
     (body,) = server.bodies
     assert (body["max_tokens"], body["seed"], body["temperature"]) == (9, 7, 1)
     assert body["response_format"]["json_schema"]["schema"]["required"] == ["action"]
 
 
-def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_cut_off(
+    server: FakeServer, engine: DirectEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("norm_core.engines.openai.client._MOST_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
     scores = score(engine, SCENE, OPTIONS)

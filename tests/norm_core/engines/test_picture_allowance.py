@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.reply import Generation
 from norm_core.records.outcome import Outcome
@@ -14,12 +14,12 @@ from tests.norm_core.engines.scripted import BoundedBackend
 SEEN = Prompt(version="1", parts=(*(picture(64 + index, 48) for index in range(8)), Text(text="What now?")))
 
 
-def opened(pictures: float) -> tuple[Engine, BoundedBackend, ReplayClock]:
+def opened(pictures: float) -> tuple[DirectEngine, BoundedBackend, ReplayClock]:
     backend, clock = BoundedBackend(int(pictures * len(SEEN.images[-1].jpeg))), ReplayClock(0)
-    return Engine(backend, clock), backend, clock
+    return DirectEngine(backend, clock), backend, clock
 
 
-def counts(engine: Engine) -> dict[str, int]:
+def counts(engine: DirectEngine) -> dict[str, int]:
     return {counter.name: counter.count for counter in engine.health.counters}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
 from norm_core.engines.sentences.sentence_encoder import (
@@ -129,12 +129,12 @@ def sentences() -> SentenceEncoder:
 
 class TestEncoder(EngineContract):
     @pytest.fixture
-    def engine(self, sentences: SentenceEncoder) -> Engine:
-        return Engine(EncoderBackend(sentences), WallClock())
+    def engine(self, sentences: SentenceEncoder) -> DirectEngine:
+        return DirectEngine(EncoderBackend(sentences), WallClock())
 
 
 def test_the_nearest_meaning_wins(sentences: SentenceEncoder) -> None:
-    engine = Engine(EncoderBackend(sentences), WallClock())
+    engine = DirectEngine(EncoderBackend(sentences), WallClock())
     prompt = Prompt(version="t", parts=(Text(text="My grandmother died yesterday."),))
     scores = score(engine, prompt, ("The weather is fine.", "I am sorry for your loss.", "Two tickets, please."))
     assert scores.best == 1

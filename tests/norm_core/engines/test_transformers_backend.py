@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import PastDeadlineError
 from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
@@ -54,8 +54,8 @@ class TestTransformers(EngineContract):
         scope="class",
         params=[*SEEING, "llama", *(pytest.param(name, marks=pytest.mark.thorough) for name in ON_DEMAND)],
     )
-    def engine(self, request: pytest.FixtureRequest, checkpoints: Checkpoints) -> Iterator[Engine]:
-        engine = Engine(TransformersBackend(checkpoints[request.param], max_images=4), WallClock())
+    def engine(self, request: pytest.FixtureRequest, checkpoints: Checkpoints) -> Iterator[DirectEngine]:
+        engine = DirectEngine(TransformersBackend(checkpoints[request.param], max_images=4), WallClock())
         yield engine
         engine.close()
 
@@ -68,7 +68,7 @@ def test_reading_in_steps_equals_the_usual_single_pass(
     backend = TransformersBackend(checkpoints[family])
     backend.loaded().runner.chunk_tokens = chunk_tokens
     prefix, question = (SCENE, QUESTIONS[0]) if family == "llama" else (SCENE_SEEN, QUESTION_SEEN)
-    shared = Engine(backend, WallClock()).ask_many(prefix, [question, question])[1]
+    shared = DirectEngine(backend, WallClock()).ask_many(prefix, [question, question])[1]
     assert_answered(shared, 3)
     expected, tokens = single_pass(backend, prefix, question, family)
     assert shared.probabilities == pytest.approx(expected, abs=1e-5)
@@ -102,7 +102,7 @@ def single_pass(
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
 def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints[family])
-    engine, runner = Engine(backend, WallClock()), backend.loaded().runner
+    engine, runner = DirectEngine(backend, WallClock()), backend.loaded().runner
     runner.chunk_tokens = 5000
     prefix, seen = (SCENE, ()) if family == "llama" else (SCENE_SEEN, (QUESTION_SEEN,))
     questions = [*QUESTIONS[1:], *seen, Question(parts=(), options=()), *QUESTIONS[:1]]
@@ -157,7 +157,7 @@ def test_a_long_prefix_is_given_up_in_the_middle(checkpoints: Checkpoints) -> No
     with pytest.raises(PastDeadlineError), backend.encoded(long_scene(1500), call):
         pass
     assert call.left == 0
-    assert_answered(score(Engine(backend, WallClock()), SCENE, OPTIONS), 3)
+    assert_answered(score(DirectEngine(backend, WallClock()), SCENE, OPTIONS), 3)
 
 
 def long_scene(tokens: int) -> Prompt:
@@ -167,7 +167,7 @@ def long_scene(tokens: int) -> Prompt:
 def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qwen.loaded().decider, "ends", lambda token: False)
     clock = Ticking()
-    written: Generation[BaseModel] = Engine(qwen, clock).generate(
+    written: Generation[BaseModel] = DirectEngine(qwen, clock).generate(
         SCENE, max_tokens=1500, deadline=Deadline(clock, 60 * NS_PER_MS)
     )
     assert written.outcome is Outcome.TIMED_OUT
@@ -212,7 +212,7 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, 
     starving = Starving(message)
     backend.loaded().runner.model.model.text_model.layers[0].register_forward_hook(starving)
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
-    engine = Engine(backend, WallClock())
+    engine = DirectEngine(backend, WallClock())
     usual = engine.ask_many(prefix, QUESTIONS)
     starving.arm(passes=2)  # the prefix, the first two questions, which are then read one by one
     assert [answer.usage.retries for answer in engine.ask_many(prefix, QUESTIONS)] == [0, 0, 0]
@@ -228,7 +228,7 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, 
 
 def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["llama"])
-    engine = Engine(backend, WallClock())
+    engine = DirectEngine(backend, WallClock())
     usual, *_ = engine.ask_many(long_scene(1000), QUESTIONS[:1])
     starving = backend.loaded().runner.model.model.layers[1].register_forward_hook(Starving(most_tokens=100))
     chunked = [engine.ask_many(long_scene(1000), QUESTIONS[:1])[0] for _ in range(2)]
@@ -264,7 +264,7 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
 def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = TransformersBackend(checkpoints["llama"], context_tokens=120)
     monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
-    written: Generation[BaseModel] = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
+    written: Generation[BaseModel] = DirectEngine(backend, WallClock()).generate(SCENE, max_tokens=500)
     assert written.outcome is Outcome.ANSWERED
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
 
@@ -303,7 +303,7 @@ def test_tokens_over_a_cache_of_fixed_size_are_the_same(
     runner.captures_graphs = captures
     monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
     prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
-    engine = Engine(backend, WallClock())
+    engine = DirectEngine(backend, WallClock())
     written: list[list[str]] = []
     for runner.is_static in (False, True):
         written.append([engine.generate(prompt, max_tokens=12, seed=seed).text for seed, prompt in enumerate(prompts)])
@@ -328,7 +328,7 @@ def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoin
     "jpeg", [b"", b"no picture", picture().jpeg[:40], b"\xff\xd8\xff"], ids=["empty", "text", "cut", "start"]
 )
 def test_a_picture_that_is_none_is_invalid(jpeg: bytes, qwen: TransformersBackend) -> None:
-    engine = Engine(qwen, WallClock())
+    engine = DirectEngine(qwen, WallClock())
     scores = score(engine, Prompt(version="1", parts=(Image(jpeg=jpeg),)), OPTIONS)
     assert scores.outcome is Outcome.INVALID
     assert "JPEG" in scores.reason
@@ -339,6 +339,6 @@ def test_a_picture_that_is_none_is_invalid(jpeg: bytes, qwen: TransformersBacken
 def test_a_picture_of_any_size_is_answered_or_invalid(
     family: str, size: tuple[int, int], checkpoints: Checkpoints
 ) -> None:
-    engine = Engine(TransformersBackend(checkpoints[family]), WallClock())
+    engine = DirectEngine(TransformersBackend(checkpoints[family]), WallClock())
     scores = score(engine, Prompt(version="1", parts=(picture(*size),)), OPTIONS)
     assert scores.outcome in {Outcome.ANSWERED, Outcome.INVALID}, scores.reason

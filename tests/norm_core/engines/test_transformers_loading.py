@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.transformers import backend
@@ -123,10 +123,10 @@ def test_quantized_weights_answer_nearly_the_same(
     assert backend.model_info.quantization == quantization
     layers = {type(module).__name__ for module in backend.loaded().runner.model.modules()}
     assert kind in layers
-    whole = score(Engine(TransformersBackend(folder), WallClock()), SEEN, OPTIONS)
-    quantized = score(Engine(backend, WallClock()), SEEN, OPTIONS)
+    whole = score(DirectEngine(TransformersBackend(folder), WallClock()), SEEN, OPTIONS)
+    quantized = score(DirectEngine(backend, WallClock()), SEEN, OPTIONS)
     assert_answered(quantized, 3)
-    assert quantized.probabilities == score(Engine(backend, WallClock()), SEEN, OPTIONS).probabilities
+    assert quantized.probabilities == score(DirectEngine(backend, WallClock()), SEEN, OPTIONS).probabilities
     assert quantized.probabilities != whole.probabilities
     assert quantized.probabilities == pytest.approx(whole.probabilities, abs=0.1 if quantization == "int8" else 0.6)
 
@@ -138,7 +138,7 @@ def test_a_gguf_file_has_the_weights_that_were_written(tmp_path: Path, family: s
     weights = write_tiny_decoder(tmp_path / "tiny.gguf", family=family)
     (tmp_path / "other.gguf").touch()
     backend = TransformersBackend(tmp_path, gguf_file="tiny.gguf", device="cpu")
-    assert_answered(score(Engine(backend, WallClock()), SCENE, OPTIONS), len(OPTIONS))
+    assert_answered(score(DirectEngine(backend, WallClock()), SCENE, OPTIONS), len(OPTIONS))
     from norm_core.engines.transformers.loading import load_model
 
     network = load_model(tmp_path, dtype="auto", quantization="", device="cpu", gguf_file="tiny.gguf")[0]

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.transformers.backend import TransformersBackend
@@ -25,7 +25,7 @@ def window(*pictures: Image) -> Prompt:
     return Prompt(version="window-1", parts=(*pictures, *SCENE.parts, Text(text="What happens?")))
 
 
-def counted(engine: Engine) -> dict[str, int]:
+def counted(engine: DirectEngine) -> dict[str, int]:
     return {counter.name: counter.count for counter in engine.health.counters}
 
 
@@ -35,8 +35,8 @@ def found(hits: int, encoded: int, evicted: int = 0) -> dict[str, int]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pictures_apart_answer_as_the_joint_pass(family: str, checkpoints: Checkpoints) -> None:
-    apart = Engine(TransformersBackend(checkpoints[family]), WallClock())
-    joint = Engine(TransformersBackend(checkpoints[family], picture_cache_mb=0), WallClock())
+    apart = DirectEngine(TransformersBackend(checkpoints[family]), WallClock())
+    joint = DirectEngine(TransformersBackend(checkpoints[family], picture_cache_mb=0), WallClock())
     seen = window(*(picture(*size) for size in SIZES[:3]))
     question = Question(parts=(picture(120, 60), Text(text="And now?")), options=OPTIONS)
     for _ in range(2):  # encoded, then found
@@ -51,7 +51,7 @@ def test_pictures_apart_answer_as_the_joint_pass(family: str, checkpoints: Check
 
 
 def test_a_frame_is_encoded_once_for_windows_that_slide(checkpoints: Checkpoints) -> None:
-    engine = Engine(TransformersBackend(checkpoints["qwen3_vl"]), WallClock())
+    engine = DirectEngine(TransformersBackend(checkpoints["qwen3_vl"]), WallClock())
     frames = [picture(*size) for size in SIZES]
     for start in range(4):
         answers = engine.ask_many(window(*frames[start : start + 3]), QUESTIONS)
@@ -77,14 +77,14 @@ def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> Non
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints[family])
-    alone = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    alone = DirectEngine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
     backend = TransformersBackend(checkpoints[family])
     parts = backend.loaded()
     assert parts.pictures
     encoder = parts.pictures.encoder
     encoder.batch, encode = 3, Mock(wraps=encoder.encode)
     encoder.encode = encode  # type: ignore[method-assign]
-    together = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    together = DirectEngine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
     # Three of one shape, then the fourth, and one of another shape where the family has more than one.
     assert [call.args[1] for call in encode.call_args_list] == [3] * (2 if family in {"llava", "gemma3"} else 3)
     for one, other in zip(together, alone, strict=True):
@@ -102,7 +102,7 @@ def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
 ) -> None:
     seen = Prompt(version="1", parts=(picture(448, 336),))
     usual, limited = (
-        Engine(TransformersBackend(checkpoints[family], **settings), WallClock()).ask_many(seen, QUESTIONS[:1])[0]
+        DirectEngine(TransformersBackend(checkpoints[family], **settings), WallClock()).ask_many(seen, QUESTIONS[:1])[0]
         for settings in ({}, said)
     )
     assert_answered(limited, 3)

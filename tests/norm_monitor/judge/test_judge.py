@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
@@ -48,7 +48,7 @@ def answering(
 
 
 def judge(backend: ScriptedBackend, **config: object) -> Judge:
-    return Judge(Engine(backend, WallClock()), JudgeConfig.model_validate(config))
+    return Judge(DirectEngine(backend, WallClock()), JudgeConfig.model_validate(config))
 
 
 def with_note(judge: Judge, view: UnitView) -> UnitJudgement:
@@ -130,7 +130,7 @@ def test_the_decision_has_one_deadline_and_the_note_another() -> None:
         clock.advance_to(clock.now_ns() + NS_PER_S)
         return [4.0] + [0.0] * (len(question.options) - 1)
 
-    judge, view = Judge(Engine(Slow(think), clock)), robot_turn()
+    judge, view = Judge(DirectEngine(Slow(think), clock)), robot_turn()
     late = judge.judge(view, Deadline(clock, clock.now_ns() + 4 * NS_PER_S))  # eight questions take eight seconds
     assert (late.outcome, late.awaits_note) == (Outcome.TIMED_OUT, False)
     judgement = judge.judge(view, Deadline(clock, clock.now_ns() + 9 * NS_PER_S))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
@@ -46,7 +46,7 @@ def published(meaning: TextMatcher, calibration: str) -> list[float]:
         }
     )
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
-    asked = Judge(Engine(answering([2, 0, 0], {Attribute.EMOTIONS}), WallClock()), config.judge)
+    asked = Judge(DirectEngine(answering([2, 0, 0], {Attribute.EMOTIONS}), WallClock()), config.judge)
     _, views = play(monitor, TALK, 20)
     flags = [flag for view in views for flag in monitor.take_judgement(asked.judge(view))]
     assert {flag.polarity for flag in flags} == {Polarity.ERROR}
@@ -61,7 +61,7 @@ def test_published_probabilities_follow_the_calibration(meaning: TextMatcher, tm
 
 
 def test_a_temperature_changes_how_sure_the_answer_is(tmp_path: Path) -> None:
-    engine = Engine(answering([4, 0, 0], {Attribute.EMOTIONS}), WallClock())
+    engine = DirectEngine(answering([4, 0, 0], {Attribute.EMOTIONS}), WallClock())
     plain = Judge(engine).judge(robot_turn())
     tempered = Judge(engine, JudgeConfig(calibration=written(tmp_path, 2, 1))).judge(robot_turn())
     assert plain.probability[Polarity.ERROR] == pytest.approx(0.965, abs=0.001)
@@ -76,7 +76,7 @@ def test_a_temperature_changes_how_sure_the_answer_is(tmp_path: Path) -> None:
 )
 def test_a_calibration_serves_no_other_model(tmp_path: Path, made_with: dict[str, str], named: str) -> None:
     path = written(tmp_path, 1, 1, **made_with)
-    engine = Engine(answering([4, 0, 0]), WallClock())
+    engine = DirectEngine(answering([4, 0, 0]), WallClock())
     with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*calibrate judge"):
         Judge(engine, JudgeConfig(calibration=path))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
@@ -99,7 +99,7 @@ def test_a_flag_is_published_before_its_note_is_asked_for(meaning: TextMatcher, 
     _, views = play(monitor, TALK, 20)
     published = list[SocialFlag]()
     backend = Writer(text, published)
-    judge = Judge(Engine(backend, ReplayClock()))
+    judge = Judge(DirectEngine(backend, ReplayClock()))
     for view in views:
         published += monitor.take_judgement(judge.judge(view))
     opened = list(published)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
@@ -43,7 +43,7 @@ def answering(
         return [4.0] + [0.0] * (len(question.options) - 1)
 
     backend = ScriptedBackend(act or error, '{"rationale": "It went wrong.", "correction": "Wait."}')
-    return JudgeStandIn(Judge(Engine(backend, clock)), clock)
+    return JudgeStandIn(Judge(DirectEngine(backend, clock)), clock)
 
 
 def judged(meaning: EncoderMatcher, table: ThresholdTable, asking: JudgeStandIn) -> EventSession:

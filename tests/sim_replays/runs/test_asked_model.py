@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from action_selector.candidates import Proposals
 from action_selector.vetoes import SceneObservation
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import Deadline, RequestContext
@@ -35,10 +35,10 @@ def question(number: int) -> Question:
 
 def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
     questions = [question(number) for number in range(3000)]
-    scores = Engine(RandomBackend(1), WallClock()).ask_many(PROMPT, questions)
+    scores = DirectEngine(RandomBackend(1), WallClock()).ask_many(PROMPT, questions)
     counts = Counter(one.best for one in scores)
     assert all(900 < counts[place] < 1100 for place in range(3))
-    again, other = Engine(RandomBackend(1), WallClock()), Engine(RandomBackend(2), WallClock())
+    again, other = DirectEngine(RandomBackend(1), WallClock()), DirectEngine(RandomBackend(2), WallClock())
     assert [one.best for one in again.ask_many(PROMPT, questions)] == [one.best for one in scores]
     assert [one.best for one in other.ask_many(PROMPT, questions)] != [one.best for one in scores]
 
@@ -47,7 +47,7 @@ def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
 def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None:
     for number in range(20):
         prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
-        assert Engine(RandomBackend(0), WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
+        assert DirectEngine(RandomBackend(0), WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
 
 
 def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
         return [2.0, 1.0, 0.0]
 
     def model() -> AskedModel:
-        return AskedModel(Engine(ScriptedBackend(act), WallClock()), cache=AnswerCache(tmp_path / "replies"))
+        return AskedModel(DirectEngine(ScriptedBackend(act), WallClock()), cache=AnswerCache(tmp_path / "replies"))
 
     first = model()
     before = first.ask_many(PROMPT, [question(1), question(2)], Deadline(ReplayClock()))
@@ -92,9 +92,9 @@ def test_a_damaged_cache_says_how_to_go_on(tmp_path: Path) -> None:
 def test_texts_are_cached_with_their_values(tmp_path: Path) -> None:
     backend = ScriptedBackend(lambda question, call: [], text='{"label": "x", "grade": 3}')
     cache = AnswerCache(tmp_path / "replies")
-    before = AskedModel(Engine(backend, WallClock()), cache=cache).generate(PROMPT, Form)
+    before = AskedModel(DirectEngine(backend, WallClock()), cache=cache).generate(PROMPT, Form)
     backend.text = "{}"
-    asked = AskedModel(Engine(backend, WallClock()), cache=cache)
+    asked = AskedModel(DirectEngine(backend, WallClock()), cache=cache)
     assert asked.generate(PROMPT, Form).value == before.value == Form(label="x", grade=3)
     assert asked.generate(PROMPT, Form, seed=1).outcome is Outcome.UNPARSED
     assert [one.cached for one in asked.end_question("q")] == [True, False]
@@ -108,7 +108,7 @@ def test_a_question_has_a_time_for_all_its_requests() -> None:
         call.check()
         return [1.0, 0.0, 0.0]
 
-    model = AskedModel(Engine(ScriptedBackend(act), WallClock()), timeout_s=10.0, now_s=lambda: now[0])
+    model = AskedModel(DirectEngine(ScriptedBackend(act), WallClock()), timeout_s=10.0, now_s=lambda: now[0])
     outcomes = [model.ask_many(PROMPT, [question(number)])[0].outcome for number in range(3)]
     assert outcomes == [Outcome.ANSWERED, Outcome.ANSWERED, Outcome.TIMED_OUT]
     model.end_question("q1")

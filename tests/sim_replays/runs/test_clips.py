@@ -13,7 +13,7 @@ import pytest
 
 from action_selector.selector import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.episode import Episode, Query
@@ -73,7 +73,7 @@ class Scripted(Direct):
 
     def __init__(self, backend: ScriptedBackend | None = None) -> None:
         files, clock = JudgeAnswererConfig(), WallClock()
-        super().__init__(files, answerer=JudgeAnswerer(files, clock, Engine(backend or Writes(), clock)))
+        super().__init__(files, answerer=JudgeAnswerer(files, clock, DirectEngine(backend or Writes(), clock)))
 
 
 class Reversed(Scripted):

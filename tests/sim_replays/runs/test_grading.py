@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.runtime.time import WallClock
@@ -51,7 +51,7 @@ def found(tmp_path: Path) -> Run:
 
 
 def grade(run: Run, backend: ScriptedBackend) -> list[Grade]:
-    engine = Engine(backend, WallClock())
+    engine = DirectEngine(backend, WallClock())
     return list(grade_answers(run.folder, list(run.key.targets), predictions(run).predictions, engine))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine import Engine
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
@@ -85,7 +85,7 @@ def answer(
     recent.take(edge)
     for record in given:
         recent.take(record)
-    questioner = SuiteAnswerer(Engine(backend, WallClock()), QuestionConfig(**config), rules)
+    questioner = SuiteAnswerer(DirectEngine(backend, WallClock()), QuestionConfig(**config), rules)
     return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
 
 
@@ -98,7 +98,8 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     window = replace(recent.within_episode(query("error3").stamp_ns), start_ns=START_NS)
     scene = History().scene(window)
     (unit,) = units_of(scene, window.start_ns)
-    live = Judge(Engine(Writing(first), WallClock()), JudgeConfig(note_tokens=0)).judge(unit_view(unit, scene, ()))
+    judge = Judge(DirectEngine(Writing(first), WallClock()), JudgeConfig(note_tokens=0))
+    live = judge.judge(unit_view(unit, scene, ()))
     assert (found.provenance.prompt_digest, found.provenance.window_digest) == (
         live.provenance.prompt_digest,
         window_digest(window),
@@ -185,7 +186,7 @@ def test_a_deadline_that_passed_and_a_model_that_fails_are_told_apart() -> None:
         raise MemoryError
 
     assert answer(Writing(dies), query("error2")).outcome is Outcome.FAILED
-    questioner = SuiteAnswerer(Engine(Writing(first), WallClock()), QuestionConfig())
+    questioner = SuiteAnswerer(DirectEngine(Writing(first), WallClock()), QuestionConfig())
     late = query("error2", deadline_ns=START_NS)
     window, limit = questioner.asked(late, RecentRecords(15), ReplayClock(START_NS + 1))
     assert isinstance(limit, Deadline)

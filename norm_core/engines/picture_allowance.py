@@ -1,0 +1,127 @@
+"""What a model is shown where memory runs out: from all pictures down to words only."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from threading import Lock
+
+from norm_core.engines.engine import EngineHealth
+from norm_core.engines.prompt import Image, Part, Prompt, Question
+from norm_core.records.record import record
+from norm_core.records.status import Counter
+from norm_core.runtime.picture_decoding import decode_picture
+from norm_core.runtime.time import NS_PER_S, Clock
+
+# The pause before one step back, and the longest after doubling.
+_FIRST_NS, _LONGEST_NS = 60 * NS_PER_S, 960 * NS_PER_S
+
+
+@record
+class _Step:
+    """The share of the pictures that is shown, the share of their sides, and how a user reads it."""
+
+    count: float
+    side: float
+    wording: str
+
+
+_STEPS = (
+    _Step(count=1, side=1, wording="all its pictures"),
+    _Step(count=1 / 2, side=1, wording="half of its pictures"),
+    _Step(count=1 / 4, side=1 / 2, wording="a quarter of its pictures, at half their size"),
+    _Step(count=0, side=0, wording="words only"),
+)
+
+
+class PictureAllowance:
+    """What a model is shown, from everything down to words. One thread asks; any thread may read the health."""
+
+    def __init__(self, model: str, clock: Clock) -> None:
+        self._model, self._clock = model, clock
+        self._lock = Lock()
+        self._level = 0
+        self._pause_ns, self._due_ns = _FIRST_NS, 0
+        self._failures = self._withheld = 0
+
+    @property
+    def health(self) -> EngineHealth:
+        """Whether pictures are withheld, and how often memory ran out."""
+        with self._lock:
+            issue = (
+                f"model {self._model}: memory ran out, so it gets {_STEPS[self._level].wording}; stop what else uses "
+                "the memory, set max_images lower, or choose a smaller model or quantization"
+            )
+            return EngineHealth(
+                issues=(issue,) if self._level else (),
+                counters=(
+                    Counter(name="model_out_of_memory", count=self._failures),
+                    Counter(name="pictures_withheld", count=self._withheld),
+                )
+                if self._failures
+                else (),
+            )
+
+    def restore(self) -> None:
+        """Allow one step more if the pause since the last failure is over."""
+        with self._lock:
+            if self._level and self._clock.now_ns() >= self._due_ns:
+                self._level -= 1
+                self._due_ns = self._clock.now_ns() + self._pause_ns
+
+    def reduce(self, parts: Sequence[Part]) -> bool:
+        """Count a failure, and step down until these parts shrink; return False if they hold no picture."""
+        with self._lock:
+            self._failures += 1
+            now_ns = self._clock.now_ns()
+            # A failure soon after the last means that the step back came too early.
+            is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
+            self._pause_ns = min(2 * self._pause_ns, _LONGEST_NS) if is_again else _FIRST_NS
+            self._due_ns = now_ns + self._pause_ns
+            before = _reduced_parts(parts, _STEPS[self._level])
+            while self._level + 1 < len(_STEPS) and _count(before):
+                self._level += 1
+                if _reduced_parts(parts, _STEPS[self._level]) != before:
+                    return True
+            return False
+
+    def fit(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the pictures that are allowed now."""
+        return replace(prompt, parts=self._fit(prompt.parts)) if self._level else prompt
+
+    def fit_question(self, question: Question) -> Question:
+        """Return the question with the pictures that are allowed now."""
+        return replace(question, parts=self._fit(question.parts)) if self._level else question
+
+    def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        with self._lock:
+            shown = _reduced_parts(parts, _STEPS[self._level])
+            self._withheld += _count(parts) - _count(shown)
+            return shown
+
+
+def _count(parts: Sequence[Part]) -> int:
+    return sum(isinstance(part, Image) for part in parts)
+
+
+def _reduced_parts(parts: Sequence[Part], step: _Step) -> tuple[Part, ...]:
+    """Return the parts with a share of the pictures, evenly spread and with the last."""
+    places = [place for place, part in enumerate(parts) if isinstance(part, Image)]
+    most = ceil(len(places) * step.count)
+    stride = len(places) / most if most else 0
+    chosen = {places[len(places) - 1 - int(index * stride)] for index in range(most)}
+    return tuple(
+        _shrink(part, step.side) if isinstance(part, Image) else part
+        for place, part in enumerate(parts)
+        if place in chosen or not isinstance(part, Image)
+    )
+
+
+def _shrink(image: Image, side: float) -> Image:
+    """Return the picture with shorter sides; unchanged if it is no JPEG, which the model itself refuses."""
+    pixels = decode_picture(image.jpeg) if side != 1 else None
+    if pixels is None:
+        return image
+    import cv2  # noqa: PLC0415  # for pictures alone
+
+    small = cv2.resize(pixels, None, fx=side, fy=side, interpolation=cv2.INTER_AREA)
+    return Image(jpeg=cv2.imencode(".jpg", small)[1].tobytes())
