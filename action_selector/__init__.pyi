@@ -5,6 +5,9 @@ from .candidates import Skill as Skill
 from .candidates import SkillCatalogue as SkillCatalogue
 from .choose.abstain import WhenUnsure as WhenUnsure
 from .decider import Decider as Decider
+from .house_rules import HardRule as HardRule
+from .house_rules import HouseRule as HouseRule
+from .house_rules import HouseRules as HouseRules
 from .request import RepairConfig as RepairConfig
 from .request import RepairRequests as RepairRequests
 from .request import Request as Request
@@ -21,6 +24,3 @@ from .selector import Recommendation as Recommendation
 from .selector import Selector as Selector
 from .selector import SelectorFiles as SelectorFiles
 from .selector import open_selector as open_selector
-from .vetoes import HardRule as HardRule
-from .vetoes import HouseRule as HouseRule
-from .vetoes import HouseRules as HouseRules

@@ -3,22 +3,24 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from action_selector import prompts, vetoes
+from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
-from action_selector.request import Request, SelectorConfig, UnusableError, check, without_old_frames
-from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
-from action_selector.vetoes import (
+from action_selector.house_rules import HouseRule, HouseRules, action_likeness, applicable_rules, in_favour
+from action_selector.observation import (
     Observation,
-    describe_others,
+    describe_other,
     from_engine,
     from_people,
     observation_given,
     people_in,
 )
+from action_selector.request import Request, SelectorConfig, UnusableError, check, without_old_frames
+from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
+from action_selector.vetoes import Vetoed, ask_viewpoint, find_vetoes
 from norm_core import __version__
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, PastDeadlineError
@@ -48,7 +50,7 @@ class Decider:
         *,
         engine: Engine | None = None,
         catalogue: SkillCatalogue | None = None,
-        rules: vetoes.HouseRules | None = None,
+        rules: HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
         calibration: SelectorCalibration | None = None,
         reader: TalkReader | None = None,
@@ -62,11 +64,9 @@ class Decider:
         self._reader = reader
         self.reader_fault = ""  # why the latest decision does without the reader
         self._chooser = Chooser(sentences, self.config, engine, calibration)
-        self._catalogue, self._rules, self._precedents = catalogue, rules or vetoes.HouseRules(), precedents
+        self._catalogue, self._rules, self._precedents = catalogue, rules or HouseRules(), precedents
 
-    def replaced(
-        self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: vetoes.HouseRules | None
-    ) -> "Decider":
+    def replaced(self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: HouseRules | None) -> "Decider":
         """Return a decider with these settings, skills and rules, and with the models and precedents of this one."""
         return Decider(
             self._sentences,
@@ -98,7 +98,7 @@ class Decider:
         named = [rule.never for rule in self._rules.hard]
         named += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
         encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *situations))
-        vetoes.action_likeness(self._sentences, skills or [""], named)
+        action_likeness(self._sentences, skills or [""], named)
 
     def decide(self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None) -> Decision:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
@@ -141,11 +141,18 @@ class Decider:
         offered = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         actions = (candidate.action for candidate in _without_repeats(offered))
-        doings = (describe_others(other) for other in observation.others)
+        doings = (describe_other(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
         enter("veto")
-        rules = vetoes.applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
-        vetoed = self._veto(offered, observation, rules)
+        rules = applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
+        vetoed = find_vetoes(
+            offered,
+            observation,
+            rules=rules,
+            house=self._rules,
+            sentences=self._sentences,
+            config=self.config,
+        )
         deadline.check()
         enter("retrieve")
         precedents = self._retrieved(request, scene, len(rules))
@@ -169,7 +176,7 @@ class Decider:
             prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
             deadline=for_model,
         )
-        builder = self._chooser.choose(case, vetoed)
+        builder = self._choose(case, vetoed)
         if builder.chosen is not None:
             enter("justify")
             builder = self._chooser.add_justification(case, builder)
@@ -183,6 +190,22 @@ class Decider:
             explanation = f"Without the reader: {explanation}"
         return replace(builder, explanation=explanation)
 
+    def _choose(self, case: ChoiceCase, vetoed: dict[int, Vetoed]) -> DecisionBuilder:
+        """Let a model veto what cannot be done from here, and choose among the rest."""
+        failed = None
+        if self._engine is not None and case.prefix is not None and self.config.ask_viewpoint:
+            standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
+            off, failed = ask_viewpoint(
+                self._engine,
+                case.prefix,
+                standing,
+                case.deadline,
+                role=case.observation.viewpoint.role,
+                least=self.config.possible_least,
+            )
+            vetoed = {**vetoed, **off}
+        return self._chooser.choose(case, vetoed, failed)
+
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
         now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s)
@@ -194,11 +217,11 @@ class Decider:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
         return people
 
-    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[vetoes.HouseRule, ...]) -> str:
+    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
         if builder.chosen is None:
             return ""
-        favour = vetoes.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.action_least)
+        favour = in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.action_least)
         return favour or self._chooser.describe_grounds(case, builder)
 
     @property
@@ -238,27 +261,6 @@ class Decider:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return candidates
 
-    def _veto(
-        self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[vetoes.HouseRule, ...]
-    ) -> dict[int, vetoes.Vetoed]:
-        """Collect the veto of each candidate. A repeated candidate shares the veto of its first occurrence."""
-        config = self.config
-        actions = [candidate.action for candidate in candidates]
-        against = vetoes.advised_against(actions, rules, self._sentences, config.action_least)
-        forbidden = vetoes.forbidding_rule(actions, self._rules.hard, self._sentences, config.action_least)
-        by_rule = vetoes.of_house_rules(against, forbidden)
-        # Use all candidates: one with another veto may still be the match of another agent.
-        by_others = (
-            vetoes.of_others(candidates, observation, self._sentences, config.match_least) if config.veto_others else {}
-        )
-        vetoed = vetoes.first_of(
-            vetoes.of_orders(candidates),
-            {candidates[place].index: norm for place, norm in by_rule.items()},
-            vetoes.of_preconditions(candidates),
-            by_others,
-        )
-        return {candidates[index].same_as: fall for index, fall in sorted(vetoed.items())}
-
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
         """Retrieve precedents, fewer where house rules take their place."""
         room = max(0, self.config.precedents - rules)
@@ -275,7 +277,7 @@ def _without_repeats(offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 def _evidence(
     scene: str,
     observation: Observation | None,
-    rules: tuple[vetoes.HouseRule, ...],
+    rules: tuple[HouseRule, ...],
     precedents: list[Precedent],
 ) -> ScoringEvidence:
     """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""
@@ -283,9 +285,9 @@ def _evidence(
     return ScoringEvidence(
         scene=scene,
         others_do=tuple(
-            describe_others(other)
+            describe_other(other)
             for other in (observation.others if observation else ())
-            if describe_others(other) and other.duplicable is not Duplicable.YES
+            if describe_other(other) and other.duplicable is not Duplicable.YES
         ),
         advised=tuple(filter(None, advised)),
         advised_against=tuple(rule.dont for rule in rules if rule.dont),

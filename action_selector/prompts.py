@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from action_selector.house_rules import HouseRule
+from action_selector.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieval import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions
-from action_selector.vetoes import HouseRule, Observation
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.decision import Norm, OtherAgent

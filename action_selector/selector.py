@@ -9,6 +9,7 @@ from pydantic import Field
 from action_selector.candidates import SkillCatalogue
 from action_selector.choose.calibration import SelectorCalibration, made_with
 from action_selector.decider import Decider
+from action_selector.house_rules import HouseRules
 from action_selector.request import (
     TASKS,
     RepairRequests,
@@ -20,7 +21,6 @@ from action_selector.request import (
     request_of,
 )
 from action_selector.retrieval import PrecedentError, PrecedentIndex, read_precedents
-from action_selector.vetoes import HouseRules
 from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder

@@ -1,244 +1,21 @@
-"""Observe the other people, veto candidates that cannot or should not be done, and apply a robot team's rules."""
+"""Veto candidates that cannot or should not be done. Every veto arises here, each with its reason."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from collections.abc import Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.retrieval import Matrix, SentenceEncoding, match_pairs, similarity
-from action_selector.text_safety.injection_filter import read_disguised, strip_instructions
+from action_selector.choose.candidate_scoring import yes_by_engine
+from action_selector.house_rules import HouseRule, HouseRules, advised_against, forbidden
+from action_selector.observation import Observation, describe_other
+from action_selector.request import SelectorConfig
+from action_selector.retrieval import SentenceEncoding, match_pairs, similarity
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
+from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
-from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto, Viewpoint
-from norm_core.records.outcome import Outcome
-from norm_core.records.presence import Engagement, Gaze, Person
+from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.record import record
-from norm_core.records.window import Window
-from norm_core.runtime.config import Config, load_private_config
-
-_WITH_THE_ROBOT = {
-    Engagement.ENGAGING: "turning to the robot",
-    Engagement.ENGAGED: "busy with the robot",
-    Engagement.DISENGAGING: "turning away from the robot",
-}
-_LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
-
-
-class SeenOther(BaseModel):
-    """One person, animal or machine as a model describes it."""
-
-    model_config = ConfigDict(extra="ignore")
-    role: str = Field(default="", max_length=200)
-    appearance: str = Field(default="", max_length=400)
-    doing: str = Field(max_length=400)
-    duplicable: Duplicable = Duplicable.UNKNOWN
-
-
-class SceneObservation(BaseModel):
-    """What a model is asked to write of a scene."""
-
-    model_config = ConfigDict(extra="ignore")
-    viewpoint: str = Field(default="", max_length=600)
-    place: str = Field(default="", max_length=200)
-    role: str = Field(default="", max_length=200)
-    others: list[SeenOther] = Field(default_factory=list, max_length=20)
-
-
-@record
-class Observation:
-    """The scene and its source. `outcome` differs from ANSWERED where a model failed."""
-
-    others: tuple[OtherAgent, ...] = ()
-    viewpoint: Viewpoint = Viewpoint()
-    told_by: str = "given"
-    outcome: Outcome = Outcome.ANSWERED
-    reason: str = ""
-
-
-def observation_given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
-    """Take the scene from the request. What the request omits is unknown, not absent."""
-    told_by = "given" if others is not None else "nobody"
-    return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
-
-
-def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
-    """List the people of the newest tracker message; empty where it is older than `max_age_ns`.
-
-    Only identified persons count: a camera without a visible face does not prove that nobody is there.
-    """
-    presences = [presence for presence in window.presences if presence.persons] if window else []
-    newest = max(presences, key=lambda presence: presence.stamp_ns, default=None)
-    return newest.persons if newest and now_ns - newest.stamp_ns <= max_age_ns else ()
-
-
-def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
-    """Convert REP-155 people to other agents: their position towards the robot, and rarely their activity.
-
-    An activity with the robot itself is no veto, because the robot cannot do it in their place.
-    """
-    return tuple(
-        OtherAgent(
-            agent_id=person.person_id,
-            appearance=_standing(person),
-            doing=_WITH_THE_ROBOT.get(person.engagement, ""),
-            duplicable=Duplicable.YES if person.engagement in _WITH_THE_ROBOT else Duplicable.UNKNOWN,
-        )
-        for person in people
-        if person.person_id
-    )
-
-
-def from_engine(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observation:
-    """Ask a model to describe the images. On failure, return no other agents and the reason."""
-    written = engine.generate(prompt, SceneObservation, max_tokens=400, deadline=deadline)
-    if written.outcome is not Outcome.ANSWERED or written.value is None:
-        return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
-    seen = written.value
-    others = tuple(
-        OtherAgent(agent_id=f"seen-{number}", **other.model_dump()) for number, other in enumerate(seen.others)
-    )
-    return Observation(
-        others=others,
-        viewpoint=Viewpoint(description=seen.viewpoint, place=seen.place, role=seen.role),
-        told_by="engine",
-    )
-
-
-def describe_others(other: OtherAgent) -> str:
-    """Describe another agent in one phrase: role, then activity."""
-    return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
-
-
-def _standing(person: Person) -> str:
-    where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
-    return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))
-
-
-class HouseRule(Config):
-    """In a situation like this, do one action and veto another. `why` is shown to people."""
-
-    situation: str = Field(min_length=1, max_length=1000)
-    do: str = Field(default="", max_length=400)
-    dont: str = Field(default="", max_length=400)
-    why: str = Field(min_length=1, max_length=400)
-
-    @model_validator(mode="after")
-    def _says_something(self) -> "HouseRule":
-        if not (self.do or self.dont):
-            raise ValueError("a rule says what to do, what not to do (dont), or both")
-        return self
-
-
-class HardRule(Config):
-    """A general ban. Vetoes a candidate that contains one of the words or means the same."""
-
-    never: str = Field(min_length=1, max_length=400)
-    words: tuple[str, ...] = Field(default=(), description="any of these words or phrases in a candidate vetoes it")
-    why: str = Field(default="", max_length=400)
-
-
-class HouseRules(Config):
-    """The rules of one site: for situations, which apply by similarity, and general bans."""
-
-    rules: tuple[HouseRule, ...] = ()
-    hard: tuple[HardRule, ...] = ()
-
-    @classmethod
-    def read(cls, path: Path) -> "HouseRules":
-        """Load the rules from a YAML file. Raises ConfigError."""
-        return load_private_config(cls, path)
-
-
-def forbidding_rule(
-    actions: Sequence[str], hard: Sequence[HardRule], sentences: SentenceEncoding, least: float
-) -> dict[int, str]:
-    """Explain which actions a hard rule forbids, by index: by its words, or by a likeness of at least `least`."""
-    alike = action_likeness(sentences, actions, [rule.never for rule in hard])
-    reasons: dict[int, str] = {}
-    for place, action in enumerate(actions):
-        for number, rule in enumerate(hard):
-            if action.strip() and (_has_word(action, rule.words) or alike[place, number] >= least):
-                why = f": {rule.why}" if rule.why else ""
-                reasons.setdefault(place, f"a rule of this house says never to {rule.never.rstrip('.')}{why}")
-    return reasons
-
-
-def advised_against(
-    actions: Sequence[str], rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float
-) -> dict[int, str]:
-    """Explain which actions an applicable rule advises against, by index."""
-    reasons: dict[int, str] = {}
-    for rule in rules:
-        alike = action_likeness(sentences, actions, [rule.dont, rule.do])
-        for place in range(len(actions)):
-            if alike[place, 0] >= least and alike[place, 0] > alike[place, 1]:
-                reasons.setdefault(place, f"a house rule advises against it: {rule.why}")
-    return reasons
-
-
-def in_favour(action: str, rules: Sequence[HouseRule], sentences: SentenceEncoding, least: float) -> str:
-    """Explain why an applicable rule supports the action. Empty where none does."""
-    for rule in rules:
-        alike = action_likeness(sentences, [action], [rule.do, rule.dont])[0]
-        if alike[0] >= least and alike[0] > alike[1]:
-            return rule.why
-    return ""
-
-
-# The encoder likens what has the same case, full stop or small words, whatever it means.
-_SMALL_WORDS = {
-    *("a", "an", "the", "in", "into", "at", "on", "of", "to", "from", "by", "for", "with", "and", "or", "is", "are"),
-    *("it", "its", "he", "she", "him", "her", "his", "they", "them"),
-}
-
-
-def action_likeness(sentences: SentenceEncoding, actions: Sequence[str], named: Sequence[str]) -> Matrix:
-    """Compute how alike actions and what rules name are, by their content words."""
-    rows, columns = ([read_disguised(text)[0] for text in texts] for texts in (actions, named))
-    return similarity(sentences, rows, columns, content_words)
-
-
-def content_words(text: str) -> str:
-    """Return the words that tell what is done, in folded case and without stops."""
-    words = re.findall(r"[^\W_]+", text.casefold())
-    return " ".join([word for word in words if word not in _SMALL_WORDS] or words)
-
-
-def applicable_rules(
-    rules: Sequence[HouseRule], situation: str, sentences: SentenceEncoding, least: float
-) -> tuple[HouseRule, ...]:
-    """List the rules whose situation has a similarity of at least `least`, the most similar first."""
-    if not situation.strip() or not rules:
-        return ()
-    alike = similarity(sentences, [rule.situation for rule in rules], [situation])[:, 0]
-    order = sorted(range(len(rules)), key=lambda place: (-alike[place], place))
-    return tuple(rules[place] for place in order if alike[place] >= least)
-
-
-# Words end where no letter follows. Chinese and Japanese write no spaces between them.
-_LETTER = r"[^\W_\u3040-\u30ff\u3400-\u9fff]"
-_LONG_ENOUGH_TO_SPLIT = 6  # "be low" is not "below"
-
-
-def _has_word(action: str, words: Sequence[str]) -> bool:
-    """Whether one of the words stands in the action: as written, in disguised letters, spelled out or split in two."""
-    plain, spelled = read_disguised(action)
-    split_at_capitals = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain)
-    pairs = " ".join(first + second for first, second in pairwise(plain.split()))
-    for word in words:
-        letters = read_disguised(word)[0]
-        signs = r"(?:[^\w\s]|_)*".join(r"\s+" if letter == " " else re.escape(letter) for letter in letters)
-        pattern = re.compile(rf"(?<!{_LETTER}){signs}(?:s|es)?(?!{_LETTER})", re.IGNORECASE)
-        if pattern.search(plain) or pattern.search(split_at_capitals) or letters.casefold() in spelled.casefold():
-            return True
-        if len(letters) >= _LONG_ENOUGH_TO_SPLIT and pattern.search(pairs):
-            return True
-    return False
-
 
 # Who speaks to another agent, helps it or waits for it does not do the same, however similar the words.
 _ANSWERS = {
@@ -258,70 +35,79 @@ class Vetoed:
     matched: int | None = None
 
 
-def first_of(*by_priority: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
-    """Merge vetoes by candidate. Where several veto the same one, the first is named."""
-    return {index: vetoed for vetoes in reversed(by_priority) for index, vetoed in vetoes.items()}
+def find_vetoes(
+    candidates: Sequence[Candidate],
+    observation: Observation,
+    *,
+    rules: Sequence[HouseRule],
+    house: HouseRules,
+    sentences: SentenceEncoding,
+    config: SelectorConfig,
+) -> dict[int, Vetoed]:
+    """Return the veto of each candidate that falls without asking a model; `rules` are those of this situation.
+
+    Of several reasons the first here is named. A repeated candidate shares the veto of its first occurrence.
+    """
+    actions = [candidate.action for candidate in candidates]
+    against = advised_against(actions, rules, sentences, config.action_least)
+    never = forbidden(actions, house.hard, sentences, config.action_least)
+    # Use all candidates: one with another veto may still be the match of another agent.
+    taken = _of_others(candidates, observation, sentences, config.match_least) if config.veto_others else {}
+    vetoed: dict[int, Vetoed] = {}
+    for place, candidate in enumerate(candidates):
+        if not candidate.is_none and not strip_instructions(candidate.action):
+            fall = Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
+        elif place in never:
+            fall = Vetoed(veto=Veto.HARD_RULE, reason=never[place])
+        elif place in against:
+            fall = Vetoed(veto=Veto.HOUSE_RULE, reason=against[place])
+        elif candidate.unmet:
+            fall = Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
+        elif place in taken:
+            fall = taken[place]
+        else:
+            continue
+        vetoed[candidate.same_as] = fall
+    return vetoed
 
 
-def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
-    """Veto candidates whose preconditions fail."""
-    return {
-        candidate.index: Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
-        for candidate in candidates
-        if candidate.unmet
-    }
+def ask_viewpoint(
+    engine: Engine, prefix: Prompt, candidates: Sequence[Candidate], deadline: Deadline, *, role: str, least: float
+) -> tuple[dict[int, Vetoed], Scores | None]:
+    """Veto what a model finds impossible from here, now; return the first reply without an answer too.
+
+    A candidate falls below the probability `least`.
+    """
+    asked = {candidate.index: candidate.action for candidate in candidates if not candidate.is_none}
+    possible, failed = yes_by_engine(engine, prefix, asked, "possible", deadline)
+    reason = f"it cannot be done from here{f' as {role}' if role else ''}, now"
+    off = {index: Vetoed(veto=Veto.OFF_VANTAGE, reason=reason) for index, p in possible.items() if p < least}
+    return off, failed
 
 
-def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
-    """Veto candidates that contain only instructions to the chooser."""
-    return {
-        candidate.index: Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
-        for candidate in candidates
-        if not candidate.is_none and not strip_instructions(candidate.action)
-    }
-
-
-def of_house_rules(advised_against: Mapping[int, str], forbidden: Mapping[int, str]) -> dict[int, Vetoed]:
-    """Veto candidates that a house rule advises against in this situation, or forbids in every one."""
-    return first_of(
-        {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in forbidden.items()},
-        {index: Vetoed(veto=Veto.HOUSE_RULE, reason=reason) for index, reason in advised_against.items()},
-    )
-
-
-def of_others(
+def _of_others(
     candidates: Sequence[Candidate], observation: Observation, sentences: SentenceEncoding, least: float
 ) -> dict[int, Vetoed]:
-    """Veto candidates that another agent already does. Each agent vetoes at most one candidate.
+    """Return, by place, the candidates that another agent already does. Each agent vetoes at most one.
 
     An action known as shared, such as applauding, vetoes nothing. Unknown actions count as exclusive, because models
     often copy what others do. Responses to the agent, and actions stated to serve safety, are exempt.
     """
-    doers = [other for other in observation.others if describe_others(other) and other.duplicable is not Duplicable.YES]
+    doers = [other for other in observation.others if describe_other(other) and other.duplicable is not Duplicable.YES]
     alike = similarity(
-        sentences, [offered.action for offered in candidates], [describe_others(other) for other in doers]
+        sentences, [offered.action for offered in candidates], [describe_other(other) for other in doers]
     )
     for place, candidate in enumerate(candidates):
         for number, other in enumerate(doers):
             if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
                 alike[place, number] = -1.0
     return {
-        candidates[place].index: Vetoed(
+        place: Vetoed(
             veto=Veto.SINGLETON,
             reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
             matched=observation.others.index(doers[doer]),
         )
         for place, doer in match_pairs(alike, max(least, -0.99)).items()
-    }
-
-
-def of_viewpoint(impossible: Mapping[int, float], where: str, most: float) -> dict[int, Vetoed]:
-    """Veto candidates whose probability of being possible from here is below `most`."""
-    place = f" as {where}" if where else ""
-    return {
-        index: Vetoed(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{place}, now")
-        for index, possible in impossible.items()
-        if possible < most
     }
 
 

@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from action_selector import prompts, vetoes
+from action_selector import prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import CandidateScores, ReadScene, ScoringEvidence
+from action_selector.observation import Observation
 from action_selector.request import SENSIBLE_TASK, Request, SelectorConfig, repeated
 from action_selector.retrieval import SentenceEncoding
-from action_selector.vetoes import Observation, Vetoed
+from action_selector.vetoes import Vetoed
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import ModelInfo, Scores
@@ -205,11 +206,11 @@ class Chooser:
         self._sentences, self._config, self._engine = sentences, config, engine
         self._calibration = calibration
 
-    def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
-        """Choose among the candidates without a veto, and list those that could also be right."""
-        possible, failed = self._ask_viewpoint(case, vetoed)
-        role = case.observation.viewpoint.role
-        vetoed = {**vetoed, **vetoes.of_viewpoint(possible, role, self._config.possible_least)}
+    def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed], failed: Scores | None = None) -> DecisionBuilder:
+        """Choose among the candidates without a veto, and list those that could also be right.
+
+        `failed` is a model's reply without an answer to an earlier question of the request.
+        """
         inferred = norms.infer_norms(self._sentences, [candidate.action for candidate in case.candidates])
         served = {
             candidate.index: candidate.norms or guess
@@ -301,19 +302,6 @@ class Chooser:
         }
         answers = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
         return replace(builder, norms={**builder.norms, **answers})
-
-    def _ask_viewpoint(
-        self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]
-    ) -> tuple[Mapping[int, float], Scores | None]:
-        """Ask the model what is possible from here, and return the first reply without an answer."""
-        if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
-            return {}, None
-        asked = {
-            candidate.index: candidate.action
-            for candidate in case.candidates
-            if not candidate.is_none and candidate.index not in vetoed
-        }
-        return candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
 
     def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
         if self._engine is None or case.prefix is None:

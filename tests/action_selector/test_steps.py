@@ -12,9 +12,10 @@ from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
 from action_selector.choose.norms import DEFAULT_ORDER
 from action_selector.decider import STEPS
+from action_selector.house_rules import HardRule, HouseRule, HouseRules
+from action_selector.observation import from_people
 from action_selector.request import SelectorConfig
 from action_selector.retrieval import Precedent, PrecedentIndex
-from action_selector.vetoes import HardRule, HouseRule, HouseRules, from_people
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.records.outcome import Outcome

@@ -18,10 +18,10 @@ from pydantic import ValidationError, validate_call
 from rosbags.rosbag2 import StoragePlugin
 
 from action_selector.candidates import SkillCatalogue
+from action_selector.house_rules import HouseRules
 from action_selector.retrieval import read_precedents
 from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
-from action_selector.vetoes import HouseRules
 from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from action_selector.candidates import Proposals
-from action_selector.vetoes import SceneObservation
+from action_selector.observation import SceneObservation
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Text

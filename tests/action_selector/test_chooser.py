@@ -1,0 +1,120 @@
+"""The choice alone: standing candidates and their evidence in, a chosen one or none out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from action_selector.candidates import Candidate
+from action_selector.choose.abstain import WhenUnsure
+from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
+from action_selector.observation import Observation
+from action_selector.request import SelectorConfig
+from action_selector.vetoes import Vetoed
+from norm_core.engines.direct_engine import DirectEngine
+from norm_core.engines.prompt import Prompt
+from norm_core.engines.reply import Scores
+from norm_core.engines.request_context import Deadline
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.decision import Norm, Veto
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import ReplayClock
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, request
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+PUDDLE, HUM = "Mop up the puddle.", "Hum a tune."
+OFF = Vetoed(veto=Veto.OFF_VANTAGE, reason="it cannot be done from here, now")
+
+
+def case(*actions: str, task: str = "", norms: dict[int, tuple[Norm, ...]] | None = None, **fields: Any) -> ChoiceCase:
+    """A choice among actions in the scene of a puddle."""
+    candidates = [
+        Candidate(index=index, action=action, same_as=index, norms=(norms or {}).get(index, ()))
+        for index, action in enumerate(actions)
+    ]
+    plain: dict[str, Any] = {
+        "request": replace(request(*actions), task=task),
+        "observation": Observation(),
+        "candidates": tuple(candidates),
+        "evidence": ScoringEvidence(scene="There is a puddle on the floor."),
+        "read": None,
+        "prefix": None,
+        "deadline": Deadline(ReplayClock(NOW_NS)),
+    }
+    return ChoiceCase(**plain | fields)
+
+
+def choose(sentences: SentenceEncoder, chosen_from: ChoiceCase, config: SelectorConfig = BEST_EFFORT, **by: Any) -> Any:
+    vetoed = by.pop("vetoed", {})
+    return Chooser(sentences, config, by.pop("engine", None)).choose(chosen_from, vetoed, **by)
+
+
+def test_what_is_vetoed_has_no_probability_and_what_stands_shares_all(sentences: SentenceEncoder) -> None:
+    builder: DecisionBuilder = choose(sentences, case(PUDDLE, HUM, ""), vetoed={0: OFF})
+    assert (builder.chosen, builder.probabilities) == (1, {1: 1.0, 2: 0.0})
+    assert builder.sensible == (1,)
+    none = choose(sentences, case(PUDDLE, HUM, ""), vetoed={0: OFF, 1: OFF})
+    assert (none.chosen, none.sensible) == (2, (2,))
+    nothing = choose(sentences, case(PUDDLE), vetoed={0: OFF})
+    assert (nothing.outcome, nothing.chosen, nothing.probabilities) == (Outcome.ABSTAINED, None, {})
+
+
+@pytest.mark.parametrize(("policy", "advice"), [(WhenUnsure.ASK_HUMAN, "Ask a person"), (WhenUnsure.DO_NOTHING, "Do")])
+def test_where_several_could_be_right_the_policy_decides(
+    sentences: SentenceEncoder, policy: WhenUnsure, advice: str
+) -> None:
+    wide = SelectorConfig(coverage=1.0, when_unsure=policy)
+    builder = choose(sentences, case(PUDDLE, HUM), wide)
+    assert (builder.outcome, builder.chosen) == (Outcome.ABSTAINED, None)
+    assert builder.explanation.startswith(advice)
+    assert sum(builder.probabilities.values()) == pytest.approx(1)
+    best = choose(sentences, case(PUDDLE, HUM), wide.model_copy(update={"when_unsure": WhenUnsure.BEST_EFFORT}))
+    assert best.chosen == 0
+    stated = case(PUDDLE, HUM, norms={0: (Norm.POLITENESS,), 1: (Norm.SAFETY,)})
+    preferred = choose(sentences, stated, wide)
+    assert (preferred.chosen, preferred.trade_off) == (1, "safety before politeness")
+
+
+@pytest.mark.parametrize("fall_back", [True, False])
+def test_a_failed_question_before_it_leaves_no_choice(sentences: SentenceEncoder, fall_back: bool) -> None:
+    failed = Scores(outcome=Outcome.TIMED_OUT, reason="too late")
+    config = BEST_EFFORT.model_copy(update={"fall_back": fall_back})
+    builder = choose(sentences, case(HUM, PUDDLE), config, failed=failed)
+    assert (builder.outcome, builder.chosen, builder.probabilities) == (Outcome.TIMED_OUT, None, {})
+    ranked = f"By likeness alone: “{PUDDLE}”, “{HUM}”."
+    assert builder.explanation == (
+        f"No model answered (too late), so nothing is chosen. {ranked}" if fall_back else "too late"
+    )
+
+
+@pytest.mark.parametrize(("task", "sensible"), [("", (1,)), ("action", ()), ("sensible", (1,))])
+def test_a_model_is_asked_what_is_sensible_where_that_is_wanted(
+    sentences: SentenceEncoder, task: str, sensible: tuple[int, ...]
+) -> None:
+    steps: list[str] = []
+
+    def act(question: Any, call: Any) -> list[float]:
+        steps.append(question.step)
+        if question.step == "sensible":
+            likes = any(HUM in getattr(part, "text", "") for part in question.parts)
+            return [9.0 if (option == "Yes") == likes else -9.0 for option in question.options]
+        return [9.0 if option == PUDDLE else 0.0 for option in question.options]
+
+    engine = DirectEngine(ScriptedBackend(act), ReplayClock(NOW_NS))
+    asked = case(PUDDLE, HUM, task=task, prefix=Prompt(version="v", parts=()))
+    builder = choose(sentences, asked, engine=engine)
+    assert (builder.chosen, builder.sensible) == (0, sensible)
+    assert builder.scores is not None
+    assert ("sensible" in steps) == (task != "action")
+
+
+def test_none_of_the_above_takes_the_empty_justification(sentences: SentenceEncoder) -> None:
+    asked = case(PUDDLE, "")
+    reasoned = replace(asked, request=replace(asked.request, justifications=("A wet floor makes people slip.", "")))
+    chooser = Chooser(sentences, BEST_EFFORT, None)
+    builder = DecisionBuilder(candidates=asked.candidates, outcome=Outcome.ANSWERED)
+    chosen = {index: chooser.add_justification(reasoned, replace(builder, chosen=index)) for index in (0, 1)}
+    assert [made.justification for made in chosen.values()] == [0, 1]
+    assert [made.reason for made in chosen.values()] == ["A wet floor makes people slip.", ""]
+    assert chooser.add_justification(asked, replace(builder, chosen=0)).justification is None
