@@ -24,13 +24,13 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.assessment.weighing import evidence_odds
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.encounters.encounter import Encounter
+from norm_monitor.encounters.library import encounters_in
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import PromptPlan, plan
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
-from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.library import encounters_in
 
 # No unit is left out.
 # A slow model is waited for as long as the judge's parameters permit.

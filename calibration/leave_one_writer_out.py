@@ -26,12 +26,14 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, weigh
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.library import Truth, encounters
 from norm_monitor.judge.coding import RecordedJudge
+from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import Bin, expected_calibration_error, reliability_bins
-from sim_replays.drivers.script_driver import records_of_script, sense_encounter
 from sim_replays.monitor_bench.event_metrics import (
     AT_S,
     DRAWS,
@@ -42,9 +44,7 @@ from sim_replays.monitor_bench.event_metrics import (
     prior_alarms,
     score_encounters,
 )
-from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.scenarios.encounter import Encounter, talk_name
-from sim_replays.scenarios.library import Truth, encounters
+from sim_replays.monitor_bench.script_driver import records_of_script, sense_encounter
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"

@@ -37,8 +37,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
 from norm_monitor.context.exchange import SEEN
-from sim_replays.drivers.script_driver import BenchSource
-from sim_replays.scenarios.library import SPLITS
+from norm_monitor.encounters.library import SPLITS
+from sim_replays.monitor_bench.script_driver import BenchSource
 
 # Each evaluation on the shipped encounters, and its figures.
 LOG = shipped_file("calibration", "looks.csv")

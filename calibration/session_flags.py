@@ -7,11 +7,11 @@ from itertools import groupby
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import CONSENSUS, Label, Opinion
 from scoring.event_matching import match_events
 from sim_replays.monitor_bench.event_metrics import AT_S
 from study_desk.coding.labels import match
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, Label, Opinion
 
 TOLERANCE_NS = s_to_ns(AT_S)
 

@@ -14,11 +14,11 @@ from norm_monitor.assessment.unit_facts import Facts
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.encounters.library import TrueEvent, Truth
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.scenarios.library import TrueEvent, Truth
 
 # A label belongs to a unit that begins this close to it.
 _NEAR_NS = 2 * NS_PER_S

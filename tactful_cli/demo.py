@@ -33,12 +33,11 @@ from norm_core.records.topics import (
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_core.runtime.wording import count_of
-from sim_replays.drivers.node_driver import END, NodeOutput, over_dds
-from sim_replays.examples.demo_session import DemoSession, write_demo_session
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
-from sim_replays.monitor_bench.labelled_recording import RaisedFlag
+from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
+from norm_monitor.replay.node_driver import END, NodeOutput, over_dds
+from scoring.event_matching import match_events
 from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
@@ -62,7 +61,7 @@ class DemoLog:
     """Print the nodes' output as `watch` does, and keep it for the report."""
 
     def __init__(self, session: DemoSession, console: Console) -> None:
-        self.flags: dict[str, RaisedFlag] = {}
+        self.flags: dict[str, SocialFlag] = {}
         self.decisions: list[Decision] = []
         self.windows: list[ClosedWindow] = []
         self.statuses: dict[str, MonitorStatus] = {}
@@ -109,8 +108,7 @@ class DemoLog:
                 yield from self._complaints(message)
 
     def _flag_rows(self, flag: SocialFlag) -> Iterator[WatchRow]:
-        before = self.flags.get(flag.event_id)
-        self.flags[flag.event_id] = RaisedFlag(flag=flag, known_ns=before.known_ns if before else self._at_ns)
+        self.flags[flag.event_id] = flag
         # The order of the attributes changes with their probabilities, and is no news.
         shown = self._shown.setdefault(flag.event_id, set())
         news = flag.polarity, frozenset(flag.attributes)
@@ -204,20 +202,26 @@ def write_files(folder: Path, session: DemoSession, records: Sequence[tuple[int,
 
 
 def _pairs(session: DemoSession, log: DemoLog) -> dict[int, int]:
-    alarms = tuple(Alarm.of(shown.flag, shown.known_ns) for shown in log.flags.values())
-    return dict(match_alarms(EventSession(truth=session.truth, alarms=alarms), TOLERANCE_S))
+    events, flags = session.truth.events, list(log.flags.values())
+
+    def agree(event: int, flag: int) -> bool:
+        shared = {*events[event].attributes} & {*flags[flag].attributes}
+        return events[event].polarity is flags[flag].polarity and bool(shared)
+
+    onsets_ns = [event.onset_ns for event in events], [flag.onset_ns for flag in flags]
+    return dict(match_events(*onsets_ns, s_to_ns(TOLERANCE_S), agree).pairs)
 
 
 def _table(session: DemoSession, log: DemoLog) -> Table:
-    pairs, shown = _pairs(session, log), list(log.flags.values())
+    pairs, flags = _pairs(session, log), list(log.flags.values())
     rows: list[tuple[int, Text, Text]] = []
     for place, event in enumerate(session.truth.events):
-        flag = shown[pairs[place]].flag if place in pairs else None
+        flag = flags[pairs[place]] if place in pairs else None
         flag_text = _about(flag.polarity, flag.attributes) if flag else Text("–", "dim")
         rows.append((event.onset_ns, _about(event.polarity, event.attributes, event.rationale), flag_text))
-    for place, one in enumerate(shown):
+    for place, flag in enumerate(flags):
         if place not in pairs.values():
-            rows.append((one.flag.onset_ns, Text("–", "dim"), _about(one.flag.polarity, one.flag.attributes)))
+            rows.append((flag.onset_ns, Text("–", "dim"), _about(flag.polarity, flag.attributes)))
     table = Table("", "marked beforehand", "flagged", box=None, padding=(0, 2, 0, 0), title_justify="left")
     for onset_ns, marked, flagged in sorted(rows, key=lambda row: row[0]):
         table.add_row(Text(log.clock(onset_ns), "dim"), marked, flagged)
@@ -245,7 +249,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and show their output."""
-    if find_spec("norm_nodes") is None:
+    if find_spec("norm_nodes") is None or find_spec("norm_bench") is None:
         raise TactfulError("demo: the nodes are not installed; run ./tactful demo in a checkout")
     began_s = time.monotonic()
     folder = folder or Path(tempfile.mkdtemp(prefix="tactful-demo-"))

@@ -25,14 +25,14 @@ from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
+from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, likely_words_topics, replay_monitor, robot_topics_of
+from norm_monitor.replay.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
+from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, likely_words_topics, replay_monitor, robot_topics_of
-from sim_replays.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
-from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 from tactful_cli.console import complain, err
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
 

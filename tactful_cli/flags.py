@@ -22,9 +22,9 @@ from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.judge.coding import MISSING, Form, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.replay.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
+from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
-from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, FlagOptions
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single

@@ -17,6 +17,13 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
+from norm_monitor.replay.bag_driver import (
+    RecognizerTopics,
+    likely_words_topics,
+    robot_topics_of,
+    take_words,
+    words_topics_of,
+)
 from norm_monitor.senses.microphone.audio_message import SoundFileError, chunks_of, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
@@ -25,13 +32,6 @@ from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import (
-    RecognizerTopics,
-    likely_words_topics,
-    robot_topics_of,
-    take_words,
-    words_topics_of,
-)
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, SensorOffsetsName, WordsTopics, single
 

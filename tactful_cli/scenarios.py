@@ -9,10 +9,10 @@ from rich.table import Table
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.wording import count_of
-from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import GenerationConfig, generate, remove
-from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, read
-from sim_replays.scenarios.timeline import lay_out
+from norm_monitor.encounters.encounter import Encounter
+from norm_monitor.encounters.generate import GenerationConfig, generate, remove
+from norm_monitor.encounters.library import SPLITS, ScenarioError, encounters, event_counts, find, read
+from norm_monitor.encounters.timeline import lay_out
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import single
 

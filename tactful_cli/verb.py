@@ -15,7 +15,7 @@ from typer.main import get_command
 class VerbsOnDemand(TyperGroup):
     """A group that imports its verbs on demand. Any stands for click's types, which typer may vendor."""
 
-    modules: ClassVar[Mapping[str, str]]  # by verb, below tactful_cli: each has the verb as `app`
+    modules: ClassVar[Mapping[str, str]]  # by verb: each has the verb as `app`
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List the verbs in the order of the help page, without importing them."""
@@ -25,7 +25,7 @@ class VerbsOnDemand(TyperGroup):
         """Import a verb's module and return its command, or None for an unknown verb."""
         if cmd_name not in self.modules:
             return None
-        command = get_command(import_module(f"tactful_cli.{self.modules[cmd_name]}").app)
+        command = get_command(import_module(self.modules[cmd_name]).app)
         command.name = cmd_name
         return command
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-from sim_replays.drivers.node_process import claimed_domain
+from norm_monitor.replay.node_process import claimed_domain
 from tests.observer import Observer
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,9 +11,9 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.encounters.encounter import Encounter
+from norm_monitor.encounters.generate import AUDIO, CAMERA, START_NS, Senses, records
 from norm_monitor.senses.speech.silence_marks import marks_of_script
-from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import AUDIO, CAMERA, START_NS, Senses, records
 
 TOPICS: dict[type, str] = {
     Utterance: "/tactful/utterances",

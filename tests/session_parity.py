@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sim_replays.drivers.node_driver import NodeOutput
+from norm_monitor.replay.node_driver import NodeOutput
 
 # Fields in which two runs may differ: the time of an output, and the clock.
 _FREE = {"stamp_ns", "decision_ns", "decided_ns", "frame_id", "state"}

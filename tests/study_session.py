@@ -19,10 +19,10 @@ from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import Cue, ThresholdTable
-from sim_replays.scenarios.generate import AUDIO, CAMERA, make_header, make_message
-from study_desk.log.recording import bag_reference
-from study_desk.log.schema import BagRef, Label, Participant, SessionInfo
-from study_desk.log.writer import StudyLog
+from norm_monitor.encounters.generate import AUDIO, CAMERA, make_header, make_message
+from norm_monitor.session_log.recording import bag_reference
+from norm_monitor.session_log.schema import BagRef, Label, Participant, SessionInfo
+from norm_monitor.session_log.writer import StudyLog
 
 START_NS = 1_767_225_600_000_000_000
 PARTICIPANTS = (Participant(pseudonym="P-7K3MX", person_ids=("person_1",), clips=True),)

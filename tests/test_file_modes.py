@@ -10,8 +10,8 @@ import pytest
 
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import WallClock
-from study_desk.log.schema import SessionInfo
-from study_desk.log.writer import StudyLog
+from norm_monitor.session_log.schema import SessionInfo
+from norm_monitor.session_log.writer import StudyLog
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "bag": lambda path: BagWriter(path).close(),

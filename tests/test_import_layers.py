@@ -14,19 +14,20 @@ ROOT = Path(__file__).resolve().parents[1]
 NODES = ROOT / "ros2_ws/src/norm_nodes/norm_nodes"
 BENCH_NODES = ROOT / "ros2_ws/src/norm_bench/norm_bench"
 
-BELOW_REPLAYS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk"}
-# Each package with those of ours that it may import beside itself.
+ROBOT = {"norm_core", "norm_monitor", "action_selector", "scoring"}
+# Each package with those of ours that it may import beside itself. The robot is the kernel; the parts bench and study
+# know nothing of each other; the calibration belongs to the checkout.
 MAY_IMPORT = {
     ROOT / "norm_core": set(),
-    ROOT / "norm_monitor": {"norm_core"},
-    ROOT / "action_selector": {"norm_core"},
     ROOT / "scoring": {"norm_core"},
-    ROOT / "study_desk": {"norm_core", "norm_monitor", "action_selector", "scoring"},
-    ROOT / "sim_replays": BELOW_REPLAYS,
-    ROOT / "calibration": {*BELOW_REPLAYS, "sim_replays"},
-    ROOT / "tactful_cli": {*BELOW_REPLAYS, "sim_replays", "calibration"},
-    NODES: {*BELOW_REPLAYS, "norm_interfaces"},
+    ROOT / "norm_monitor": {"norm_core", "scoring"},
+    ROOT / "action_selector": {"norm_core"},
+    NODES: {"norm_core", "norm_monitor", "action_selector", "norm_interfaces"},
+    ROOT / "tactful_cli": ROBOT,
+    ROOT / "sim_replays": {*ROBOT, "tactful_cli"},
     BENCH_NODES: {"norm_core", "norm_monitor", "action_selector", "sim_replays", "norm_nodes"},
+    ROOT / "study_desk": {*ROBOT, "tactful_cli"},
+    ROOT / "calibration": {*ROBOT, "tactful_cli", "sim_replays", "study_desk"},
 }
 OF_ROS = {NODES, BENCH_NODES}
 PURE = [folder for folder in MAY_IMPORT if folder not in OF_ROS]

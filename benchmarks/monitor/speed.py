@@ -18,10 +18,10 @@ from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
+from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import encounters
+from sim_replays.monitor_bench.script_driver import records_of_script
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS

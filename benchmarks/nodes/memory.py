@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.runner import Figure, Report
 from norm_core.runtime.node_watch import read_usage
-from sim_replays.drivers.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 
 SETTLED_S, SETTLED_KB, PATIENCE_S = 5.0, 1024, 120.0
 NODES = ("camera", "ears", "people", "monitor", "selector")

@@ -25,7 +25,7 @@ from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
-from sim_replays.drivers.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 from sim_replays.suites import egogapbench as suite
 
 WITHOUT_READER, PAUSE_S = {"selector": {"reader": "none"}}, 0.05

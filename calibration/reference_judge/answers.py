@@ -8,10 +8,10 @@ from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.artefact import load_artefact
 from norm_core.runtime.data_files import shipped_file
+from norm_monitor.encounters.generate import START_NS
 from norm_monitor.judge.coding import LABELS, Form, UnitKeys
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
-from sim_replays.drivers.script_driver import BenchSource
-from sim_replays.scenarios.generate import START_NS
+from sim_replays.monitor_bench.script_driver import BenchSource
 
 MODEL, SPLIT = "reference judge", "many_hands"
 CARD = shipped_file("calibration", "reference_judge")

@@ -21,14 +21,14 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
+from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.library import encounters
 from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
+from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from scoring.ranking import ranking_measures
-from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
-from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.scenarios.encounter import Encounter, talk_name
-from sim_replays.scenarios.library import encounters
+from sim_replays.monitor_bench.script_driver import monitor_script
 
 ALONE, JUDGE, BOTH = "fusion alone", "judge alone", "both"
 CEILINGS = (10.0, 100.0, 1000.0)  # calls an hour

@@ -30,10 +30,10 @@ from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.assessment.weighing import Assessment, counted_judgement, evidence_odds, weigh
+from norm_monitor.encounters.encounter import talk_name
+from norm_monitor.encounters.library import SPLITS, Truth
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
-from sim_replays.scenarios.encounter import talk_name
-from sim_replays.scenarios.library import SPLITS, Truth
 
 MAX_FALSE_ERRORS_PER_HOUR = 3.0
 _GRID = np.round(np.arange(0.1, 0.91, 0.05), 2)

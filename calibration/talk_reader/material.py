@@ -25,9 +25,9 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.encounter import Encounter, talk_name
-from sim_replays.scenarios.library import SPLITS
+from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.library import SPLITS
+from sim_replays.monitor_bench.script_driver import records_of_script
 
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.

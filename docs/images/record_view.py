@@ -11,7 +11,7 @@ import av
 import cv2
 import numpy as np
 
-from tests.study_desk.browser import Browser
+from tests.norm_monitor.view.browser import Browser
 
 STEP_S = 0.5  # between two pictures
 SPEED = 2

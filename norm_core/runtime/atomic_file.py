@@ -69,3 +69,15 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def private_path(path: Path) -> Iterator[Path]:
+    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file.
+
+    Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
+    """
+    with atomic_path(path) as part:
+        if not part.exists():
+            part.touch(mode=0o600)
+        yield part

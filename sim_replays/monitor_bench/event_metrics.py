@@ -9,11 +9,11 @@ import numpy as np
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.encounters.encounter import Basis
+from norm_monitor.encounters.library import Truth
 from scoring.event_matching import match_events
 from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval, percentiles
-from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.library import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 AT_S = 2.0

@@ -14,6 +14,8 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, ns_to_s, s_to_ns
 from norm_monitor.context.turns import turns_of
+from norm_monitor.encounters.encounter import Basis
+from norm_monitor.encounters.library import TrueEvent, TrueTurn, Truth
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from scoring.intervals import percentiles
@@ -25,8 +27,6 @@ from sim_replays.monitor_bench.event_metrics import (
     match_alarms,
     score_online,
 )
-from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.library import TrueEvent, TrueTurn, Truth
 
 MOST_SHOWN = 20
 

@@ -9,12 +9,12 @@ from norm_core.records.flag import Polarity
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
+from norm_monitor.session_log.study_folder import Study
 from sim_replays.own_items.assembly import write_datasheet
 from sim_replays.own_items.item_run import ITEMS, REFUSED, Drop, ItemError, ItemRun
 from sim_replays.suites.hsri_segments import FILE, HsriSegment, draw_questions, read
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Label
-from study_desk.study.study_folder import Study
 
 # In the comment of an error's label: why it is one, and what would have been right.
 _EXPLANATION = re.compile(r"^(.+?)\s*=>\s*(.+)$", re.DOTALL)

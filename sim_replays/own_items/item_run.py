@@ -14,10 +14,10 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
+from norm_monitor.session_log.study_folder import Study
+from norm_monitor.view.pictures import reason_against_pictures
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.videonorms import Annotation, Culture
-from study_desk.report.pictures import reason_against_pictures
-from study_desk.study.study_folder import Study
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
 RUN_FILE, PICTURES, BATCH, ITEMS, PROJECTS = "run.json", "pictures", "batch", "items", "label_studio"

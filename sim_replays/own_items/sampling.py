@@ -18,10 +18,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.storage import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.picture import PictureFormatError
-from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
-from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
-from study_desk.privacy.blur import (
+from norm_monitor.privacy.blur import (
     CERTAIN,
     NEIGHBOURS_NS,
     FindFaces,
@@ -31,8 +28,11 @@ from study_desk.privacy.blur import (
     encode_jpeg,
     pixels_of,
 )
-from study_desk.report.pictures import camera_topic
-from study_desk.study.study_folder import Study, is_study, study_of
+from norm_monitor.senses.camera.picture import PictureFormatError
+from norm_monitor.session_log.study_folder import Study, is_study, study_of
+from norm_monitor.view.pictures import camera_topic
+from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
+from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
 MIN_PEOPLE, MAX_OF_SOURCE = 2, 3

@@ -30,6 +30,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.json_lines import append_lines, drop_cut_line
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.runs.asked_model import ModelOptions
@@ -37,7 +38,6 @@ from sim_replays.runs.items.item_bag import Key, build, is_built, read_key
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.grading import Grade
-from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
 from sim_replays.runs.shards import DIRECT, RayShards, Shards

@@ -35,8 +35,8 @@ from norm_core.runtime.time import Clock, ReplayClock, WallClock
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.questions import faces_aside_text
 from norm_monitor.judge.transcript import pictures
-from sim_replays.drivers.node_driver import TransportError, lines_of
-from sim_replays.drivers.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_driver import TransportError, lines_of
+from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.items.item_bag import Record, episodes
 from sim_replays.runs.random_model import RANDOM

@@ -10,13 +10,13 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
+from norm_monitor.session_log.study_file import StudyFile
+from norm_monitor.session_log.study_folder import Study
 from scoring.quantiles import poisson_interval, t_quantile
 from study_desk.coding.labels import CodedSession, by_coder, sessions_of
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Label
 from study_desk.study.frozen_plan import PlanCheck, check_plan
-from study_desk.study.study_file import StudyFile
-from study_desk.study.study_folder import Study
 
 Row = dict[str, Any]  # text, numbers or None by column
 PLURALS = {Polarity.ERROR: "errors", Polarity.COMPETENCE: "competences"}

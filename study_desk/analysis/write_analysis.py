@@ -14,6 +14,8 @@ from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file, shipped_text
 from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.session_log.labels import one_line
+from norm_monitor.session_log.study_folder import Study, StudyError
 from study_desk.analysis.study_tables import (
     METHOD,
     PLURALS,
@@ -25,10 +27,8 @@ from study_desk.analysis.study_tables import (
     rate_of,
     rate_ratio,
 )
-from study_desk.coding.labels import one_line
 from study_desk.study.frozen_plan import no_plan_line, plan_lines
 from study_desk.study.outputs import note_study_output
-from study_desk.study.study_folder import Study, StudyError
 
 _LONGEST = 4  # most length of the axis, in highest rates
 

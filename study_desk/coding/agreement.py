@@ -8,6 +8,7 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.schema import MONITOR
 from scoring.agreement_coefficients import Tally
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.reliability import (
@@ -20,7 +21,6 @@ from study_desk.coding.reliability import (
     event_units,
     rotating_sessions,
 )
-from study_desk.log.schema import MONITOR
 
 
 class AgreementError(TactfulError, ValueError):

@@ -8,35 +8,11 @@ from norm_core.records.flag import Attribute, Polarity, Severity, SocialFlag, Ve
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.session_log.labels import flag_labels, in_order, monitor_labels
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion, Review
 from scoring.agreement_coefficients import Tally
 from scoring.event_matching import Matches, match_events
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Label, Opinion, Review
-
-
-def monitor_labels(recording: Recording) -> tuple[Label, ...]:
-    """Make the monitor's labels."""
-    return tuple(label for flag in recording.flags for label in flag_labels(flag))
-
-
-def flag_labels(flag: SocialFlag) -> list[Label]:
-    """Make a flag's labels, one per attribute. An open flag ends at its last decision."""
-    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
-    still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
-    return [
-        Label(
-            start_ns=flag.onset_ns,
-            end_ns=end_ns,
-            polarity=flag.polarity,
-            attribute=attribute,
-            code=flag.cue_id,
-            severity=flag.severity,
-            probability=flag.probability,
-            event_id=flag.event_id,
-            comment=flag.rationale + still_open,
-        )
-        for attribute in flag.attributes
-    ]
 
 
 def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
@@ -65,19 +41,9 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     return {coder: in_order(labels) for coder, labels in coders.items()}
 
 
-def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Sort labels by start, end, polarity and attribute."""
-    return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
-
-
 def severity_named(text: str) -> Severity | None:
     """Return the severity of which a text is the name, in any case."""
     return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
-
-
-def one_line(text: str) -> str:
-    """Make a single line, without characters that XML and spreadsheets refuse."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _judged(flag: SocialFlag, review: Review) -> list[Label]:

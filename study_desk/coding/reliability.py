@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
+from norm_monitor.session_log.schema import Label
 from scoring.agreement_coefficients import (
     Array,
     Samples,
@@ -25,7 +26,6 @@ from scoring.agreement_coefficients import (
 from scoring.f1 import f1_score
 from scoring.intervals import percentile_interval
 from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, match, match_any, select
-from study_desk.log.schema import Label
 
 TOLERANCES_S = (1.0, 2.0)
 FEW_SESSIONS = 5  # that hold the label: below, resamples vary too little to tell anything

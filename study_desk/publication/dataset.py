@@ -17,11 +17,11 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.redact import ALPHABET
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
+from norm_monitor.session_log.study_file import StudyFile
 from study_desk.analysis.study_tables import complete_coders, with_consensus
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Label
-from study_desk.privacy.redact import ALPHABET
-from study_desk.study.study_file import StudyFile
 
 KEY_FILE = "publication_key.json"
 

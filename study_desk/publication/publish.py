@@ -9,16 +9,16 @@ from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.redact import NamesToRemove
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
+from norm_monitor.session_log.study_folder import Study
+from norm_monitor.session_log.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
 from study_desk.analysis.write_analysis import private_folder, write_private
-from study_desk.log.reader import read
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
-from study_desk.privacy.erase import retention_of
-from study_desk.privacy.redact import NamesToRemove
-from study_desk.privacy.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
 from study_desk.publication.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
+from study_desk.study.erase import retention_of
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
-from study_desk.study.study_folder import Study
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DAY, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:19|20)\d\d"

@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from norm_core.records.record import record
 from norm_core.runtime.config import check_config
 from norm_core.runtime.time import Clock
-from study_desk.log.reader import read
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Consent, Participant, SessionInfo
-from study_desk.log.writer import StudyLog, lock_log, recover_log
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Consent, Participant, SessionInfo
+from norm_monitor.session_log.study_file import PlannedSession, StudyFile
+from norm_monitor.session_log.study_folder import STUDY_FILE, Study, StudyError, relative_path
+from norm_monitor.session_log.writer import StudyLog, lock_log, recover_log
 from study_desk.study.frozen_plan import draw_orders
-from study_desk.study.study_file import PlannedSession, StudyFile
-from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path
 
 
 def planned_session(

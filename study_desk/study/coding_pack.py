@@ -10,17 +10,18 @@ from itertools import combinations
 from pathlib import Path
 
 from norm_core.records.record import record
+from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
+from norm_monitor.privacy.bag_video import VideoOptions, write_video
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import LinkedMedia, linked_media
+from norm_monitor.session_log.study_folder import NotWatchableError, Study, StudyError
+from norm_monitor.view.pictures import check_bag, reason_against_pictures
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
-from study_desk.coding.forms.sheet import in_place_of, origin_of, sheet_of
-from study_desk.log.recording import Recording
-from study_desk.log.schema import LinkedMedia, linked_media
-from study_desk.report.bag_video import VideoOptions, write_video
-from study_desk.report.pictures import check_bag, reason_against_pictures
+from study_desk.coding.forms.sheet import origin_of, sheet_of
 from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
-from study_desk.study.study_folder import NotWatchableError, Study, StudyError
 
 
 @record
@@ -184,9 +185,9 @@ def write_pack(
         project, observations, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
     )
     table, codebook, readme = folder / f"{coder}.csv", folder / "codebook.csv", folder / "README.txt"
-    with in_place_of(table) as part:
+    with private_path(table) as part:
         part.write_text("session,coder,code,severity,start_s,end_s,comment\n", encoding="utf-8-sig")
-    with in_place_of(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
+    with private_path(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("name", "key", "definition", "counts", "does not count"))
         writer.writerows(
@@ -195,7 +196,7 @@ def write_pack(
         )
         severities = study.file.defined_severities.items()
         writer.writerows((f"severity {severity}", "", meaning, "", "") for severity, meaning in severities)
-    with in_place_of(readme) as part:
+    with private_path(readme) as part:
         order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
         part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
     for path in (project, table, codebook, readme):

@@ -13,7 +13,7 @@ from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of, in_words
-from study_desk.study.study_folder import Study, StudyError, append_line, read_lines
+from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
 from study_desk.study.withdrawal import removed_sessions
 
 PLANS = "plan.jsonl"

@@ -10,15 +10,15 @@ from pathlib import Path
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
+from norm_monitor.session_log.reader import LogError, is_log
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.redact import Redactor
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval
+from norm_monitor.session_log.study_file import HSRI, Code
+from norm_monitor.session_log.study_folder import Study, StudyError, study_of
+from norm_monitor.session_log.writer import LogWriteError, StudyLog
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, origin_of
-from study_desk.log.reader import LogError, is_log
-from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval
-from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.redact import Redactor
-from study_desk.study.study_file import HSRI, Code
-from study_desk.study.study_folder import Study, StudyError, study_of
 
 
 @record

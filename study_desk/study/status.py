@@ -10,16 +10,22 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.reader import LogContents, is_log, read, segments
+from norm_monitor.session_log.recording import (
+    from_log,
+    incomplete_revisions,
+    is_emptied,
+    reason_missing,
+    revision_counts,
+)
+from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
+from norm_monitor.session_log.study_file import PlannedSession
+from norm_monitor.session_log.study_folder import STUDY_FILE, Study, is_study
 from study_desk.coding.labels import by_coder
-from study_desk.log.reader import LogContents, is_log, read, segments
-from study_desk.log.recording import from_log, incomplete_revisions, is_emptied, reason_missing, revision_counts
-from study_desk.log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
-from study_desk.privacy.erase import retention_of
 from study_desk.publication.dataset import KEY_FILE
+from study_desk.study.erase import retention_of
 from study_desk.study.frozen_plan import PLANS
 from study_desk.study.outputs import LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
-from study_desk.study.study_file import PlannedSession
-from study_desk.study.study_folder import STUDY_FILE, Study, is_study
 from study_desk.study.withdrawal import REMOVED, RemovedSession, removed_sessions
 
 

@@ -14,10 +14,13 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
-from study_desk.log.reader import is_log, read, read_sound
-from study_desk.log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, linked_media
-from study_desk.log.writer import StudyLog, lock_log
-from study_desk.privacy.erase import (
+from norm_monitor.session_log.reader import is_log, read, read_sound
+from norm_monitor.session_log.redact import NAME, NamesToRemove
+from norm_monitor.session_log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, linked_media
+from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
+from norm_monitor.session_log.text_search import Forbidden, TextSearch, WordRuns, search_folder
+from norm_monitor.session_log.writer import StudyLog, lock_log
+from study_desk.study.erase import (
     PlannedErasure,
     erase,
     expire,
@@ -25,8 +28,6 @@ from study_desk.privacy.erase import (
     runs_to_withhold,
     words_redactor,
 )
-from study_desk.privacy.redact import NAME, NamesToRemove
-from study_desk.privacy.text_search import Forbidden, TextSearch, WordRuns, search_folder
 from study_desk.study.outputs import (
     LEFT,
     PACK,
@@ -40,7 +41,6 @@ from study_desk.study.outputs import (
     outputs_of,
     remove_outputs,
 )
-from study_desk.study.study_folder import Study, StudyError, append_line, read_lines
 
 REMOVED = "removed.jsonl"
 

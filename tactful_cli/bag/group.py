@@ -24,18 +24,17 @@ from norm_core.runtime.config import load_config
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
+from norm_monitor.privacy.anonymize import AnonymizeOptions, AudioTreatment
+from norm_monitor.privacy.anonymize import anonymize as make_anonymous
+from norm_monitor.privacy.bag_video import VideoOptions, write_video
+from norm_monitor.privacy.blur import NoFacePolicy
+from norm_monitor.privacy.sound import audible_spans
 from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
-from study_desk.log.recording import from_bag
-from study_desk.log.session_config import participants_of
-from study_desk.privacy.anonymize import AnonymizeOptions, AudioTreatment
-from study_desk.privacy.anonymize import anonymize as make_anonymous
-from study_desk.privacy.blur import NoFacePolicy
-from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
-from study_desk.privacy.sound import audible_spans
-from study_desk.report.bag_video import VideoOptions, write_video
+from norm_monitor.session_log.recording import from_bag
+from norm_monitor.session_log.redact import KeyFile, NamesToRemove, RedactionPolicy
+from norm_monitor.session_log.session_config import participants_of
 from tactful_cli.console import err, on_one_line, print_json, print_result, print_table, remark, show
-from tactful_cli.study.arguments import SessionPeople
-from tactful_cli.study.pages import face_finder
+from tactful_cli.session_options import SessionPeople, face_finder
 from tactful_cli.up.profile import ProfileError, load
 from tactful_cli.verb import AsJson, group
 

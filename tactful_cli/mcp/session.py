@@ -20,8 +20,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.assessment.explanation import explain
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.session_log.session_config import WordsPolicy
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
-from study_desk.log.session_config import WordsPolicy
 
 MOST_FLAGS, MOST_LISTED, LONGEST_TEXT, LONGEST_S = 1_000, 100, 4_000, 30.0
 OF_FLAG = ("event_id", "state", "polarity", "attributes", "severity", "probability", "cue_id")

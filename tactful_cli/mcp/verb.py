@@ -25,9 +25,9 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
 from norm_core.runtime.time import ReplayClock, WallClock, s_to_ns
-from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
-from study_desk.log.session_config import WordsPolicy
-from study_desk.study.study_folder import study_of
+from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
+from norm_monitor.session_log.session_config import WordsPolicy
+from norm_monitor.session_log.study_folder import study_of
 from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream

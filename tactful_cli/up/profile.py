@@ -24,7 +24,7 @@ from norm_core.runtime.program import PROGRAM
 
 NAMESPACE = "tactful"
 SHIPPED = shipped_file("tactful_cli.up", "profiles")
-ENCOUNTERS = shipped_file("sim_replays.scenarios", "shipped")  # of a checkout alone
+ENCOUNTERS = shipped_file("norm_monitor.encounters", "shipped")  # of a checkout alone
 _PLAYER = "encounter_player"
 
 # The parameter of a node that names the model which it asks. These nodes decide, and share the sentence encoder too.

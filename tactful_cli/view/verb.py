@@ -25,20 +25,19 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
+from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, replay_monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
-from study_desk.log.recording import BAGGED, bag_records
-from study_desk.log.schema import Review
-from study_desk.report.page_items import ms_since
-from study_desk.report.page_server import StillAt
-from study_desk.report.pictures import LIVE_REACH_NS, BagStills, LiveStills
-from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import ViewServer, prompt_text
+from norm_monitor.session_log.recording import BAGGED, bag_records
+from norm_monitor.session_log.schema import Review
+from norm_monitor.view.page_items import ms_since
+from norm_monitor.view.page_server import StillAt
+from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
+from norm_monitor.view.timeline import SessionTimeline
+from norm_monitor.view.view_server import ViewServer, prompt_text
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import NOTHING_TO_WATCH, remarks_of, senses_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.study.add import holds_flags
-from tactful_cli.study.pages import face_finder, warn_of_listeners
+from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.log.schema import Participant
-from study_desk.log.writer import StudyLog
+from norm_monitor.session_log.schema import Participant
+from norm_monitor.session_log.writer import StudyLog
 from tests.acceptance.test_study_coding import study
 from tests.study_session import START_NS, info
 

@@ -7,7 +7,7 @@ import pytest
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence_mark
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.node_records import camera_frame
 from tests.norm_monitor.senses.camera_messages import compressed, scene
 from tests.observer import Observer

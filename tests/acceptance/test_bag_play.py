@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.drivers.node_driver import topics_of
+from norm_monitor.replay.node_driver import topics_of
 from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags_many import flags
 from tests.observer import Observer
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 @pytest.fixture
 def bag() -> Path:
     """A shipped bag with a camera and words."""
-    return shipped_file("sim_replays.scenarios", "shipped") / "zh_teahouse"
+    return shipped_file("norm_monitor.encounters", "shipped") / "zh_teahouse"
 
 
 def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from norm_core.records.flag import Polarity
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.encounters.library import paths, read
 from norm_monitor.judge.judge import JudgeCalibration
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import paths, read
+from sim_replays.monitor_bench.script_driver import records_of_script
 from tactful_cli.main import app
 from tests.norm_core.engines.fake_server import DEAD_URL, Answer, FakeServer, describe_model, serving
 

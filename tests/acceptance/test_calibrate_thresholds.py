@@ -10,9 +10,9 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.speech import RobotSpeech
+from norm_monitor.replay.bag_driver import BagSenses
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from sim_replays.drivers.bag_driver import BagSenses
 from tests.acceptance.coded_bags import CHEER, SESSION_S, bagged_study, import_coding, refusal, run, talk
 from tests.acceptance.conversation_bag import write_talk
 from tests.calibration.sensor_bags import CAMERA, ROBOT, Room, clap_bag, flash_bag, speech_bag

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.observer import Observer
 from tests.patience import PATIENCE_S

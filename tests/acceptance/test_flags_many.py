@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from norm_core.bags.reader import BagReader
-from sim_replays.flag_runs import BagFlags
+from norm_monitor.replay.flag_runs import BagFlags
 from tactful_cli.flag_watch import BagWatch
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
 from tests.command_line import tactful

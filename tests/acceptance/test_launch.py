@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from norm_core.bags.reader import BagReader
-from sim_replays.scenarios.library import HERE
+from norm_monitor.encounters.library import HERE
 from tests.acceptance.playback import play
 from tests.launched import launched
 from tests.observer import Observer

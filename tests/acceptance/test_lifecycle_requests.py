@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.norm_core.engines import fake_server
 from tests.patience import PATIENCE_S

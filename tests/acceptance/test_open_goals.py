@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.norm_core.engines.fake_server import describe_model, serving, stalling
 from tests.observer import Observer
 from tests.patience import PATIENCE_S

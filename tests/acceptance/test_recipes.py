@@ -24,7 +24,7 @@ QTROBOT: Definitions = {
         "AudioFrameRaw": "std_msgs/Header header\nuint32 sample_rate\nuint8 channels\nuint8 sample_width\nuint8[] data"
     }
 }
-ENCOUNTER = SHIPPED.parents[2] / "sim_replays/scenarios/shipped/kiosk_directions"
+ENCOUNTER = SHIPPED.parents[2] / "norm_monitor/encounters/shipped/kiosk_directions"
 QUESTION_END, QUIET = 46, 10  # in tenths of a second
 IMAGE, STRING = "sensor_msgs/msg/CompressedImage", "std_msgs/msg/String"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rosbags.highlevel import AnyReader
 
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 

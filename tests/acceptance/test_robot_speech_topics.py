@@ -9,7 +9,7 @@ import pytest
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import s_to_ns
-from study_desk.study.study_folder import init_study
+from norm_monitor.session_log.study_folder import init_study
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
 from tests.norm_monitor.encounter_talk import at, user

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.time import WallClock
-from study_desk.log.writer import StudyLog
+from norm_monitor.session_log.writer import StudyLog
 from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.command_line import tactful

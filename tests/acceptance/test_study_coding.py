@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.time import ReplayClock
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Label, Participant
+from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.labels import by_coder
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Label, Participant
-from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase, plan_erasure
+from study_desk.study.erase import erase, plan_erasure
 from tests.command_line import tactful
 from tests.study_session import START_NS, info, write_log
 

@@ -13,8 +13,8 @@ import pytest
 from norm_core.runtime.time import NS_PER_S
 from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
+from tests.norm_monitor.view.browser import Browser, faults, needs_chromium, text
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import Browser, faults, needs_chromium, text
 from tests.study_session import START_NS, write_bag, write_log
 
 pytestmark = needs_chromium

@@ -8,8 +8,8 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_monitor.session_log.study_folder import init_study
 from study_desk.study.add_session import set_consent
-from study_desk.study.study_folder import init_study
 from tests.acceptance.test_study_coding import study
 from tests.foreign_bag import Maker, write
 

@@ -14,8 +14,8 @@ import yaml
 
 from norm_core.records.flag import Verdict
 from norm_core.runtime.time import ReplayClock
-from study_desk.log.schema import Review
-from study_desk.log.writer import StudyLog
+from norm_monitor.session_log.schema import Review
+from norm_monitor.session_log.writer import StudyLog
 from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
 from tests.study_session import START_NS, write_log

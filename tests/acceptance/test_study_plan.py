@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from norm_core.runtime.time import NS_PER_S
-from study_desk.log.schema import Participant
+from norm_monitor.session_log.schema import Participant
 from tests.acceptance.coded_study import PEOPLE, coded_study, write_session
 from tests.acceptance.test_study_analysis import NEEDS_R, rows
 from tests.acceptance.test_study_coding import study

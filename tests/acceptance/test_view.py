@@ -17,10 +17,10 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Sev
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.data_files import shipped_file
 from tests.command_line import tactful
+from tests.norm_monitor.view.browser import Browser, needs_chromium
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import Browser, needs_chromium
 
-SHIPPED = shipped_file("sim_replays.scenarios", "shipped")
+SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
 START_NS = 1_700_000_000 * 10**9
 SECOND_NS = 10**9
 SITUATION = "The robot was silent for 4 s after a question."

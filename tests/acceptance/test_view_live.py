@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.flag import Verdict
-from study_desk.log.reader import read
-from study_desk.log.schema import Kind
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.schema import Kind
 from tests.acceptance.tactful_up import running, running_up, say
+from tests.norm_monitor.view.browser import Browser, needs_chromium
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import Browser, needs_chromium
 
 pytestmark = [
     pytest.mark.ros,

@@ -25,7 +25,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns, split_stamp
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.command_line import tactful
 from tests.norm_monitor.encounter_talk import START_S
 from tests.norm_nodes.test_monitor_node import TALK, play

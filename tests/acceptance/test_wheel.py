@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk", "sim_replays", "tactful_cli"}
 INTERFACES = ("ros2_ws/src/norm_interfaces", "ros2_ws/src/norm_bench_interfaces")
 BUILT_FROM = (*OURS, "models", *INTERFACES, "pyproject.toml", "README.md", "LICENSE")
-SHIPPED = ROOT / "sim_replays/scenarios/shipped"
+SHIPPED = ROOT / "norm_monitor/encounters/shipped"
 OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]

@@ -13,7 +13,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_monitor.context.exchange import SHIPPED as WEIGHTS
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier
 from norm_monitor.context.wording import sentences, word_count
-from sim_replays.scenarios import library
+from norm_monitor.encounters import library
 
 # Shorter ones are everybody's.
 MOST_WORDS_IN_COMMON = 6

@@ -16,7 +16,7 @@ from calibration.leave_one_writer_out import (
 )
 from norm_core.records.flag import Polarity
 from norm_monitor.assessment.unit_model import Sensitivity
-from sim_replays.scenarios.library import SPLITS
+from norm_monitor.encounters.library import SPLITS
 
 pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
 WRITERS, EACH = 3, 2

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from calibration import monitor
 from calibration.leave_one_writer_out import EncounterSource, shipped_sources
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.library import SPLITS
+from norm_monitor.encounters.library import SPLITS
 
 app = typer.Typer()
 app.command()(monitor.measure)

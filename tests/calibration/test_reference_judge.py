@@ -16,12 +16,12 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.encounters.encounter import talk_name
+from norm_monitor.encounters.generate import START_NS
+from norm_monitor.encounters.library import SPLITS, find, read
 from norm_monitor.judge.coding import RecordedJudge, UnitKeys, read_answer
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.scenarios.encounter import talk_name
-from sim_replays.scenarios.generate import START_NS
-from sim_replays.scenarios.library import SPLITS, find, read
+from norm_monitor.replay.judge_stand_in import JudgeStandIn
+from sim_replays.monitor_bench.script_driver import records_of_script
 
 pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
 # Each flags events wrongly without a judge.

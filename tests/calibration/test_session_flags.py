@@ -6,8 +6,8 @@ from pathlib import Path
 from calibration.session_flags import coded_errors
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, Label, LabelRemoval, Opinion, SessionInfo
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import CONSENSUS, Label, LabelRemoval, Opinion, SessionInfo
 
 EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
 

@@ -21,7 +21,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.talk_lines import talk_lines
-from sim_replays.scenarios.library import encounters
+from norm_monitor.encounters.library import encounters
 from tests.norm_core.models.tiny_decoder import write_tiny_decoder
 
 # A line that loses much where it is misheard: a pass then has fewer batches than the material.

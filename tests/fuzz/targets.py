@@ -36,30 +36,30 @@ from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.encounters.library import find as find_scenario
+from norm_monitor.encounters.library import read as read_scenario
 from norm_monitor.judge.judge import read_note
 from norm_monitor.senses.camera.picture import picture_in
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import compressed_kind
 from norm_monitor.senses.sensor_offsets import SensorOffsets
+from norm_monitor.session_log.reader import read as read_log
+from norm_monitor.session_log.redact import KeyFile
+from norm_monitor.session_log.schema import SessionInfo
+from norm_monitor.session_log.session_config import WordsPolicy
+from norm_monitor.session_log.writer import StudyLog
 from sim_replays.monitor_bench.labelled_recording import read_intervals
 from sim_replays.own_items.check import read_items, suite_name_of
 from sim_replays.own_items.item_run import ItemRun, Scene
-from sim_replays.scenarios.library import find as find_scenario
-from sim_replays.scenarios.library import read as read_scenario
 from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.egogapbench import read as read_egogapbench
 from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
 from sim_replays.suites.suite import json_object, suite_called
 from sim_replays.suites.videonorms import read as read_videonorms
+from study_desk.coding.coding_server import CodingServer
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
-from study_desk.log.reader import read as read_log
-from study_desk.log.schema import SessionInfo
-from study_desk.log.session_config import WordsPolicy
-from study_desk.log.writer import StudyLog
-from study_desk.privacy.redact import KeyFile
-from study_desk.report.coding_server import CodingServer
 from tactful_cli.graph_stream import parse_line
 from tactful_cli.mcp.session import Session, advice_of
 from tactful_cli.up.profile import load as load_profile

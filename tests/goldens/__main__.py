@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from norm_monitor.encounters.library import encounters
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.script_driver import sense_encounter
-from sim_replays.scenarios.library import encounters
+from sim_replays.monitor_bench.script_driver import sense_encounter
 from tests.goldens import collect, compare
 
 # With AVX, AVX2, AVX-512 and without them, rounding changed at most 1.2 % of the words of synthetic voices.

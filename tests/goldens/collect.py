@@ -15,16 +15,16 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.encounters.demo_session import write_demo_session
+from norm_monitor.encounters.library import encounters, paths, shipped
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper
+from norm_monitor.session_log.reader import read as read_log
 from norm_monitor.windows.cutter import Entry, WindowConfig
-from sim_replays.drivers.node_driver import in_process
-from sim_replays.drivers.script_driver import SensedEncounter, records_of_script
-from sim_replays.examples.demo_session import write_demo_session
-from sim_replays.scenarios.library import encounters, paths, shipped
-from study_desk.log.reader import read as read_log
+from sim_replays.monitor_bench.script_driver import SensedEncounter, records_of_script
+from sim_replays.session_replay import in_process
 from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 from tests.session_parity import items

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.examples.demo_session import write_demo_session
-from sim_replays.scenarios.library import TrueEvent
+from norm_monitor.encounters.demo_session import write_demo_session
+from norm_monitor.encounters.library import TrueEvent
 from tactful_cli.demo import TOLERANCE_S
 from tests.goldens import collect, compare
 

@@ -13,13 +13,14 @@ from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.drivers.node_driver import FLAGS, TransportError, in_process, over_dds
-from sim_replays.examples.demo_session import shift_record
+from norm_monitor.encounters.demo_session import shift_record
+from norm_monitor.encounters.generate import AUDIO
+from norm_monitor.encounters.library import HERE, find, read
+from norm_monitor.replay.node_driver import FLAGS, TransportError, over_dds
 from sim_replays.runs.execute import selector_files
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, Transport
-from sim_replays.scenarios.generate import AUDIO
-from sim_replays.scenarios.library import HERE, find, read
+from sim_replays.session_replay import in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
 from tests.node_records import camera_frame

@@ -9,9 +9,9 @@ import pytest
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech as RobotSpeechRecord
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_monitor.replay.node_process import NodeProcess
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import Resampler
-from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros

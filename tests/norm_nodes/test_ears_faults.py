@@ -11,9 +11,9 @@ import pytest
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.replay.node_process import NodeProcess
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
-from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_monitor.senses.speech_path import LoudIsSpeech
 from tests.observer import Observer
 from tests.patience import PATIENCE_S

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from norm_core.records.messages import from_message
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.replay.node_process import NodeProcess
 from norm_monitor.senses.microphone.audio_message import chunks_of
-from sim_replays.drivers.node_process import NodeProcess
 from tactful_cli.main import app
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import ROS_DRIVERS

@@ -14,7 +14,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.status import MonitorStatus, NodeState
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.norm_core.bags.bag_files import cdr, write_rosbags
 from tests.observer import Observer
 from tests.patience import PATIENCE_S, ends_in_time
@@ -186,7 +186,7 @@ def test_a_full_disk_ends_the_recorder_with_an_error_not_a_traceback(domain_id: 
 
 def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) -> None:
     code = (
-        "import time; from sim_replays.drivers.node_process import NodeProcess\n"
+        "import time; from norm_monitor.replay.node_process import NodeProcess\n"
         f"with NodeProcess(['bag_recorder'], {{'bag_recorder': {{'bag': {str(tmp_path / 'bag')!r}}}}}) as node:\n"
         "    print(node.pid, flush=True); time.sleep(3600)\n"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.status import Health, NodeState
-from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros

@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros

@@ -25,12 +25,12 @@ from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Kind, Participant
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_monitor.windows.cutter import Entry
-from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
-from study_desk.log.reader import read
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Kind, Participant
 from tests.node_records import camera_frame
 from tests.norm_core.engines import fake_server
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model, serving, stalling

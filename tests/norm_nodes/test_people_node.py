@@ -9,7 +9,7 @@ import pytest
 from norm_core.records.messages import from_message
 from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import PEOPLE
 from tests.observer import Observer

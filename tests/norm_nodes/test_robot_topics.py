@@ -8,7 +8,7 @@ import pytest
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.norm_monitor.senses.speech_path import START_NS
 from tests.observer import Observer
 

@@ -19,7 +19,7 @@ from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent,
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Person, Presence, PresenceState
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
 from tests.norm_core.engines.fake_server import describe_model, serving

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from norm_core.records.outcome import Outcome
-from sim_replays.drivers.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess
 from tests.norm_core.engines.fake_server import describe_model, free_port, serving
 from tests.norm_nodes.test_monitor_node import TALK, play
 from tests.norm_nodes.test_selector import ask, ready

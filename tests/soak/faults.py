@@ -18,7 +18,7 @@ from pydantic import Field
 
 from norm_core.runtime.config import Config, load_yaml
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.node_process import claimed_domain
+from norm_monitor.replay.node_process import claimed_domain
 from tests.soak.model_server import ModelServer
 from tests.soak.running_graph import POLL_S, STUDY, RunningGraph
 

@@ -22,14 +22,14 @@ from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from sim_replays.drivers.bag_driver import replay_monitor
-from sim_replays.drivers.node_process import claimed_domain
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.generate import START_NS
-from sim_replays.scenarios.library import encounters
-from study_desk.log.live_log import LiveLog
-from study_desk.log.schema import KINDS, SessionInfo
-from study_desk.log.writer import StudyLog
+from norm_monitor.encounters.generate import START_NS
+from norm_monitor.encounters.library import encounters
+from norm_monitor.replay.bag_driver import replay_monitor
+from norm_monitor.replay.node_process import claimed_domain
+from norm_monitor.session_log.live_log import LiveLog
+from norm_monitor.session_log.schema import KINDS, SessionInfo
+from norm_monitor.session_log.writer import StudyLog
+from sim_replays.monitor_bench.script_driver import records_of_script
 from tests.soak.running_graph import RunningGraph
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.node_watch import read_usage
-from study_desk.log.reader import read
+from norm_monitor.session_log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 from tests.soak.model_server import ModelServer

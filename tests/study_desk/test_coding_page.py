@@ -10,13 +10,13 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Label
-from study_desk.log.writer import StudyLog
-from study_desk.report.coding_server import CodingServer, PlayerMedia
-from study_desk.study.study_file import Code, StudyFile
-from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
-from tests.study_desk.page_requests import serving
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Label
+from norm_monitor.session_log.study_file import Code, StudyFile
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.coding.coding_server import CodingServer, PlayerMedia
+from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+from tests.norm_monitor.view.page_requests import serving
 from tests.study_session import START_NS, write_log
 
 pytestmark = needs_chromium

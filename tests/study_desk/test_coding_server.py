@@ -12,15 +12,15 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.log.reader import read
-from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Review
-from study_desk.log.writer import StudyLog
-from study_desk.report.coding_server import CodingServer, PlayerMedia
-from study_desk.study.study_file import Code, StudyFile
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.schema import CONSENSUS, Coding, Label, LabelRemoval, Review
+from norm_monitor.session_log.study_file import Code, StudyFile
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.coding.coding_server import CodingServer, PlayerMedia
+from tests.norm_monitor.view import page_requests
+from tests.norm_monitor.view.page_requests import serving
 from tests.patience import PATIENCE_S
-from tests.study_desk import page_requests
-from tests.study_desk.page_requests import serving
 from tests.study_session import START_NS, write_log
 
 STUDY = StudyFile(

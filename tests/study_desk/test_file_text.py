@@ -16,8 +16,8 @@ import zstandard
 from mcap.writer import CompressionType, Writer
 from openpyxl import Workbook
 
-from study_desk.privacy import text_search
-from study_desk.privacy.text_search import Forbidden, TextSearch, search_folder
+from norm_monitor.session_log import text_search
+from norm_monitor.session_log.text_search import Forbidden, TextSearch, search_folder
 from study_desk.publication.publish import Leak, find_leaks
 
 SAID = "I don't “feel” über-well,\n\ttoday"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.session_log.study_file import HSRI, Code
 from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError
-from study_desk.study.study_file import HSRI, Code
 from tests.study_session import START_NS
 
 MS = 1_000_000

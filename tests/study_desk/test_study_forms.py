@@ -11,14 +11,13 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from study_desk.coding.forms import tables
+from norm_monitor.session_log.labels import Sheet, in_order, monitor_labels, one_line, rows, write_csv
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.schema import Label, LinkedMedia, Participant, linked_media
+from norm_monitor.session_log.study_file import HSRI
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.form_file import CheckedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, sheet_of
-from study_desk.coding.labels import in_order, monitor_labels, one_line
-from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import Label, LinkedMedia, Participant, linked_media
-from study_desk.study.study_file import HSRI
+from study_desk.coding.forms.sheet import CodingTarget, FormError, sheet_of
 from tests.study_session import START_NS, write_log
 
 MS = 1_000_000
@@ -55,12 +54,12 @@ SHEETS = st.lists(label_of(), min_size=1, max_size=12).map(
 @settings(max_examples=60, deadline=None)
 def test_a_csv_gives_back_exactly_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
     folder = tmp_path_factory.mktemp("tables")
-    tables.write_csv(folder / "a.csv", sheet)
+    write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
-    plain = [{**row, "comment": one_line(row["comment"])} for row in tables.rows(sheet)]
+    plain = [{**row, "comment": one_line(row["comment"])} for row in rows(sheet)]
     labels = CheckedForm(folder / "a.csv").labels(FROM_START)
     read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
-    assert [{**row, "comment": one_line(row["comment"])} for row in tables.rows(read)] == plain
+    assert [{**row, "comment": one_line(row["comment"])} for row in rows(read)] == plain
 
 
 def eaf_of(sheet: Sheet, path: Path, *media: LinkedMedia) -> Eaf:
@@ -128,7 +127,7 @@ def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recor
     if name == "coded.eaf":
         eaf_of(sheet_of(session), tmp_path / name)
     else:
-        tables.write_csv(tmp_path / name, replace(sheet_of(session), labels=monitor_labels(session)))
+        write_csv(tmp_path / name, replace(sheet_of(session), labels=monitor_labels(session)))
     form = CheckedForm(tmp_path / name)
     assert len(form.labels(replace(FROM_START, coder="Ana", session="S07"))) == (0 if name == "coded.eaf" else 45)
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
@@ -140,7 +139,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
         start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, comment='=HYPERLINK("evil")'
     )
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
-    tables.write_csv(tmp_path / "a.csv", sheet)
+    write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
     assert CheckedForm(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
 

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.session_log.reader import read, read_sound
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Coding, Label, Review
+from norm_monitor.session_log.study_folder import Study, StudyError, init_study
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.analysis.session_page import page_data
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import by_coder
-from study_desk.log.reader import read, read_sound
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Coding, Label, Review
-from study_desk.log.writer import StudyLog
-from study_desk.report.session_page import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.coding_pack import assign, draw
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import study_status
-from study_desk.study.study_folder import Study, StudyError, init_study
 from tests.study_session import START_NS, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.flag import Evidence, SocialFlag, Verdict
-from study_desk.log.recording import Recording
-from study_desk.log.schema import Review
-from study_desk.report.session_page import session_page
-from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import Review
+from study_desk.analysis.session_page import session_page
+from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
 pytestmark = needs_chromium
 

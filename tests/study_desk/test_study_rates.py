@@ -13,8 +13,8 @@ import pytest
 from norm_core.runtime.data_files import shipped_file
 from study_desk.analysis.study_tables import StudyTables, event_rate, grouped, rate_of, rate_ratio
 from study_desk.analysis.write_analysis import study_report
+from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 
 T_975_4 = 2.7764451051977987  # of Student's t with 4 degrees of freedom
 COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]

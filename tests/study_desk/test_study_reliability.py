@@ -10,6 +10,7 @@ import pytest
 
 from norm_core.records.flag import Attribute, Severity
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.session_log.schema import MONITOR, Label
 from scoring.agreement_coefficients import (
     Array,
     Tally,
@@ -29,7 +30,6 @@ from study_desk.coding.reliability import (
     SEVERITY,
     AgreementRow,
 )
-from study_desk.log.schema import MONITOR, Label
 from tests.study_session import label
 
 CODERS = ("C-1", "C-2", "C-3")

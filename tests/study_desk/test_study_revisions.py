@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.log.reader import read
-from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import Coding, Label, LabelRemoval, Participant
-from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase, plan_erasure
-from study_desk.privacy.redact import WITHHELD
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.redact import WITHHELD
+from norm_monitor.session_log.schema import Coding, Label, LabelRemoval, Participant
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.study.erase import erase, plan_erasure
 from tests.study_session import START_NS, info, label, write_log
 
 CLOCK = ReplayClock(START_NS)

@@ -17,12 +17,12 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.log.reader import read
-from study_desk.log.recording import open_recording
-from study_desk.log.schema import Coding, Label, Participant, Review
-from study_desk.log.writer import StudyLog
-from study_desk.privacy.redact import WITHHELD
-from study_desk.study.study_folder import Study
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.redact import WITHHELD
+from norm_monitor.session_log.schema import Coding, Label, Participant, Review
+from norm_monitor.session_log.study_folder import Study
+from norm_monitor.session_log.writer import StudyLog
 from tactful_cli.main import app
 from tests.study_session import START_NS, info, records
 

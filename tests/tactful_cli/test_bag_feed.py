@@ -8,8 +8,8 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
-from sim_replays.drivers.bag_driver import BagSenses
-from study_desk.view.timeline import SessionTimeline
+from norm_monitor.replay.bag_driver import BagSenses
+from norm_monitor.view.timeline import SessionTimeline
 from tactful_cli.view.verb import shown_records
 from tests.study_session import START_NS, records
 

@@ -15,8 +15,8 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.drivers.node_driver import NodeOutput
-from sim_replays.examples.demo_session import DemoSession, write_demo_session
+from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
+from norm_monitor.replay.node_driver import NodeOutput
 from tactful_cli.demo import DemoLog, print_report, report, write_files
 from tests.action_selector.questions import error_flag
 

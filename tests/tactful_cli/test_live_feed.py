@@ -8,8 +8,8 @@ import pytest
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
-from study_desk.report.pictures import LiveStills
-from study_desk.view.timeline import SessionTimeline
+from norm_monitor.view.pictures import LiveStills
+from norm_monitor.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.view.verb import LiveControls, LiveFeed
 from tests.node_records import camera_frame, node_status

@@ -13,7 +13,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
-from study_desk.log.session_config import WordsPolicy
+from norm_monitor.session_log.session_config import WordsPolicy
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.mcp.session import Session as McpSession
 from tactful_cli.mcp.session import advice_of

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.library import SPLITS
+from norm_monitor.encounters.library import SPLITS
 from tactful_cli.scenarios import app
 
 

@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from scoring.intervals import interval_of_gain, sums_by_group
-from sim_replays.runs.asked_model import AskedRequest
-from sim_replays.runs.items.item_bag import Key, read_key
-from sim_replays.runs.results.grading import best_by_question, read_grades
-from sim_replays.runs.results.json_lines import (
+from norm_core.runtime.json_lines import (
     ASKED,
     BAG,
     RAW,
@@ -29,6 +25,10 @@ from sim_replays.runs.results.json_lines import (
     read_lines,
     write_whole,
 )
+from scoring.intervals import interval_of_gain, sums_by_group
+from sim_replays.runs.asked_model import AskedRequest
+from sim_replays.runs.items.item_bag import Key, read_key
+from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import (
     KINDS,

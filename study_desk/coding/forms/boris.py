@@ -11,19 +11,13 @@ import av
 
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
+from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.data_files import shipped_text
-from study_desk.coding.forms.sheet import (
-    CodingTarget,
-    FormError,
-    FormPart,
-    check_text,
-    from_ms,
-    in_place_of,
-)
+from norm_monitor.session_log.labels import in_order, one_line
+from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
+from norm_monitor.session_log.study_file import Code
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, from_ms
 from study_desk.coding.forms.tables import read_text
-from study_desk.coding.labels import in_order, one_line
-from study_desk.log.schema import Label, LinkedMedia, path_from
-from study_desk.study.study_file import Code
 
 
 @record
@@ -185,7 +179,7 @@ def write_boris_project(
             "origin_ns": {one_line(item.session): item.origin_ns for item in listed},
         },
     }
-    with in_place_of(path) as part:
+    with private_path(path) as part:
         part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 
 

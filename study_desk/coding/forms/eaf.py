@@ -9,20 +9,13 @@ from xml.etree import ElementTree
 from pympi.Elan import Eaf, to_adocument
 
 from norm_core.records.flag import Polarity, Severity
+from norm_core.runtime.atomic_file import private_path
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from study_desk.coding.forms.sheet import (
-    CodingTarget,
-    FormError,
-    FormPart,
-    Sheet,
-    check_session,
-    from_ms,
-    in_place_of,
-    speech_tiers,
-)
-from study_desk.coding.labels import in_order, one_line, severity_named
-from study_desk.log.schema import Label, LinkedMedia, path_from
-from study_desk.study.study_file import Code
+from norm_monitor.session_log.labels import Sheet, in_order, one_line
+from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
+from norm_monitor.session_log.study_file import Code
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_session, from_ms, speech_tiers
+from study_desk.coding.labels import severity_named
 
 ORIGIN = "tactful:origin_ns"
 SESSION = "tactful:session"
@@ -208,7 +201,7 @@ def write_eaf(
     for code in codebook:
         document.add_tier(one_line(code.name), code.polarity.value, ann=coder)
     root = to_adocument(document)
-    with in_place_of(path) as part:
+    with private_path(path) as part:
         ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
 
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
+from norm_monitor.session_log.schema import Label
 from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
 from study_desk.coding.forms.tables import TidyTable, read_text_table
-from study_desk.log.schema import Label
 
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.

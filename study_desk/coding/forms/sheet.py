@@ -1,44 +1,23 @@
 """What a form holds of a session: its speech in milliseconds, in lanes without overlap, and coded labels."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_MS, NS_PER_S, ns_to_s
-from study_desk.coding.labels import one_line
-from study_desk.log.recording import Recording
-from study_desk.log.schema import Label
-from study_desk.study.study_file import HSRI, Code
+from norm_monitor.session_log.labels import Sheet, one_line
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import Label
+from norm_monitor.session_log.study_file import HSRI, Code
 
 
 class FormError(TactfulError, ValueError):
     """Labels cannot be written or read; the message gives the place."""
-
-
-@record
-class Sheet:
-    """Labels and speech with times from `origin_ns`."""
-
-    origin_ns: int
-    end_ns: int
-    labels: tuple[Label, ...] = ()
-    utterances: tuple[Utterance, ...] = ()
-    session: str = ""
-    speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
-
-    def speaker_of(self, utterance: Utterance) -> str:
-        """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
-        return self.speakers.get(
-            utterance.speaker_id if utterance.speaker is not Speaker.ROBOT else "", utterance.speaker.value
-        )
 
 
 @record
@@ -72,18 +51,6 @@ def _speakers(recording: Recording) -> dict[str, str]:
     people = (utterance.speaker_id for utterance in recording.speech if utterance.speaker is not Speaker.ROBOT)
     several = len({pseudonyms.get(person_id, "") for person_id in people}) > 1
     return {person_id: one_line(name) for person_id, name in pseudonyms.items() if person_id} if several else {}
-
-
-@contextmanager
-def in_place_of(path: Path) -> Iterator[Path]:
-    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file.
-
-    Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
-    """
-    with atomic_path(path) as part:
-        if not part.exists():
-            part.touch(mode=0o600)
-        yield part
 
 
 def speech_tiers(sheet: Sheet) -> dict[str, list[Span]]:

@@ -10,16 +10,9 @@ from typing import Any
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from study_desk.coding.forms.sheet import (
-    CodingTarget,
-    FormError,
-    FormPart,
-    Sheet,
-    check_session,
-    in_place_of,
-)
-from study_desk.coding.labels import in_order, one_line
-from study_desk.log.schema import Label
+from norm_monitor.session_log.labels import RISKY, in_order, one_line, seconds
+from norm_monitor.session_log.schema import Label
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_session
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # A comma before three digits may part thousands; other commas in a number are decimal ones.
@@ -129,64 +122,6 @@ def _rows(path: Path, lines: list[str], separator: str) -> list[tuple[int, list[
     except csv.Error as error:
         raise FormError(f"{path}, line {reader.line_num}: is no CSV: {error}; save it again") from error
     return rows
-
-
-COLUMNS = (
-    "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
-    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
-)  # fmt: skip
-
-
-def rows(sheet: Sheet) -> list[dict[str, Any]]:
-    """Make one row per label. Seconds count from the origin; nanoseconds are ROS time."""
-    return [
-        {
-            "session": sheet.session,
-            "coder": label.coder,
-            "event_id": label.event_id,
-            "polarity": label.polarity.value,
-            "attribute": label.attribute.value,
-            "code": label.code,
-            "severity": label.severity.value if label.severity else "",
-            "probability": label.probability,
-            "start_s": seconds(label.start_ns - sheet.origin_ns),
-            "end_s": seconds(label.end_ns - sheet.origin_ns),
-            "duration_s": seconds(label.end_ns - label.start_ns),
-            "start_ns": label.start_ns,
-            "end_ns": label.end_ns,
-            "comment": label.comment,
-        }
-        for label in sheet.labels
-    ]
-
-
-def write_csv(path: Path, *sheets: Sheet) -> None:
-    """Write UTF-8 with a byte order mark, which spreadsheets need for other alphabets."""
-    with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows({k: _harmless(v) for k, v in row.items()} for sheet in sheets for row in rows(sheet))
-
-
-def seconds(ns: int) -> str:
-    """Write nanoseconds as exact seconds."""
-    sign = "-" if ns < 0 else ""
-    whole, rest = divmod(abs(ns), NS_PER_S)
-    return f"{sign}{whole}.{rest:09d}"
-
-
-# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
-RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
-
-
-def _harmless(value: Any) -> Any:
-    """Quote what a spreadsheet would run or R would take for a missing value, and leave out NUL bytes."""
-    if not isinstance(value, str):
-        return value
-    value = value.replace("\0", "")
-    is_number = value.replace("-", "", 1).replace(".", "", 1).isdigit()
-    risky = (value.startswith(RISKY) and not is_number) or value.strip() == "NA"
-    return f"'{value}" if risky else value
 
 
 # Nanoseconds are exact enough if no digit of a millisecond is cut off.

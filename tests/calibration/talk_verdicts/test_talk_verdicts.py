@@ -123,7 +123,7 @@ def test_turns_that_follow_at_once_are_read_as_one(meaning: EncoderMatcher) -> N
     assert scores[0] == scores[1] is not None
 
 
-def test_a_judge_stands_in_place_of_the_monitor(talks: Path, tmp_path: Path) -> None:
+def test_a_judge_stands_private_path_the_monitor(talks: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.jsonl"
     rows = [{"talk": f"chat/{n}", "n": 1, "fault": 0.9, "good": 0.1} for n in range(4)]
     rows += [{"talk": f"chat/bad{n}", "n": 1, "fault": 0.2} for n in range(2)]

@@ -17,7 +17,6 @@ FOLDERS = (
     "norm_monitor",
     "action_selector",
     "study_desk",
-    "sim_replays/drivers",
     "ros2_ws/src/norm_nodes/norm_nodes",
     "ros2_ws/src/norm_bench/norm_bench",
 )

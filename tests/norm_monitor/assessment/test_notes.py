@@ -9,9 +9,9 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import encounters
+from sim_replays.monitor_bench.script_driver import records_of_script
 from tests.norm_monitor.assessment.test_registry import alone
 from tests.norm_monitor.encounter_talk import Watched, last_of, robot, user
 

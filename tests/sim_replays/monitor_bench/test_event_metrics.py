@@ -14,14 +14,8 @@ from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from sim_replays.drivers.script_driver import (
-    SensedEncounter,
-    TimedRecord,
-    monitor_from_sound,
-    monitor_script,
-    records_of_script,
-    sense_encounter,
-)
+from norm_monitor.encounters.encounter import Basis
+from norm_monitor.encounters.library import TrueEvent, Truth, find, read
 from sim_replays.monitor_bench.event_metrics import (
     BASES_WITH_A_CUE,
     Alarm,
@@ -33,8 +27,14 @@ from sim_replays.monitor_bench.event_metrics import (
     score_online,
     without_alarms,
 )
-from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.library import TrueEvent, Truth, find, read
+from sim_replays.monitor_bench.script_driver import (
+    SensedEncounter,
+    TimedRecord,
+    monitor_from_sound,
+    monitor_script,
+    records_of_script,
+    sense_encounter,
+)
 
 ATTRIBUTE = Attribute.EMOTIONS
 

@@ -15,6 +15,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.encounters.library import shipped
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.labelled_recording import (
@@ -29,7 +30,6 @@ from sim_replays.monitor_bench.labelled_recording import (
     record_flags,
     session_of,
 )
-from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
 from tests.norm_monitor.encounter_talk import cues_alone
 

@@ -20,12 +20,12 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.json_lines import RunError
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
-from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, JudgeAnswerer, JudgeAnswererConfig, TimedAnswer, node_of

@@ -17,8 +17,8 @@ from sim_replays.runs.results.grading import GRADES, Grade, grade_answers, pairs
 from sim_replays.runs.results.run_folder import Run, finish, open_run, predictions
 from sim_replays.suites import videonorms
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench import comparison
-from tactful_cli.bench.group import app
+from sim_replays.verbs import comparison
+from sim_replays.verbs.bench import app
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.sim_replays.requested_data import norm, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran

@@ -15,11 +15,11 @@ from typing import Any, Self
 import pytest
 
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.node_process import NodeProcess
+from norm_core.runtime.json_lines import RunError
+from norm_monitor.replay.node_process import NodeProcess
 from sim_replays.runs import execute, transport
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
-from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import Run
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, TransportError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sim_replays.runs.results.json_lines import RunError
+from norm_core.runtime.json_lines import RunError
 from sim_replays.runs.results.run_folder import begin, open_run
 from sim_replays.suites import videonorms
 from tests.command_line import tactful

@@ -21,7 +21,7 @@ from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import PublisherNode
 
-SHIPPED = shipped_file("sim_replays.scenarios", "shipped")
+SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
 AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", full_topic(ROBOT_SPEECH_TOPIC)
 ENGLISH = ("kiosk_directions", "factory_shift", "garden_centre", "laundrette_chat", "radio_station", "zoo_keeper")
 

@@ -60,6 +60,7 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
+from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros
@@ -67,7 +68,6 @@ from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
-from study_desk.log.session_config import StudyConfig
 
 # One unit waits at the judge, the others at the role, where the most useful goes first.
 RECORDS, TO_JUDGE, KEPT_EVENTS = 1000, 1, 1000

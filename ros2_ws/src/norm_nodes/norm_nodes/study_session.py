@@ -11,10 +11,10 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from study_desk.log.live_log import LiveLog
-from study_desk.log.schema import Review, SessionInfo
-from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
-from study_desk.log.writer import StudyLog
+from norm_monitor.session_log.live_log import LiveLog
+from norm_monitor.session_log.schema import Review, SessionInfo
+from norm_monitor.session_log.session_config import StudyConfig, participants_of, redactor_of
+from norm_monitor.session_log.writer import StudyLog
 
 # The longest wait for the disk, in seconds, for a flag and for a verdict.
 FLAG_S, VERDICT_S = 0.2, 2.0

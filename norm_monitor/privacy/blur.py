@@ -1,0 +1,403 @@
+"""Find and blur faces in pictures and in a bag's images, and collect stills to check on a contact sheet."""
+
+import hashlib
+import html
+import math
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
+from norm_core.records.presence import Face
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.data_files import shipped_text
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.picture_decoding import decode_picture
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import count_of
+from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault
+from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
+from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
+
+Pixels = NDArray[np.uint8]
+FindFaces = Callable[[Pixels], Sequence[Face]]  # finds faces in a BGR image
+PICTURES = (*IMAGE_TYPES, message_type(Frame))
+
+# Face boxes grow by this share on each side, because detectors cut off hair and chin.
+MARGIN = 0.35
+
+
+class NoFacePolicy(StrEnum):
+    """What anonymization does with a picture in which no face is certain."""
+
+    BLUR = "blur"
+    LEAVE = "leave"
+    DROP = "drop"
+
+
+class BlurError(TactfulError, ValueError):
+    """An image cannot be made."""
+
+
+def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
+    """Make the faces unrecognizable. Without a face detector, blur the whole image."""
+    height, width = image.shape[:2]
+    out = image.copy()
+    boxes = [(0, 0, width, height)] if faces is None else [_box(face, width, height) for face in faces]
+    for left, top, right, bottom in boxes:
+        if right > left and bottom > top:
+            part = out[top:bottom, left:right]
+            # Few large blocks, then a blur. A blur alone can partly be undone.
+            few = 6 if faces is not None else 16
+            blocks = cv2.resize(part, (few, max(2, few * part.shape[0] // part.shape[1])), interpolation=cv2.INTER_AREA)
+            out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    return out
+
+
+def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
+    """Encode a BGR image as JPEG."""
+    encoded, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not encoded:
+        raise BlurError("a picture could not be encoded")
+    return data.tobytes()
+
+
+def _box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
+    wide, tall = face.width_ratio * MARGIN, face.height_ratio * MARGIN
+    return (
+        max(0, round((face.left_ratio - wide) * width)),
+        max(0, round((face.top_ratio - tall) * height)),
+        min(width, round((face.left_ratio + face.width_ratio + wide) * width)),
+        min(height, round((face.top_ratio + face.height_ratio + tall) * height)),
+    )
+
+
+# A low threshold: a missed face costs more than a blurred wall.
+MIN_CONFIDENCE = 0.2
+# The overlap of neighbouring tiles, as a share of their side. A larger face fits a tile of twice the side.
+_TILE_OVERLAP = 1 / 3
+# Boxes of similar width with this share of overlap are one face. The blur's margin covers the difference.
+_SAME_FACE = 0.65
+
+
+class TiledFaceDetector:
+    """Find faces from 20 px, in the whole image and in overlapping full-resolution tiles."""
+
+    def __init__(self) -> None:
+        self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE)
+        self._pool = ThreadPoolExecutor()
+
+    def find(self, image: Pixels) -> tuple[Face, ...]:
+        """Find the faces in a BGR image, the largest first."""
+        height, width = image.shape[:2]
+        tiles = list(_tiles(width, height, self._detector.input_px))
+        parts = [image[top : top + side, left : left + side] for left, top, side in tiles]
+        boxes = [
+            (face.score, face.box + np.array((left, top, 0, 0)))
+            for (left, top, _), faces in zip(tiles, self._pool.map(self._detector.detect, parts), strict=True)
+            for face in faces
+        ]
+        distinct: list[tuple[float, Numbers]] = []
+        for score, box in sorted(boxes, key=lambda face: -face[1][2] * face[1][3]):
+            if not any(2 * box[2] > larger[2] and _share_within(box, larger) >= _SAME_FACE for _, larger in distinct):
+                distinct.append((score, box))
+        return tuple(
+            Face(
+                left_ratio=float(box[0]) / width,
+                top_ratio=float(box[1]) / height,
+                width_ratio=float(box[2]) / width,
+                height_ratio=float(box[3]) / height,
+                confidence=score,
+            )
+            for score, box in distinct
+        )
+
+
+def _tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int, int]]:
+    """Yield left, top and side of each tile: the whole image first, then smaller tiles."""
+    longest = max(width, height)
+    yield 0, 0, longest
+    doublings = math.ceil(math.log2(longest / smallest_px)) if longest > smallest_px else 0
+    for doubling in reversed(range(doublings)):
+        side = smallest_px << doubling
+        for top in _starts(height, side):
+            for left in _starts(width, side):
+                yield left, top, side
+
+
+def _starts(length: int, side: int) -> list[int]:
+    """Return tile starts that cover a length evenly."""
+    steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP))))
+    return [round(index * (length - side) / steps) for index in range(steps + 1)] if steps else [0]
+
+
+def _share_within(box: Numbers, other: Numbers) -> float:
+    sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
+    return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))
+
+
+# Stills a topic that are spread over its time, and their largest width.
+SAMPLES, WIDTH_PX = 60, 640
+# Less certain boxes are blurred too, but alone they do not count as a found face.
+CERTAIN = 0.5
+_MODE, _FOLDER_MODE = 0o600, 0o700
+
+
+class Check(StrEnum):
+    """Why a still is on the sheet, the most urgent first."""
+
+    FACE_GONE = "gone"
+    FACE = "face"
+    SAMPLE = "sample"
+
+
+_HEADINGS = {
+    Check.FACE_GONE: ("Look here first", "fewer faces were found here than in the picture before or after"),
+    Check.FACE: ("Faces found", "is every face inside an outline, and blurred?"),
+    Check.SAMPLE: ("Spread over the recording", "no face was found for certain in these: is there one?"),
+}
+_STYLE = shipped_text("norm_monitor.privacy", "contact_sheet.css")
+
+
+@record
+class _Still:
+    check: Check
+    topic: str
+    stamp_ns: int
+    faces: tuple[Face, ...]
+    ratio: float
+    file: str
+
+
+class ContactSheet:
+    """Collect stills of what is written to a bag in a folder with a page, which only their owner can read."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises TactfulError if `folder` exists, because it may hold another bag's sheet."""
+        if folder.exists():
+            raise TactfulError(f"{folder}: is there already: remove it once that bag is checked, or name another OUT")
+        self._folder = folder
+        self._stills: list[_Still] = []
+        self._is_written = False
+
+    def add(self, check: Check, topic: str, stamp_ns: int, pixels: Pixels, faces: Iterable[Face]) -> None:
+        """Add a picture as it was written, with the places where faces were found in it."""
+        height, width = pixels.shape[:2]
+        if width > WIDTH_PX:
+            size = WIDTH_PX, max(1, height * WIDTH_PX // width)
+            pixels = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+        if not self._stills:
+            self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
+        file = f"{len(self._stills):06}.jpg"
+        write_atomic(self._folder / file, encode_jpeg(pixels), mode=_MODE)
+        still = _Still(check=check, topic=topic, stamp_ns=stamp_ns, faces=tuple(faces), ratio=width / height, file=file)
+        self._stills.append(still)
+
+    def write(
+        self, title: str, start_ns: int, facts: Sequence[tuple[str, str]], warnings: Sequence[str]
+    ) -> Path | None:
+        """Write the page, and return it. Without a still there is none.
+
+        `facts` tell what was done with each topic; times count from `start_ns`.
+        """
+        if not self._stills:
+            return None
+        stills = sorted(self._stills, key=lambda still: (still.topic, still.stamp_ns))
+        sections = "".join(_section(check, [s for s in stills if s.check is check], start_ns) for check in Check)
+        page = self._folder / "index.html"
+        write_atomic(page, f"{_head(title)}{_summary(stills, facts, warnings)}{sections}</main>", mode=_MODE)
+        self._is_written = True
+        return page
+
+    def close(self) -> None:
+        """Delete the collected stills, if no page shows them."""
+        if self._stills and not self._is_written:
+            shutil.rmtree(self._folder)
+
+
+def _section(check: Check, stills: Sequence[_Still], start_ns: int) -> str:
+    if not stills:
+        return ""
+    heading, what = _HEADINGS[check]
+    figures = "".join(_figure(still, start_ns) for still in stills)
+    return f'<h2>{heading}</h2><p>{count_of(len(stills), "still")}: {what}</p><div class="stills">{figures}</div>'
+
+
+def _figure(still: _Still, start_ns: int) -> str:
+    boxes = "".join(map(_outline, still.faces))
+    caption = f"{(still.stamp_ns - start_ns) / NS_PER_S:.2f} s, {html.escape(still.topic)}"
+    return (
+        f'<figure tabindex="0"><div style="--ratio:{still.ratio:.4f}"><img alt="{caption}" loading="lazy" '
+        f'src="{still.file}">{boxes}</div><figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def stills_to_check(stamps_ns: Sequence[int], faces: Sequence[int]) -> dict[int, Check]:
+    """Choose the pictures to look at, by their place, from their stamps and numbers of faces.
+
+    Every picture with a face, or with fewer than its neighbours, is chosen; others are spread over the time.
+    """
+    chosen: dict[int, Check] = {}
+    for index, count in enumerate(faces):
+        if count < max(faces[max(0, index - 1) : index + 2]):
+            chosen[index] = Check.FACE_GONE
+        elif count:
+            chosen[index] = Check.FACE
+    due_ns, step_ns = float(stamps_ns[0]), max(1, stamps_ns[-1] - stamps_ns[0]) / (SAMPLES - 1)
+    for index, stamp_ns in enumerate(stamps_ns):
+        if stamp_ns >= due_ns or index == len(stamps_ns) - 1:
+            chosen.setdefault(index, Check.SAMPLE)
+            due_ns = max(due_ns + step_ns, float(stamp_ns))
+    return chosen
+
+
+def _outline(face: Face) -> str:
+    kind = "certain" if face.confidence >= CERTAIN else "uncertain"
+    return (
+        f'<i class="{kind}" style="left:{face.left_ratio:.2%};top:{face.top_ratio:.2%};'
+        f'width:{face.width_ratio:.2%};height:{face.height_ratio:.2%}"></i>'
+    )
+
+
+def _head(title: str) -> str:
+    title = html.escape(f"Contact sheet of {title}")
+    return (
+        '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src file:; '
+        f"style-src 'unsafe-inline'\"><title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1>"
+    )
+
+
+def _summary(stills: Sequence[_Still], facts: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
+    rows = "".join(f"<tr><th>{html.escape(topic)}<td>{html.escape(fact)}" for topic, fact in facts)
+    listed = "".join(f"<li>{html.escape(warning)}" for warning in warnings)
+    return (
+        f"<p>{count_of(len(stills), 'still')} as the bag holds them. Look for faces, name badges, screens, mirrors and "
+        "writing that tell who somebody is. An outline marks where a face was found, a dashed one where there may be "
+        "one. Click a still to enlarge it, and again to go back. This folder is not for sharing: delete it once the "
+        "bag is checked.</p>"
+        f"<ul>{listed}</ul><details><summary>What became of each topic</summary><table>{rows}</table></details>"
+    )
+
+
+# A face missed in one image was often found shortly before or after.
+NEIGHBOURS_NS = NS_PER_S // 2
+_QUALITY = 90
+
+
+class PictureBlurring:
+    """The faces of one topic, by image. If `find` is None, whole images are blurred."""
+
+    def __init__(self, find: FindFaces | None, no_face: NoFacePolicy) -> None:
+        self._find = find
+        self._no_face = no_face
+        self._found: list[tuple[int, tuple[Face, ...]]] = []
+        self._next = 0
+        self._checks: dict[int, Check] | None = None
+        self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
+
+    def collect(self, message: Any, stamp_ns: int) -> None:
+        """First pass: find faces. An unreadable image, or None, has no faces."""
+        try:
+            pixels = pixels_of(message) if self._find and message is not None else None
+        except PictureFormatError:
+            pixels = None
+        self.collect_pixels(pixels, stamp_ns)
+
+    def collect_pixels(self, pixels: Pixels | None, stamp_ns: int) -> None:
+        """First pass: find faces in a decoded image; None has none."""
+        faces = tuple(self._find(pixels)) if self._find and pixels is not None else ()
+        self.faces += sum(face.confidence >= CERTAIN for face in faces)
+        self._found.append((stamp_ns, faces))
+
+    def treat(self, message: Any) -> Any:
+        """Second pass, in the same order: return the message with blurred faces, or None to leave it out.
+
+        Raises PictureFormatError for an unreadable image.
+        """
+        try:
+            pixels = pixels_of(message)
+        except PictureFormatError:
+            self.skip()
+            raise
+        blurred = self.blur(pixels)
+        return message if blurred is pixels else None if blurred is None else _with_pixels(message, blurred)
+
+    def blur(self, pixels: Pixels) -> Pixels | None:
+        """Second pass: blur the faces of a decoded image. Returns None to leave it out."""
+        index, self._next = self._next, self._next + 1
+        faces = self._around(index)
+        if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
+            self.blurred_by_face += 1
+            return blur_faces(pixels, faces)
+        if self._find is None or self._no_face is NoFacePolicy.BLUR:
+            self.blurred_whole += 1
+            return blur_faces(pixels, None)
+        if self._no_face is NoFacePolicy.DROP:
+            return None
+        self.left += 1
+        return pixels
+
+    def last_still(self) -> tuple[Check | None, tuple[Face, ...]]:
+        """Return why to look at the picture treated last, if at all, and the faces found in it."""
+        if self._checks is None:
+            self._checks = stills_to_check(
+                [stamp_ns for stamp_ns, _ in self._found],
+                [sum(face.confidence >= CERTAIN for face in faces) for _, faces in self._found],
+            )
+        return self._checks.get(self._next - 1), self._found[self._next - 1][1]
+
+    def skip(self) -> None:
+        """Second pass: skip an unreadable message."""
+        self._next += 1
+
+    def _around(self, index: int) -> tuple[Face, ...]:
+        stamp_ns, faces = self._found[index]
+        for step in (-1, 1):
+            other = index + step
+            while 0 <= other < len(self._found) and abs(self._found[other][0] - stamp_ns) <= NEIGHBOURS_NS:
+                faces += self._found[other][1]
+                other += step
+        return faces
+
+
+def pixels_of(message: Any) -> Pixels:
+    """Decode a picture or a kept frame. Raises PictureFormatError."""
+    if not isinstance(message, Frame):
+        return decode(picture_of(message))
+    image = decode_picture(message.tile_jpeg)
+    if image is None:
+        raise PictureFormatError(CameraFault.DECODE_FAILED, "the kept frame is no JPEG")
+    return image
+
+
+def _with_pixels(message: Any, pixels: Pixels) -> Any:
+    """Replace the image of a message. A raw one becomes bgr8; a digest is recomputed."""
+    if isinstance(message, Frame):
+        tile = encode_jpeg(pixels, _QUALITY)
+        return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())
+    picture = picture_of(message)
+    if not picture.compressed:
+        return replace(
+            message,
+            encoding="bgr8",
+            is_bigendian=0,
+            step=pixels.shape[1] * 3,
+            data=np.ascontiguousarray(pixels).ravel(),
+        )
+    if codec_of(picture) == "png":
+        encoded, png = cv2.imencode(".png", pixels)
+        if not encoded:
+            raise PictureFormatError(CameraFault.DECODE_FAILED, "the picture could not be encoded again")
+        return replace(message, format="png", data=np.frombuffer(png.tobytes(), np.uint8))
+    return replace(message, format="jpeg", data=np.frombuffer(encode_jpeg(pixels, _QUALITY), np.uint8))

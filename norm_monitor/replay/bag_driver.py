@@ -1,0 +1,364 @@
+"""Run the senses and the monitor on a bag without ROS, with the same records and flags as the nodes."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from norm_core.bags.reader import BagError, BagMessage, BagReader
+from norm_core.records.episode import Episode, Query
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.messages import MessageError, message_type
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Health
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.ears import Ears, Heard, late_sound
+from norm_monitor.eyes import Eyes
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
+from norm_monitor.senses.camera.frame_keeper import FrameKeeper
+from norm_monitor.senses.camera.picture import Picture, PictureStream, picture_of
+from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
+from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, expand_topics
+from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
+from norm_monitor.senses.speech.external_recognizer import NotSpeechError
+from norm_monitor.senses.speech.recognition import Recognizer
+from norm_monitor.senses.speech.silence_marks import SilenceMarks
+from norm_monitor.senses.speech.voices import VOICE_TEXTS, VOICE_TOPICS
+from norm_monitor.windows.cutter import Record
+
+AHEAD_MESSAGES, AHEAD_BYTES = 256, 32_000_000
+MOST_THREADS = 4
+
+
+class PicturesAhead:
+    """The prefetched images of one camera. The frame selector decides; an unneeded frame is dropped.
+
+    Of an image whose period has a frame already, the stamp alone is read.
+    """
+
+    def __init__(self, bag: BagReader, keeper: FrameKeeper, topic: str) -> None:
+        self._bag, self._keeper, self._topic = bag, keeper, topic
+        self._stream, self._type_name = PictureStream(compressed=False), ""
+        self._begun: deque[tuple[Picture | int | None, Future[Frame] | None]] = deque()
+        self._latest_slot: int | None = None
+
+    def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
+        """Yield the same messages. Call next_frame for each camera message as it comes."""
+        waiting: deque[BagMessage] = deque()
+        waiting_bytes, self._latest_slot = 0, None
+        self._begun.clear()
+        with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "pictures") as pool:
+            try:
+                for message in stored:
+                    waiting.append(message)
+                    waiting_bytes += len(message.data)
+                    if message.topic == self._topic:
+                        self._begun.append(self._begin(message, pool))
+                    while len(waiting) > AHEAD_MESSAGES or waiting_bytes > AHEAD_BYTES:
+                        waiting_bytes -= len(waiting[0].data)
+                        yield waiting.popleft()
+            except GeneratorExit:
+                pool.shutdown(cancel_futures=True)
+                raise
+            except Exception:  # messages before the damage come first
+                yield from waiting
+                raise
+            yield from waiting
+
+    def next_frame(self, stored: BagMessage) -> Frame | None:
+        """Return the frame of the last message if its image is selected."""
+        begun, ahead = self._begun.popleft()
+        is_due = self._keeper.is_due(begun) if isinstance(begun, int) else None
+        if is_due is False:
+            return None
+        picture = begun if isinstance(begun, Picture) else picture_of(self._bag.decode(stored))
+        return self._keeper.keep(picture, ahead, is_due=is_due)
+
+    def _begin(self, stored: BagMessage, pool: ThreadPoolExecutor) -> tuple[Picture | int | None, Future[Frame] | None]:
+        if stored.type_name != self._type_name:
+            self._type_name = stored.type_name
+            self._stream = PictureStream(compressed=stored.type_name.endswith("/CompressedImage"))
+        stamp_ns = self._stream.stamp_in(stored.data)
+        if stamp_ns is not None and self._keeper.slot_of(stamp_ns) == self._latest_slot:
+            return stamp_ns, None
+        picture = self._stream.picture_in(stored.data)
+        if picture is None:
+            return None, None
+        slot = self._keeper.slot_of(picture.stamp_ns)
+        if slot == self._latest_slot:
+            return picture, None
+        self._latest_slot = slot
+        return picture, pool.submit(self._keeper.frame_of, picture)
+
+
+_BOOL = "std_msgs/msg/Bool"
+_LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
+
+
+@record
+class RecognizerTopics:
+    """The texts of a recognizer, and the Bool that times them; an empty name for none.
+
+    Or the topics of voices and of whose they are, which lie in the namespace `humans`; {} then stands in `texts`.
+    """
+
+    texts: str = ""
+    is_speaking: str = ""
+    humans: str = ""
+    of_voices: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that are named."""
+        return self.of_voices or tuple(filter(None, (self.texts, self.is_speaking)))
+
+
+def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
+    """Tell named topics apart by their types; the name of one namespace of humans (REP-155) takes all its voices.
+
+    Raises BagError for a name that the bag lacks, for two of a kind, and beside an audio topic.
+    """
+    names = tuple(dict.fromkeys(named))
+    if not names:
+        return RecognizerTopics()
+    if audio_topic:
+        raise BagError("--topic, --words-topic: people's words come from sound or from texts; leave one out")
+    of_voice = re.compile(rf"{re.escape(names[0])}/(?:{VOICE_TOPICS})")
+    of_voices = tuple(topic.topic for topic in bag.topics if of_voice.fullmatch(topic.topic))
+    if of_voices and len(names) == 1:
+        return RecognizerTopics(texts=f"{names[0]}/{VOICE_TEXTS}", humans=names[0], of_voices=of_voices)
+    bag.require(names)
+    bools = [topic.topic for topic in bag.topics if topic.topic in names and topic.type_name == _BOOL]
+    texts = [name for name in names if name not in bools]
+    if len(texts) != 1 or len(bools) > 1:
+        raise BagError(
+            f"--words-topic: {', '.join(names)}: name one topic of texts, and at most one Bool that times them"
+        )
+    return RecognizerTopics(texts=texts[0], is_speaking=bools[0] if bools else "")
+
+
+def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterator[Heard]:
+    """Give the ears a text, a Bool or whose voice it is; raise NotSpeechError if the message is none."""
+    if topics.of_voices:
+        return ears.take_voice(stored.topic.removeprefix(f"{topics.humans}/"), message, stored.stamp_ns)
+    if stored.topic == topics.is_speaking:
+        return ears.take_is_speaking(bool(message.data), stored.stamp_ns)
+    return ears.take_words(message, stored.stamp_ns)
+
+
+def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
+    """List the topics that may hold people's words, beside others that do not."""
+    return [
+        topic.topic
+        for topic in bag.topics
+        if topic.message_count and topic.topic not in others and topic.type_name.endswith(_LIKELY_TYPES)
+    ]
+
+
+MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
+# People tracked by the robot's own recognizers (REP-155).
+PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
+_ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
+
+
+def replay_monitor(
+    sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, calls_per_hour: float = 0.0
+) -> Monitor:
+    """Create the shipped monitor with windows that wait for all records of a bag, however late."""
+    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
+    return Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
+
+
+def robot_topics_of(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
+    """Return a bag's topics about the robot's speech: named topics and actions, or by default those of RobotSpeech.
+
+    Raises BagError for a name that the bag lacks.
+    """
+    topics = expand_topics(named, {topic.topic for topic in bag.topics})
+    bag.require(topics)
+    speech_type = message_type(RobotSpeech)
+    return frozenset(topics or (topic.topic for topic in bag.topics if topic.type_name == speech_type))
+
+
+class BagSenses:
+    """The senses' records of a bag: from its sound and images, or from the records that it holds."""
+
+    def __init__(
+        self,
+        bag: BagReader,
+        hearing: HearingConfig,
+        recognizer: Recognizer | None,
+        audio_topic: str = "",
+        robot_topics: Iterable[str] = (),
+        *,
+        words_topics: Iterable[str] = (),
+        sensor_offsets: str = "",
+    ) -> None:
+        """Prepare the senses. Without a recognizer or an audio topic, utterances come from the bag.
+
+        With `words_topics`, people's words come from a recognizer of the robot's: its texts, and a Bool that times
+        them.
+        Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
+        `sensor_offsets` names an artefact that moves the stamps of camera and robot speech to the microphone's.
+        """
+        self.health_log = HealthLog()
+        self._bag = bag
+        self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
+        self._audio_topic = audio_topic if recognizer else ""
+        robot_topics = tuple(robot_topics)
+        self._robot_topics = robot_topics_of(bag, robot_topics)
+        self._words = words_topics_of(bag, words_topics, audio_topic)
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
+        camera_ns, robot_ns = SensorOffsets.of_replay(
+            sensor_offsets, camera_topic, listed(robot_topics or self._robot_topics)
+        )
+        self._ears = Ears(hearing, self.health_log, recognizer, audio_topic, robot_offset_ns=robot_ns)
+        if self._words.texts:
+            self._ears.expect_words(self._words.texts)
+        self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
+        self._camera_topic = "" if self._told(Presence) else camera_topic
+        finder = self._load_finder() if self._camera_topic else None
+        self._eyes = Eyes(camera_topic, self.health_log, finder=finder, offset_ns=camera_ns)
+        self._pictures = PicturesAhead(bag, self._eyes.keeper, self._camera_topic)
+        self._people = PeopleAdapter(PeopleConfig(), PERSONS)
+        tracked = PERSONS in self._types and not self._told(Presence)
+        self._people_topics = {
+            name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
+        }
+
+    def _load_finder(self) -> FaceFinder | None:
+        try:
+            return FaceFinder()
+        except FaceWeightsMissingError as error:
+            self.health_log.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
+            return None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was wrong with the messages, and holds at the end or makes times uncertain."""
+        remarks = list(self.health_log.reasons)
+        late = late_sound(self._audio_topic)
+        if any(counter.name == "audio_stalls" for counter in self.health_log.counters) and late not in remarks:
+            remarks.append(late)
+        return tuple(remarks)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that windows can wait for."""
+        there = {
+            FRAMES: self._camera_topic or self._told(Frame),
+            PRESENCE: self._eyes.gives_presence or self._told(Presence),
+            UTTERANCES: self._audio_topic or self._words.names or self._told(Utterance),
+        }
+        return tuple(source for source, topics in there.items() if topics)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that the senses read."""
+        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
+        heard = [self._audio_topic] if self._audio_topic else self._words.names or self._told(Utterance)
+        camera = [self._camera_topic] if self._camera_topic else []
+        return frozenset((*names, *heard, *camera, *self._robot_topics, *self._people_topics))
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """Yield each record with the bag time at which it was available, in that order."""
+        heard = [] if self._audio_topic or self._words.names else self._told(Utterance)
+        utterances, has_marks = self._spoken(heard) if heard else ([], True)
+        now_ns = 0
+        for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
+            now_ns = stored.stamp_ns
+            yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
+            while utterances and utterances[0][0] <= now_ns:
+                yield utterances.pop(0)
+            yield from ((now_ns, sensed) for sensed in self._sensed(stored))
+            if not has_marks:
+                quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in utterances)])
+                yield from ((now_ns, mark) for mark in self._marks.mark(quiet_ns))
+        for at_ns, utterance in utterances:
+            yield max(now_ns, at_ns), utterance
+        yield from ((now_ns, utterance) for utterance in self._ears.end_input())
+
+    def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
+        """Read the utterances: in bag order if silence marks are among them, otherwise each at its end."""
+        stored = [(message.stamp_ns, self._bag.decode(message)) for message in self._bag.messages(topics)]
+        has_marks = any(not utterance.final for _, utterance in stored)
+        spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
+        return sorted(spoken, key=lambda pair: pair[0]), has_marks
+
+    def _sensed(self, stored: BagMessage) -> Iterator[Record]:
+        if stored.topic == self._audio_topic:
+            try:
+                yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
+            except SoundError as error:
+                self._note_unused(stored.topic, error)
+        elif stored.topic == self._camera_topic:
+            if frame := self._pictures.next_frame(stored):
+                yield from self._eyes.take(frame)
+        elif stored.topic in self._people_topics:
+            yield from self._tracked(stored)
+        elif stored.topic in self._words.names:
+            yield from self._heard_words(stored)
+        elif stored.topic in self._robot_topics:
+            yield from self._robot_edges(stored)
+        else:
+            yield self._bag.decode(stored)
+
+    def _note_unused(self, topic: str, error: Exception) -> None:
+        self.health_log.raise_issue(
+            f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}"
+        )
+
+    def _heard_words(self, stored: BagMessage) -> Iterator[Record]:
+        try:
+            yield from take_words(self._ears, self._words, stored, self._bag.decode(stored))
+        except (NotSpeechError, MessageError, BagError) as error:
+            self._note_unused(stored.topic, error)
+
+    def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
+        try:
+            message = self._bag.decode(stored)
+            yield from self._ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
+        except (NotRobotSpeechError, SoundError, MessageError, BagError) as error:
+            self.health_log.count("messages_not_robot_speech")
+            self._note_unused(stored.topic, error)
+
+    def _tracked(self, stored: BagMessage) -> list[Presence]:
+        message = self._bag.decode(stored)
+        if stored.topic == PERSONS:
+            return self._people.ids(message, stored.stamp_ns)
+        if anchored := _ANCHOR.fullmatch(stored.topic):
+            self._people.anchor(anchored.group(1), message)
+            return []
+        return self._people.transforms(message, static=stored.topic == FIXED)
+
+    def _told(self, type_: type[Any]) -> list[str]:
+        return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
+
+
+def feed_monitor(
+    records: Iterable[tuple[int, Record]], monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
+) -> Iterator[tuple[int, Record | SocialFlag]]:
+    """Yield each timed record, followed by the flag states that it and a judge caused, each with its time."""
+    for now_ns, sensed in records:
+        clock.advance_to(max(now_ns, clock.now_ns()))
+        yield now_ns, sensed
+        if isinstance(sensed, MONITORED):
+            for flag in (*monitor.take(sensed), *attend(monitor)):
+                yield now_ns, flag
+    for flag in (*monitor.end_input(), *attend(monitor), *monitor.close_flags()):
+        yield clock.now_ns(), flag

@@ -1,0 +1,139 @@
+"""Run the monitor over many bags: their flags in a folder, and as tables.
+
+The folder is readable by its owner alone, because the flags quote what people said.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.storage import is_bag
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.json_lines import RAW, RunError, append_lines, begin, read_lines
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_csv
+
+S_PER_HOUR = 3600
+
+
+@record
+class BagFlags:
+    """What the monitor flagged in one bag, or why it could not be run."""
+
+    bag: str  # its name in the run
+    bag_digest: str = ""  # of its topics, counts, times and sizes
+    start_ns: int = 0
+    length_s: float = 0.0
+    flags: tuple[SocialFlag, ...] = ()
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def errors(self) -> tuple[SocialFlag, ...]:
+        """The social errors."""
+        return tuple(flag for flag in self.flags if flag.polarity is Polarity.ERROR)
+
+    @property
+    def competences(self) -> int:
+        """The number of competences."""
+        return len(self.flags) - len(self.errors)
+
+
+def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
+    """Return the errors per hour of the bags together; None for no time at all."""
+    results = tuple(results)
+    hours = sum(result.length_s for result in results) / S_PER_HOUR
+    return sum(len(result.errors) for result in results) / hours if hours else None
+
+
+def error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
+    """Count the errors of each attribute, most frequent first. An error may have several attributes."""
+    return Counter(
+        attribute for result in results for flag in result.errors for attribute in flag.attributes
+    ).most_common()
+
+
+def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
+    """Find the bags at and below the paths, by a name: the path below the given folder, or in full where two agree.
+
+    Raises BagError for a path without a bag.
+    """
+    named: dict[Path, str] = {}
+    for path in paths:
+        if path.is_dir() and not is_bag(path):
+            below = sorted((folder for folder in path.rglob("*") if folder.is_dir() and is_bag(folder)), key=_number)
+            if not below:
+                raise BagError(f"{path}: is no bag and holds none; name a bag or a folder with bags")
+            named |= {folder: str(folder.relative_to(path)) for folder in below}
+        else:
+            named[path] = path.name or str(path)
+    shared = {name for name, count in Counter(named.values()).items() if count > 1}
+    return {str(path) if name in shared else name: path for path, name in named.items()}
+
+
+def bag_digest(bag: BagReader) -> str:
+    """Hash what tells a bag from another: topics, types, counts, times and file sizes."""
+    topics = [(topic.topic, topic.type_name, topic.message_count) for topic in bag.topics]
+    return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
+
+
+def _number(path: Path) -> list[tuple[int, int, str]]:
+    """Sort session_2 before session_10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
+
+
+FLAGS, BAGS = "flags.csv", "bags.csv"
+COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
+
+
+def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
+    """Make the folder, or return the bags of an unfinished run with the same settings. Raises RunError."""
+    begin(folder, settings)
+    folder.chmod(0o700)
+    return _read(folder)
+
+
+def append_bag(folder: Path, done: BagFlags) -> None:
+    """Store a finished bag. Raises RunError, and keeps the bags before it."""
+    append_lines(folder / RAW, [done])
+
+
+def write_tables(folder: Path) -> None:
+    """Write one table of flags, a row a label, and one of bags. Raises RunError."""
+    results = _read(folder).values()
+    sheets = [
+        Sheet(
+            session=result.bag,
+            origin_ns=result.start_ns,
+            end_ns=result.start_ns + s_to_ns(result.length_s),
+            labels=in_order(label for flag in result.flags for label in flag_labels(flag)),
+        )
+        for result in results
+    ]
+    write_csv(folder / FLAGS, *sheets)
+    text = StringIO()
+    table = csv.writer(text)
+    table.writerow(COLUMNS)
+    for result in results:
+        rate = errors_per_hour([result])
+        counts = (len(result.errors), result.competences, "" if rate is None else f"{rate:.1f}")
+        table.writerow(
+            (result.bag, result.start_ns, f"{result.length_s:.3f}", *counts, "; ".join(result.remarks), result.problem)
+        )
+    try:
+        write_atomic(folder / BAGS, text.getvalue())
+    except OSError as error:
+        raise RunError(f"{folder / BAGS}: cannot be written: {error.strerror}; make room there") from error
+
+
+def _read(folder: Path) -> dict[str, BagFlags]:
+    bags = read_lines(folder / RAW, BagFlags)
+    return {bag.bag: bag for bag in bags}  # a bag that was run again stands for the last time

@@ -1,0 +1,194 @@
+"""Play a bag to the robot's nodes, each host in its own process.
+
+A session's bag holds sound and images, or the senses' records of them. Recorded utterances need silence marks among
+them, as the ears publish them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
+from norm_core.records.record import record
+from norm_core.records.speech import Utterance
+from norm_core.records.topics import ANSWERS_TOPIC, FLAGS_TOPIC, WINDOWS_TOPIC, full_topic
+from norm_core.runtime.config import Config
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.replay.node_process import HOST, NodeProcess, claimed_domain, end_process, has_room
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
+
+END_TIMEOUT_S, LOOK_S = 30.0, 0.2
+BEGIN, END = "begin", "end"
+
+# An entry of a node's qos_overrides, for a subscription that keeps every message.
+LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
+
+# The nodes of each process, with the parameters of each node.
+Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
+
+
+class TransportError(TactfulError, RuntimeError):
+    """The nodes or the player failed. Earlier answers are kept."""
+
+    exit_code = 1
+
+
+@record
+class NodeOutput:
+    """A message on a topic, with the bag position `at_ns` and the time `wall_s` in seconds since the start.
+
+    The last one, on END, is the summary.
+    """
+
+    topic: str
+    at_ns: int
+    wall_s: float
+    message: dict[str, Any]
+
+
+def play_to_nodes(
+    bag: Path,
+    hosts: Hosts,
+    *,
+    rate: float = 0.0,
+    quiet: bool = False,
+    domain_id: int | None = None,
+    program: Sequence[str] = HOST,
+) -> Iterator[NodeOutput]:
+    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message.
+
+    Where it is quiet, the summary alone comes. `program` hosts the nodes.
+    """
+    with ExitStack() as stack:
+        if domain_id is None:
+            domain_id = stack.enter_context(claimed_domain())
+        started = [NodeProcess(list(host), host, domain_id, program=program) for host in hosts]
+        for process in started:
+            process.begin()
+            stack.push(process)
+        for process in started:
+            process.await_start()
+        names = [name for host in hosts for name in host]
+        overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
+        lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
+        options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
+        player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
+        for line in lines_of(player, domain_id, started):
+            yield NodeOutput(**line)
+
+
+def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
+    """Yield the lines that a player prints. Raises TransportError, with all last outputs, where it fails."""
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
+    # Its log goes to a file, because an unread pipe would fill and block it.
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        ) as driver,
+    ):
+        assert driver.stdout
+        # The middleware takes many seconds to notice a killed node.
+        for node in nodes:
+            Thread(target=_end_with, args=(driver, node), daemon=True).start()
+        try:
+            for line in driver.stdout:
+                yield json.loads(line)
+            if driver.wait(END_TIMEOUT_S):
+                log.seek(0)
+                last_lines = log.read().strip().splitlines()[-5:]
+                ended = [f"{node.exit_message()} and said: {node.last_output()}" for node in nodes]
+                raise TransportError("\n".join([*last_lines, *ended]))
+        finally:
+            end_process(driver, END_TIMEOUT_S)
+
+
+def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+    while driver.poll() is None:
+        if node.ended.wait(LOOK_S):
+            driver.terminate()
+            return
+
+
+WINDOWS, FLAGS, ANSWERS = map(full_topic, (WINDOWS_TOPIC, FLAGS_TOPIC, ANSWERS_TOPIC))
+# The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
+LIVE_LATENESS_S = 15.0
+
+
+class SessionTopics(Config):
+    """The topics of a bag by content; empty where there is none."""
+
+    audio: str = ""
+    audio_type: str = ""
+    camera: str = ""
+    sources: tuple[str, ...] = ()
+    has_queries: bool = False
+
+    @property
+    def sensed(self) -> tuple[str, ...]:
+        """The sources derived from sound and images, which arrive with a delay."""
+        return (*((FRAMES, PRESENCE) if self.camera else ()), *((UTTERANCES,) if self.audio else ()))
+
+
+def topics_of(bag: Path) -> SessionTopics:
+    """Find the topics of a bag, with its sound on the topic /audio."""
+    with BagReader(bag) as reader:
+        types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
+    camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
+    audio = "/audio" if "/audio" in types else ""
+    type_names = set(types.values())
+    available = {
+        FRAMES: camera or message_type(Frame) in type_names,
+        PRESENCE: camera or "norm_interfaces/msg/Presence" in type_names,
+        UTTERANCES: audio or message_type(Utterance) in type_names,
+    }
+    return SessionTopics(
+        audio=audio,
+        audio_type=types.get(audio, ""),
+        camera=camera,
+        sources=tuple(source for source, is_available in available.items() if is_available),
+        has_queries=message_type(Query) in type_names,
+    )
+
+
+def over_dds(
+    bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
+) -> Iterator[NodeOutput]:
+    """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
+    topics = topics_of(bag)
+    for output in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+        for topic, why in output.message.get("skipped_topics", {}).items():
+            if topic in {topics.audio, topics.camera}:
+                raise TransportError(f"{topic} cannot be played: {why}")
+        yield output
+
+
+def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
+    """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
+    lateness_s = LIVE_LATENESS_S if rate else 0.0
+    hosts: list[Mapping[str, Mapping[str, Any]]] = []
+    # A replay that waits for a slow node is no dead microphone, and speech continues after the wait.
+    patient = {"stale_after_s": 0.0}
+    if topics.camera:
+        hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})
+    if topics.audio:
+        ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
+        hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
+    deciding: dict[str, Mapping[str, Any]] = {
+        "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},
+    }
+    if topics.has_queries:
+        # ROS cannot infer the type of an empty list.
+        deciding["selector"] = {"sources": list(topics.sensed)} if topics.sensed else {}
+    return [*hosts, deciding]

@@ -1,0 +1,126 @@
+"""The monitor's labels of a session, and the table in which labels are given to others."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.flag import SocialFlag
+from norm_core.records.record import record
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.atomic_file import private_path
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.schema import Label
+
+
+def monitor_labels(recording: Recording) -> tuple[Label, ...]:
+    """Make the monitor's labels."""
+    return tuple(label for flag in recording.flags for label in flag_labels(flag))
+
+
+def flag_labels(flag: SocialFlag) -> list[Label]:
+    """Make a flag's labels, one per attribute. An open flag ends at its last decision."""
+    end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
+    still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
+    return [
+        Label(
+            start_ns=flag.onset_ns,
+            end_ns=end_ns,
+            polarity=flag.polarity,
+            attribute=attribute,
+            code=flag.cue_id,
+            severity=flag.severity,
+            probability=flag.probability,
+            event_id=flag.event_id,
+            comment=flag.rationale + still_open,
+        )
+        for attribute in flag.attributes
+    ]
+
+
+def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Sort labels by start, end, polarity and attribute."""
+    return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
+
+
+def one_line(text: str) -> str:
+    """Make a single line, without characters that XML and spreadsheets refuse."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@record
+class Sheet:
+    """Labels and speech with times from `origin_ns`."""
+
+    origin_ns: int
+    end_ns: int
+    labels: tuple[Label, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
+    session: str = ""
+    speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
+
+    def speaker_of(self, utterance: Utterance) -> str:
+        """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
+        return self.speakers.get(
+            utterance.speaker_id if utterance.speaker is not Speaker.ROBOT else "", utterance.speaker.value
+        )
+
+
+COLUMNS = (
+    "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
+    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
+)  # fmt: skip
+
+
+def rows(sheet: Sheet) -> list[dict[str, Any]]:
+    """Make one row per label. Seconds count from the origin; nanoseconds are ROS time."""
+    return [
+        {
+            "session": sheet.session,
+            "coder": label.coder,
+            "event_id": label.event_id,
+            "polarity": label.polarity.value,
+            "attribute": label.attribute.value,
+            "code": label.code,
+            "severity": label.severity.value if label.severity else "",
+            "probability": label.probability,
+            "start_s": seconds(label.start_ns - sheet.origin_ns),
+            "end_s": seconds(label.end_ns - sheet.origin_ns),
+            "duration_s": seconds(label.end_ns - label.start_ns),
+            "start_ns": label.start_ns,
+            "end_ns": label.end_ns,
+            "comment": label.comment,
+        }
+        for label in sheet.labels
+    ]
+
+
+def write_csv(path: Path, *sheets: Sheet) -> None:
+    """Write UTF-8 with a byte order mark, which spreadsheets need for other alphabets."""
+    with private_path(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows({k: _harmless(v) for k, v in row.items()} for sheet in sheets for row in rows(sheet))
+
+
+def seconds(ns: int) -> str:
+    """Write nanoseconds as exact seconds."""
+    sign = "-" if ns < 0 else ""
+    whole, rest = divmod(abs(ns), NS_PER_S)
+    return f"{sign}{whole}.{rest:09d}"
+
+
+# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
+RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+def _harmless(value: Any) -> Any:
+    """Quote what a spreadsheet would run or R would take for a missing value, and leave out NUL bytes."""
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\0", "")
+    is_number = value.replace("-", "", 1).replace(".", "", 1).isdigit()
+    risky = (value.startswith(RISKY) and not is_number) or value.strip() == "NA"
+    return f"'{value}" if risky else value

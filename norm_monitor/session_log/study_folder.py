@@ -1,0 +1,347 @@
+"""The folder of a study: study.yaml, and its sessions with their logs."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from norm_core.records.json_codec import RecordError, from_json
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.config import ConfigError, check_config, load_config, parse_yaml
+from norm_core.runtime.data_files import shipped_text
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_monitor.session_log.reader import is_log
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.schema import Consent, Participant, SessionInfo, limited_consents
+from norm_monitor.session_log.study_file import PlannedSession, StudyFile, check_known
+
+T = TypeVar("T")
+_SOURCE = "the file"
+
+
+def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
+    """Return the text with a value set under nested keys. New keys go to the end of their mapping, on one line.
+
+    Raises ConfigError if the text has a layout in which the value cannot be placed.
+    """
+    plain = parse_yaml(text, _SOURCE) or {}
+    if not isinstance(plain, dict):
+        raise ConfigError(f"{_SOURCE}: holds no keys; begin with one, such as study: NAME")
+    node, depth = yaml.compose(text, Loader=yaml.SafeLoader), 0  # recurses, and the text is now known to be shallow
+    before: yaml.MappingNode | None = None
+    while depth < len(keys) and isinstance(node, yaml.MappingNode):
+        inner_node = next((inner for key, inner in node.value if key.value == keys[depth]), None)
+        if inner_node is None:
+            break
+        before, node, depth = node, inner_node, depth + 1
+    rest = keys[depth:]
+    if rest and isinstance(node, yaml.MappingNode) and node.value and not node.flow_style:
+        new = _with_line(text, node, rest[0], _nested(rest[1:], value))
+    elif node is None or before is None:
+        new = text
+    elif rest and not before.flow_style and not parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE):
+        indent = " " * (before.start_mark.column + 2)
+        line = f"\n{indent}{_flow(rest[0])}: {_flow(_nested(rest[1:], value))}"
+        new = text[: node.start_mark.index].rstrip(" ") + line + text[node.end_mark.index :]
+    else:
+        old = parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE) if rest else None
+        merged = _merged(old if isinstance(old, dict) else {}, rest, value) if rest else value
+        new = _replaced(text, node, _flow(merged))
+    wanted = _merged(plain, keys, parse_yaml(_flow(value), _SOURCE))  # a date becomes its text
+    try:
+        same = parse_yaml(new, _SOURCE) == wanted
+    except ConfigError:
+        same = False
+    if not same:
+        raise ConfigError(f"{'.'.join(keys)}: cannot be set in this layout; write there: {_flow(value)}")
+    return new
+
+
+def remove_from_yaml(text: str, keys: tuple[str, ...]) -> str:
+    """Return the text without a key, and without the lines of its value. Raises ConfigError as set_in_yaml does."""
+    parent: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    wanted = inner = parse_yaml(text, _SOURCE)
+    for key in keys[:-1]:
+        parent = next(value for name, value in parent.value if name.value == key)
+        inner = inner[key]
+    del inner[keys[-1]]
+    if parent.flow_style:
+        return set_in_yaml(text, keys[:-1], inner)
+    key_node, value = next(pair for pair in parent.value if pair[0].value == keys[-1])
+    column = key_node.start_mark.column
+    line_end = text.find("\n", _end_of(value) - 1)
+    before, after = text[: key_node.start_mark.index - column], text[line_end + 1 :] if line_end >= 0 else ""
+    new = before + ("" if inner else " " * column + "{}\n") + after
+    if parse_yaml(new, _SOURCE) != wanted:
+        raise ConfigError(f"{'.'.join(keys)}: cannot be removed in this layout; delete it there")
+    return new
+
+
+def _with_line(text: str, mapping: yaml.MappingNode, key: str, value: Any) -> str:
+    """Add a line after the last value of a block mapping."""
+    end = _end_of(mapping)
+    if not text[:end].endswith("\n"):
+        line_end = text.find("\n", end)
+        text, end = (text, line_end + 1) if line_end >= 0 else (text + "\n", len(text) + 1)
+    indent = " " * mapping.start_mark.column
+    return f"{text[:end]}{indent}{_flow(key)}: {_flow(value)}\n{text[end:]}"
+
+
+def _end_of(last: yaml.Node) -> int:
+    """Return where a value ends; the mark of a block ends after the comments that follow it."""
+    while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
+        last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
+    return int(last.end_mark.index)
+
+
+def _replaced(text: str, node: yaml.Node, value: str) -> str:
+    start, end = node.start_mark.index, node.end_mark.index
+    space = " " if text[:start].endswith(":") else ""
+    newline = "\n" if text[start:end].endswith("\n") else ""
+    return f"{text[:start]}{space}{value}{newline}{text[end:]}"
+
+
+def _flow(value: Any) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
+    return text.removesuffix("...\n").strip()
+
+
+def _nested(keys: tuple[str, ...], value: Any) -> Any:
+    return {keys[0]: _nested(keys[1:], value)} if keys else value
+
+
+def _merged(plain: dict[str, Any], keys: tuple[str, ...], value: Any) -> Any:
+    if not keys:
+        return value
+    inner = plain.get(keys[0])
+    return plain | {keys[0]: _merged(inner if isinstance(inner, dict) else {}, keys[1:], value)}
+
+
+STUDY_FILE = "study.yaml"
+FOLDERS = ("sessions", "exports")
+
+
+class StudyError(TactfulError, ValueError):
+    """A study's folder cannot be used as asked; the message gives the remedy."""
+
+
+class NotWatchableError(StudyError):
+    """A participant of a session did not agree to be watched by coders."""
+
+
+class Study:
+    """A study in its folder. `file` is study.yaml as it was when it was last read or changed."""
+
+    def __init__(self, folder: Path) -> None:
+        if not is_study(folder):
+            raise StudyError(
+                f"{folder}: holds no {STUDY_FILE}; name the folder of a study, or make one with {PROGRAM} study init"
+            )
+        self.folder = folder
+        self.file = load_config(StudyFile, self.path)
+
+    @property
+    def path(self) -> Path:
+        """The file study.yaml."""
+        return self.folder / STUDY_FILE
+
+    def log_of(self, session: str) -> Path:
+        """Return the folder of a session's log, which may not exist yet."""
+        return self.folder / (self.session(session).log or f"sessions/{session}")
+
+    def session(self, name: str) -> PlannedSession:
+        """Return a session of study.yaml. Raises StudyError for an unknown one."""
+        self.check_known("session", [name], self.file.sessions)
+        return self.file.sessions[name]
+
+    def logs(self) -> Iterator[tuple[str, Path]]:
+        """Yield the name and folder of each log that is there."""
+        for name in self.file.sessions:
+            if is_log(self.log_of(name)):
+                yield name, self.log_of(name)
+
+    def check_known(self, what: str, named: Iterable[str], names: Iterable[str]) -> None:
+        """Raise StudyError for a name that study.yaml lacks."""
+        try:
+            check_known(what, named, names, str(self.path))
+        except ValueError as error:
+            raise StudyError(str(error)) from error
+
+    def disagreements(self, name: str, info: SessionInfo) -> list[str]:
+        """List in which points a session's log says something else than study.yaml."""
+        session = self.session(name)
+        differences = []
+        for what, there, here in (
+            ("study", info.study, self.file.study),
+            ("session", info.session, name),
+            ("condition", info.condition or session.condition, session.condition or info.condition),
+        ):
+            if there != here:
+                differences.append(f"its log is of {what} {there or 'without a name'}, and {STUDY_FILE} says {here}")
+        logged = {p.pseudonym: {*p.person_ids} for p in info.participants}
+        planned = {pseudonym: {*ids} for pseudonym, ids in session.participants.items()}
+        if logged and planned and logged != planned:
+            differences.append(f"its log has {_people(logged)}, and {STUDY_FILE} says {_people(planned)}")
+        return differences
+
+    def recording_of(self, name: str) -> Recording:
+        """Open a session, with what study.yaml says where its log is silent. Raises StudyError where they disagree."""
+        recording = open_recording(self.log_of(name))
+        if differences := self.disagreements(name, recording.info):
+            raise StudyError(f"session {name}: {'; '.join(differences)}: correct {self.path}, or log the session again")
+        info, session = recording.info, self.session(name)
+        participants = self._with_consents(info.participants) or self.file.participants_of(name)
+        participants_listed = [p.pseudonym for p in participants if p.pseudonym in self.file.participants]
+        gone = [who for who in participants_listed if Consent.EVERYTHING in self.file.participants[who].withdrawn]
+        return replace(
+            recording,
+            missing=recording.missing or (f"{' and '.join(gone)} withdrew everything" if gone else ""),
+            info=replace(
+                info,
+                condition=info.condition or session.condition,
+                participants=participants,
+                media=info.media or tuple(str(self.folder / path) for path in session.media),
+            ),
+        )
+
+    def recording_for_coders(self, name: str) -> Recording:
+        """Open a session for coders, whose watching has a consent of its own. Raises StudyError without it."""
+        recording = self.recording_of(name)
+        people = recording.info.participants
+        if reason := self.file.hidden_from_coders(p.pseudonym for p in people):
+            remedy = f"if they do now: {PROGRAM} study participant {self.folder} PSEUDONYM --coders"
+            raise NotWatchableError(f"session {name}: {reason}; {remedy}")
+        watched = tuple(replace(p, clips=True) for p in people)
+        return replace(recording, info=replace(recording.info, participants=watched))
+
+    def recordings(self) -> tuple[dict[str, Recording], list[str]]:
+        """Open the sessions whose data are there. Returns them by name, and remarks on those that are left out."""
+        recordings: dict[str, Recording] = {}
+        remarks = []
+        logs = dict(self.logs())
+        for name in self.file.sessions:
+            recording = self.recording_of(name) if name in logs else None
+            if recording is None:
+                remarks.append(f"session {name}: has no log, so is left out")
+            elif recording.missing:
+                remarks.append(f"session {name}: {recording.missing}, so is left out")
+            else:
+                recordings[name] = recording
+        return recordings, remarks
+
+    def set(self, keys: tuple[str, ...], value: Any) -> None:
+        """Set a value in study.yaml, whose comments stay."""
+        self.set_all([(keys, value)])
+
+    def set_all(self, changes: Iterable[tuple[tuple[str, ...], Any]]) -> None:
+        """Set values in study.yaml at once, whose comments stay."""
+
+        def changed(text: str) -> str:
+            for keys, value in changes:
+                text = set_in_yaml(text, keys, value)
+            return text
+
+        self._rewrite(changed)
+
+    def remove(self, keys: tuple[str, ...]) -> None:
+        """Remove a key from study.yaml, whose other lines stay."""
+        self._rewrite(lambda text: remove_from_yaml(text, keys))
+
+    def _rewrite(self, change: Callable[[str], str]) -> None:
+        try:
+            text = change(self.path.read_text(encoding="utf-8"))
+            file = check_config(StudyFile, parse_yaml(text, str(self.path)), str(self.path))
+        except OSError as error:
+            raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error
+        except ConfigError as error:
+            raise StudyError(f"{self.path}: stays as it was: {error}") from error
+        write_atomic(self.path, text, mode=0o600, fsync=True)
+        self.file = file
+
+    def _with_consents(self, participants: Iterable[Participant]) -> tuple[Participant, ...]:
+        def allows(pseudonym: str, what: Consent) -> bool:
+            person = self.file.participants.get(pseudonym)
+            return person is None or person.allows(what)
+
+        return limited_consents(participants, allows)
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is that of a study."""
+    return (folder / STUDY_FILE).is_file()
+
+
+def study_of(source: Path) -> tuple[Study, str] | None:
+    """Find the study that a log or a bag in its folder belongs to, and the session's name there."""
+    source = source.resolve()
+    folder = next((parent for parent in source.parents[:3] if is_study(parent)), None)
+    if folder is None:
+        return None
+    study = Study(folder)
+    for name, session in study.file.sessions.items():
+        paths = [study.log_of(name), *([folder / session.bag] if session.bag else [])]
+        if {source, source.parent}.intersection(path.resolve() for path in paths):  # or a file of it
+            return study, name
+    return None
+
+
+def init_study(
+    folder: Path,
+    name: str,
+    conditions: Iterable[str] = (),
+    coders: Iterable[str] = (),
+    *,
+    retention_days: int = 0,
+) -> Study:
+    """Write a commented study.yaml and the folders of a study, which its owner alone can read."""
+    if (folder / STUDY_FILE).exists():
+        raise StudyError(f"{folder / STUDY_FILE}: is there already; edit it, or name another folder")
+    text = shipped_text("norm_monitor.session_log", "study_template.yaml").format(
+        program=PROGRAM,
+        name=_flow(name),
+        conditions=_flow(list(conditions)),
+        coders=_flow(list(coders)),
+        retention_days=retention_days,
+    )
+    check_config(StudyFile, parse_yaml(text, str(folder / STUDY_FILE)), str(folder / STUDY_FILE))
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for inner in FOLDERS:
+        (folder / inner).mkdir(mode=0o700, exist_ok=True)
+    write_atomic(folder / STUDY_FILE, text, mode=0o600, fsync=True)
+    return Study(folder)
+
+
+def append_line(path: Path, text: str) -> None:
+    """Append a line to a file that its owner alone can read, and sync it. Raises StudyError for a full disk."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
+
+
+def read_lines(path: Path, kind: type[T], remedy: str) -> tuple[T, ...]:
+    """Read the records of such a file, if it is there. Raises StudyError with the remedy."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return tuple(from_json(kind, line) for line in lines)
+    except (OSError, ValueError, RecordError) as error:
+        raise StudyError(f"{path}: cannot be read: {error}; {remedy}") from error
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """Name a path from a folder, or in full if it lies outside."""
+    path, folder = path.resolve(), folder.resolve()
+    return os.fspath(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
+def _people(people: dict[str, set[str]]) -> str:
+    return ", ".join(f"{name}={','.join(sorted(ids))}" for name, ids in sorted(people.items())) or "no participants"

@@ -1,0 +1,349 @@
+"""Fill a page's template, and serve it on this machine to the holders of a token alone."""
+
+import base64
+import hashlib
+import html
+import json
+import secrets
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_MS
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+MOST_BYTES = 100_000
+TOKEN = "X-Token"
+HEADERS_S = 10.0  # for all headers, however slowly their bytes come
+BODY_S = 10.0  # as above, for a whole body
+MAX_CONNECTIONS = 64  # a browser opens six
+_ACCEPT_PAUSE_S = 0.1
+
+
+class PageRequest(NamedTuple):
+    """One request by the holder of a token."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    token: str
+    body: bytes = b""
+    byte_range: str = ""
+
+
+class PageReply(NamedTuple):
+    """The answer to a request."""
+
+    data: bytes
+    kind: str
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = {}
+
+
+def text_reply(status: HTTPStatus, text: str) -> PageReply:
+    """Return a reply of plain text, such as the reason for a refusal."""
+    return PageReply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
+
+
+def page_reply(page: str) -> PageReply:
+    """Return a reply that is a page."""
+    return PageReply(page.encode(), "text/html; charset=utf-8")
+
+
+NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+# Return the picture of a time as JPEG, or None where there is none.
+StillAt = Callable[[int], bytes | None]
+
+
+def still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
+    """Return the picture of a time that a page states in milliseconds from the session's start."""
+    at_ms = number_in(at)
+    if at_ms is None or still_at is None:
+        return NOT_FOUND
+    picture = still_at(start_ns + at_ms * NS_PER_MS)
+    return PageReply(picture or b"", "image/jpeg", HTTPStatus.NO_CONTENT if picture is None else HTTPStatus.OK)
+
+
+def number_in(text: str) -> int | None:
+    """Return a number of at most 12 digits, or None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
+
+
+class _ConnectionServer(ThreadingHTTPServer):
+    """A thread for each connection; those without a whole head make room for new ones, and end at a deadline."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], headers_s: float) -> None:
+        self._headers_s = headers_s
+        self._lock = Lock()
+        self._open: set[socket.socket] = set()
+        self._accepted_s: dict[socket.socket, float] = {}  # of those without a whole head, the oldest first
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection. Pause where that fails, as without a free file it would again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            self._hang_up_oldest()
+            sleep(_ACCEPT_PAUSE_S)
+            raise
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Take a connection unless all are busy with requests."""
+        if len(self._open) >= MAX_CONNECTIONS and not self._hang_up_oldest():
+            return False
+        with self._lock:
+            self._open.add(request)
+            self._accepted_s[request] = monotonic()
+        return True
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, whose place is free now."""
+        with self._lock:
+            self._open.discard(request)
+            self._accepted_s.pop(request, None)
+        super().shutdown_request(request)
+
+    def end_headers_of(self, connection: socket.socket) -> None:
+        """Let a connection whose headers are complete take its time."""
+        with self._lock:
+            self._accepted_s.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Hang up on those whose headers are late."""
+        while (oldest_s := next(iter(list(self._accepted_s.values())), None)) is not None:
+            if monotonic() - oldest_s < self._headers_s or not self._hang_up_oldest():
+                return
+
+    def _hang_up_oldest(self) -> bool:
+        """End the reading of the oldest connection without a whole head; return whether there was one."""
+        with self._lock:
+            if not self._accepted_s:
+                return False
+            connection = next(iter(self._accepted_s))
+            del self._accepted_s[connection]
+            self._open.discard(connection)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)  # its thread closes it
+        return True
+
+
+class PageServer:
+    """An HTTP server with a token. Pages and media take it from their address, everything else from a header."""
+
+    def __init__(
+        self,
+        tokens: Collection[str],
+        answer: Callable[[PageRequest], PageReply],
+        *,
+        link_from: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        headers_s: float = HEADERS_S,
+        body_s: float = BODY_S,
+        media: Collection[str] = (),
+    ) -> None:
+        """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use.
+
+        `media` are paths that a media element asks for, which sends no header.
+        """
+        self.host, self.body_s = host, body_s
+        self.linked = {"/", *media}
+        self.answer = answer
+        self.refusal = f"this token is not valid: use the link that {link_from} printed"
+        self._tokens = tuple(token.encode() for token in tokens)
+        try:
+            self._server = _ConnectionServer((host, port), _handler(self), headers_s)
+        except OSError as error:
+            raise TactfulError(
+                f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
+            ) from error
+        self.port = self._server.server_address[1]
+
+    def url(self, token: str) -> str:
+        """Return the address of the page for the holder of a token."""
+        return f"http://{self.host}:{self.port}/?token={token}"
+
+    def serve(self) -> None:
+        """Serve until another thread calls close, or the process is interrupted."""
+        self._server.serve_forever(poll_interval=0.2)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def is_token(self, token: str) -> bool:
+        """Whether this is a token of the server."""
+        return any(secrets.compare_digest(token.encode("utf-8", "replace"), link_token) for link_token in self._tokens)
+
+    def is_own_host(self, host: str) -> bool:
+        """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
+        name = host.rsplit(":", 1)[0].strip("[]")
+        return self.host not in LOOPBACK or name in LOOPBACK
+
+
+def new_token() -> str:
+    """Return a random token that is safe in an address."""
+    return secrets.token_urlsafe(18)
+
+
+def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # for a client that takes no answer
+        address: SplitResult
+        server: _ConnectionServer
+
+        def parse_request(self) -> bool:
+            """Parse the address too, which the base class leaves as it is."""
+            if not super().parse_request():
+                return False
+            self.server.end_headers_of(self.connection)
+            try:
+                self.address = urlsplit(self.path)
+            except ValueError:
+                self.close_connection = True
+                self._send(text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
+                return False
+            return True
+
+        def do_GET(self) -> None:
+            self._send(self._reply(b""))
+
+        def do_POST(self) -> None:
+            size = self.headers.get("Content-Length", "")
+            if not (size.isascii() and size.isdigit()):
+                self.close_connection = True  # where the body ends is unknown
+                self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
+            elif len(size) > len(str(MOST_BYTES)) or int(size) > MOST_BYTES:
+                self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"))
+            elif refused := self._refusal():
+                self._send(refused)
+            elif (body := self._body(int(size))) is None:
+                self.close_connection = True
+                self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
+            else:
+                self._send(self._reply(body))
+
+        def _body(self, size: int) -> bytes | None:
+            """Read a body, or return None if it does not end in time."""
+            deadline_s = monotonic() + page_server.body_s
+            body = b""
+            while len(body) < size and (left_s := deadline_s - monotonic()) > 0:
+                self.connection.settimeout(left_s)
+                try:
+                    part = self.rfile.read1(size - len(body))
+                except TimeoutError:
+                    return None
+                if not part:
+                    return None
+                body += part
+            return body if len(body) == size else None
+
+        def _refusal(self) -> PageReply | None:
+            if not page_server.is_own_host(self.headers.get("Host", "")):
+                return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
+            # A link may lead here from anywhere; a script of another site may not ask.
+            if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
+                return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
+            return None if page_server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, page_server.refusal)
+
+        @property
+        def _token(self) -> str:
+            if self.address.path in page_server.linked:
+                return self._query.get("token", "")
+            return self.headers.get(TOKEN, "")
+
+        @property
+        def _query(self) -> dict[str, str]:
+            return dict(parse_qsl(self.address.query))
+
+        def _reply(self, body: bytes) -> PageReply:
+            if refused := self._refusal():
+                return refused
+            path = unquote(self.address.path)
+            try:
+                return page_server.answer(
+                    PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
+                )
+            except RecursionError:
+                return text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
+
+        def _send(self, reply: PageReply) -> None:
+            with suppress(ConnectionError):  # the client has gone
+                self._write(reply)
+
+        def _write(self, reply: PageReply) -> None:
+            self.send_response(reply.status)
+            for name, value in {
+                "Content-Type": reply.kind,
+                "Content-Length": str(len(reply.data)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+                "X-Frame-Options": "DENY",
+                "Referrer-Policy": "no-referrer",
+                **reply.headers,
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(reply.data)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
+            """Log nothing, because a line would contain the token."""
+
+    return Handler
+
+
+FOLDER = shipped_file("norm_monitor.view", "page")
+
+
+def fill_page(  # noqa: PLR0917
+    template: str, styles: Sequence[str], scripts: Sequence[str], title: str, data: Any, folder: Path = FOLDER
+) -> str:
+    """Render a template with its styles, scripts and data, from a folder of its own and the one that all pages share.
+
+    A piece `{{name}}` is one of these values, or the file `name.html` that several templates share.
+    """
+    parts = [_text(folder, f"{name}.js") for name in scripts]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    values = {
+        "title": html.escape(title),
+        "style": "\n".join(_text(folder, f"{name}.css") for name in styles),
+        # The policy allows only this script, whatever the transcript contains.
+        "script_hash": f"'sha256-{script_hash}'",
+        "script": script,
+        "data": _embedded(data),
+    }
+    pieces = _text(folder, f"{template}.html").split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:  # in one pass, so that no value is read as template text
+        name, _, rest = piece.partition("}}")
+        filled += [values[name] if name in values else _text(folder, f"{name}.html"), rest]
+    return "".join(filled)
+
+
+def _text(folder: Path, name: str) -> str:
+    own = folder / name
+    return (own if own.is_file() else FOLDER / name).read_text(encoding="utf-8")
+
+
+def _embedded(value: Any) -> str:
+    """Encode JSON that no text can terminate inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text.encode("utf-8", "replace").decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,208 @@
+"""Stills of a bag or a running graph with the faces blurred, and sound of a bag."""
+
+import io
+import re
+import threading
+import wave
+from bisect import bisect_right
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.frame import Frame
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
+from norm_monitor.privacy.sound import RATE_HZ, is_sound, muted_sound
+from norm_monitor.senses.camera.picture import PictureFormatError
+from norm_monitor.session_log.recording import Recording, bag_reference
+from norm_monitor.view.page_server import NOT_FOUND, PageReply, text_reply
+
+SMALL_WIDTH_PX = 320
+
+
+def camera_topic(bag: Path) -> str | None:
+    """Return the topic to take pictures from: stored frames, then compressed images, then raw ones."""
+    with BagReader(bag) as reader:
+        for wanted in reversed(PICTURES):
+            for topic in reader.topics:
+                if topic.type_name == wanted and topic.message_count:
+                    return topic.topic
+    return None
+
+
+def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
+    """Decode a message to a small BGR image, or None where it holds none."""
+    try:
+        image = pixels_of(decoded)
+    except PictureFormatError:
+        return None
+    scale = min(1.0, width_px / image.shape[1])
+    size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+WIDTH_PX = 640
+LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
+MAX_STILLS = 64  # in memory
+MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
+MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
+_REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
+LIVE_REACH_NS = 5 * NS_PER_S
+_AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
+
+
+class StillCache:
+    """Pictures as JPEG by their stamps. If `find` is None, whole pictures are blurred."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False, width_px: int = WIDTH_PX) -> None:
+        self._find, self._shows_faces, self._width_px = find, shows_faces, width_px
+        self._stills: OrderedDict[int, bytes | None] = OrderedDict()
+
+    def jpeg(self, stamp_ns: int, decode: Callable[[], Any]) -> bytes | None:
+        """Return the still of a stamp; `decode` gives its message, where it is not known yet."""
+        if stamp_ns not in self._stills:
+            self._stills[stamp_ns] = self._make(decode())
+            if len(self._stills) > MAX_STILLS:
+                self._stills.popitem(last=False)
+        return self._stills[stamp_ns]
+
+    def _make(self, message: Any) -> bytes | None:
+        try:
+            image = small_pixels(message, self._width_px)
+            if image is not None and not self._shows_faces:
+                image = blur_faces(image, self._find(image) if self._find else None)
+        except cv2.error:  # such as a picture of no bytes
+            return None
+        return None if image is None else encode_jpeg(image)
+
+
+class BagStills:
+    """The camera's pictures of a bag."""
+
+    def __init__(self, bag: Path, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        """Choose the camera. The bag is opened for each still, so that threads share no reader."""
+        self.topic = camera_topic(bag)
+        self._bag, self._cache = bag, StillCache(find, shows_faces=shows_faces)
+        self._lock = threading.Lock()
+
+    def at(self, stamp_ns: int) -> bytes | None:
+        """Return the last picture up to a time, or else the next, as JPEG; None if neither is near."""
+        if self.topic is None:
+            return None
+        with self._lock, BagReader(self._bag) as reader:
+            before = deque(reader.messages([self.topic], stamp_ns - _REACH_NS, stamp_ns + 1), maxlen=1)
+            after = reader.messages([self.topic], stamp_ns + 1, stamp_ns + _AHEAD_NS)
+            latest = before[0] if before else next(after, None)
+            return None if latest is None else self._cache.jpeg(latest.stamp_ns, lambda: reader.decode(latest))
+
+
+class LiveStills:
+    """The kept frames of a running graph, of the last ten minutes. Any thread may add or look."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        # In the order of their times, each with its arrival: on a busy machine, long after its time.
+        self._frames: deque[tuple[int, int, Frame]] = deque(maxlen=MAX_FRAMES)
+        self._cache = StillCache(find, shows_faces=shows_faces, width_px=LIVE_WIDTH_PX)
+        self._adding, self._looking = threading.Lock(), threading.Lock()
+
+    def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
+        """Add a frame under its time on the viewer's clock; ignore one before the last."""
+        with self._adding:
+            if len(frame.tile_jpeg) <= MAX_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
+                self._frames.append((stamp_ns, arrival_ns, frame))
+
+    def at(self, stamp_ns: int) -> bytes | None:
+        """Return the last picture up to a time as JPEG; None if it is not near."""
+        with self._adding:
+            number = bisect_right(self._frames, stamp_ns, key=lambda kept_frame: kept_frame[0])
+            latest = self._frames[number - 1] if number else None
+        if latest is None or stamp_ns - max(latest[:2]) > LIVE_REACH_NS:
+            return None
+        with self._looking:
+            return self._cache.jpeg(latest[0], lambda: latest[2])
+
+
+PIECE_BYTES = 2_000_000
+_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
+
+
+def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
+    """Make a WAV file of a time, in which only the robot and consenting participants are heard; None: no sound."""
+    samples = muted_sound(recording, bag, from_ns, until_ns)
+    if samples is None:
+        return None
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE_HZ)
+        file.writeframes(samples.tobytes())
+    return buffer.getvalue()
+
+
+def has_sound(bag: Path) -> bool:
+    """Whether a bag has a topic that may hold sound."""
+    with BagReader(bag) as reader:
+        return any(is_sound(topic.type_name) and topic.message_count for topic in reader.topics)
+
+
+def is_playable(video: Path) -> bool:
+    """Whether browsers play a file of this type as it is."""
+    return video.suffix.lower() in _VIDEO_TYPES and video.is_file()
+
+
+def video_reply(video: Path, byte_range: str) -> PageReply:
+    """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
+    try:
+        size = video.stat().st_size
+        range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
+        first = int(range_match[1]) if range_match else size
+        if first >= size:
+            refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
+            return refused._replace(headers={"Content-Range": f"bytes */{size}"})
+        last = min(
+            int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
+        )
+        with video.open("rb") as file:
+            file.seek(first)
+            data = file.read(max(0, last - first + 1))
+    except OSError:
+        return NOT_FOUND
+    headers = {"Content-Range": f"bytes {first}-{first + len(data) - 1}/{size}", "Accept-Ranges": "bytes"}
+    return PageReply(data, _VIDEO_TYPES[video.suffix.lower()], HTTPStatus.PARTIAL_CONTENT, headers)
+
+
+class OtherBagError(TactfulError, ValueError):
+    """A bag is not the one that a log is of; the message gives the remedy."""
+
+
+def reason_against_pictures(recording: Recording) -> str:
+    """Explain why no picture and sound may be shown. Empty where every participant consented."""
+    participants = recording.info.participants
+    if not participants:
+        return "The log names no participant who consented to clips."
+    refused = [p.pseudonym for p in participants if not p.clips]
+    return f"{', '.join(refused)} did not consent to clips." if refused else ""
+
+
+def check_bag(recording: Recording, bag: Path) -> None:
+    """Raise OtherBagError unless the log names this bag: consent covers no other images."""
+    named = recording.info.bag
+    if named is None:
+        raise OtherBagError(
+            f"{recording.source}: does not say which bag it is of; name it first: {PROGRAM} study add LOG BAG"
+        )
+    if bag_reference(bag, 0).sha256 != named.sha256:
+        raise OtherBagError(
+            f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
+            f"give that one, or name another that holds the same session: {PROGRAM} study add LOG BAG"
+        )

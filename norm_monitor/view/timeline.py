@@ -1,0 +1,316 @@
+"""What a viewer sees of a session, filled record by record from a bag or a running graph."""
+
+import re
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from norm_core.records.decision import Decision
+from norm_core.records.flag import Attribute, SocialFlag
+from norm_core.records.presence import Presence
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.status import MonitorStatus
+from norm_core.runtime.time import s_to_ns
+from norm_monitor.session_log.recording import number_views
+from norm_monitor.view.page_items import (
+    Item,
+    PresenceTrack,
+    VoiceNumbers,
+    decision_item,
+    flag_item,
+    ms_since,
+    speech_item,
+)
+
+
+class ItemStore:
+    """Items by id. Each keeps the version of its last change."""
+
+    def __init__(self, most: int) -> None:
+        self.items: OrderedDict[str, Item] = OrderedDict()
+        self.dropped = 0
+        self._versions: dict[str, int] = {}
+        self._most = most
+
+    def put(self, item: Item, version: int) -> None:
+        """Add or replace an item; the item that changed longest ago makes room."""
+        name = item["id"]
+        self.items[name] = item
+        self.items.move_to_end(name)
+        self._versions[name] = version
+        if len(self.items) > self._most:
+            self._drop()
+            self.dropped += 1
+
+    def since(self, version: int) -> list[Item]:
+        """Return copies of what changed after a version, in the order of change."""
+        changed = []
+        for name in reversed(self.items):
+            if self._versions[name] <= version:
+                break
+            changed.append(dict(self.items[name]))
+        return changed[::-1]
+
+    def forget(self, before: float) -> None:
+        """Drop what ended earlier, oldest change first."""
+        while self.items and next(iter(self.items.values()))["end"] < before:
+            self._drop()
+
+    def _drop(self) -> None:
+        name, _ = self.items.popitem(last=False)
+        del self._versions[name]
+
+
+RECENT_TURNS = 8  # of the robot, which its heard words may repeat
+
+
+class SpeechTrack:
+    """Merge utterances with the robot's own words."""
+
+    def __init__(self) -> None:
+        self._turns: deque[Item] = deque(maxlen=RECENT_TURNS)
+        self._voices = VoiceNumbers()
+
+    def take_utterance(self, utterance: Utterance, start_ns: int) -> Item | None:
+        """Return what was heard, or None where the robot itself stated these words."""
+        item = speech_item(utterance, start_ns, self._voices)
+        own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
+        return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
+
+    def take_robot_speech(self, speech: RobotSpeech, start_ns: int) -> Item | None:
+        """Return the robot's turn that starts or stops; None while its words are unknown."""
+        at = ms_since(start_ns, speech.stamp_ns)
+        if speech.state is SpeechEdge.START:
+            turn: Item = {"id": speech.speech_id or f"robot {at}", "who": "robot", "start": at, "end": at}
+            self._turns.append(turn | {"text": speech.text, "locale": speech.locale})
+        elif self._turns:
+            turn = self._turns[-1]
+            self._turns[-1] = turn | {"end": max(at, turn["start"]), "text": turn["text"] or speech.text}
+        return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
+
+
+MAX_NODES = 100
+_FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
+
+
+class HealthTrack:
+    """Merge heartbeats into stretches of one health per node."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Item] = {}  # by node
+        self._count = 0
+
+    def take(self, status: MonitorStatus, known_ms: float) -> tuple[Item, bool] | None:
+        """Return the stretch that a heartbeat changed, and whether it is a new one. Other digits make none."""
+        stretch = {
+            "node": status.node,
+            "state": status.state.value,
+            "health": status.health.value,
+            "reasons": list(status.reasons),
+            "notes": list(status.notes),
+        }
+        before = self._latest.get(status.node)
+        if before is None and len(self._latest) >= MAX_NODES:
+            return None
+        if before and _without_digits(before) == _without_digits(stretch):
+            if before["end"] + _FRESH_MS > known_ms and all(before[name] == value for name, value in stretch.items()):
+                return None
+            item, is_new = {**before, **stretch, "end": known_ms}, False
+        else:
+            self._count += 1
+            item, is_new = {"id": f"health-{self._count}", "start": known_ms, "end": known_ms, **stretch}, True
+        self._latest[status.node] = item
+        return item, is_new
+
+
+def _without_digits(stretch: Item) -> list[str]:
+    texts = [stretch["state"], stretch["health"], *stretch["reasons"], *stretch["notes"]]
+    return [re.sub(r"\d+", "0", text) for text in texts]
+
+
+MAX_OF_A_KIND = 20_000
+MAX_STATES = 30  # of one flag
+MAX_NOTES = 50
+CALM_S = 1.0  # a change of presence waits so long for more news
+EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
+KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
+
+
+class SessionTimeline:
+    """A session's items by kind, with bounded memory. Each change has a number, so that a viewer asks for the rest.
+
+    Any thread may fill it while others read. The oldest items of a kind make room, and are counted.
+    """
+
+    def __init__(self, title: str, start_ns: int, *, most: int = MAX_OF_A_KIND, keep_s: float | None = None) -> None:
+        """Begin an empty timeline. `keep_s` forgets what ended earlier than that before the newest record."""
+        self.title, self.start_ns = title, start_ns
+        self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
+        self._changed = threading.Condition()
+        self._version = self._news = 0  # the last change, and the last that is sent at once
+        self._end = self._read = 0.0
+        self._is_complete = self._is_closed = False
+        self._notes: list[str] = []
+        self._state: dict[str, Any] = {}
+        self._kinds = {name: ItemStore(most) for name in KINDS}
+        self._speech, self._presence, self._health = SpeechTrack(), PresenceTrack(start_ns), HealthTrack()
+        self._measures: dict[str, dict[tuple[str, float | None], int]] = {}  # by event
+
+    def take(self, record: Any, known_ns: int, *, shift_ns: int = 0) -> None:
+        """Add a record that became known at a time. Records that no viewer sees only move the end.
+
+        `shift_ns` takes the record's times to the timeline's clock, where they come from another.
+        """
+        start_ns = self.start_ns - shift_ns
+        with self._changed:
+            known_ms = ms_since(self.start_ns, known_ns)
+            self._read = max(self._read, known_ms)
+            self._end = max(self._end, known_ms)
+            match record:
+                case Utterance() if record.final and record.text:
+                    self._put("speech", self._speech.take_utterance(record, start_ns))
+                case RobotSpeech():
+                    self._put("speech", self._speech.take_robot_speech(record, start_ns))
+                case Presence():
+                    for stretch in self._presence.take(replace(record, stamp_ns=record.stamp_ns + shift_ns)):
+                        self._put("presence", stretch, is_news=False)
+                case SocialFlag():
+                    self._take_flag(record, start_ns, known_ms)
+                case Decision():
+                    self._put("decisions", decision_item(record, start_ns) | {"known": known_ms})
+                case MonitorStatus():
+                    health = self._health.take(record, known_ms)
+                    if health:
+                        self._put("health", health[0], is_news=health[1])
+            self._forget()
+
+    def mark_outage(self, start_ns: int, end_ns: int) -> None:
+        """State that no node was heard from one time to another; a later end replaces an earlier one."""
+        with self._changed:
+            start, end = (ms_since(self.start_ns, time_ns) for time_ns in (start_ns, end_ns))
+            self._end = max(self._end, end)
+            self._put("outages", {"id": f"outage-{start}", "start": start, "end": end}, is_news=False)
+
+    def note(self, text: str) -> None:
+        """Add a remark for the viewer, such as an input that is missing and the remedy."""
+        with self._changed:
+            self._add_note(text)
+
+    def add_review(self, review: Item) -> None:
+        """Add a verdict on a flag that is shown."""
+        with self._changed:
+            flag = self._kinds["flags"].items.get(review["event_id"])
+            if flag:
+                self._put("reviews", {**review, "id": review["event_id"], "start": flag["start"], "end": flag["end"]})
+
+    def set_state(self, name: str, value: Any) -> None:
+        """State something that holds until it is set again, such as the settings of the monitor."""
+        with self._changed:
+            if self._state.get(name) != value:
+                self._state[name] = value
+                self._change()
+
+    def extend_to(self, end_ns: int) -> None:
+        """Move the end, such as to the end of a bag that is not read yet."""
+        with self._changed:
+            self._end = max(self._end, ms_since(self.start_ns, end_ns))
+
+    def complete(self) -> None:
+        """Declare that nothing more comes, as at the end of a bag."""
+        with self._changed:
+            self._is_complete = True
+            self._change()
+
+    def close(self) -> None:
+        """Release all who wait for changes."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def changes(self, since: int = 0, wait_s: float = 0.0) -> Item:
+        """Return what changed after a version; wait for a change where there is none yet."""
+        with self._changed:
+            if not self._waits(lambda: self._version > since, wait_s):
+                self._waits(lambda: self._news > since, min(wait_s, CALM_S))
+            used = {name for item in self._kinds["flags"].items.values() for name in item.get("attributes", ())}
+            return {
+                "version": self._version,
+                "complete": self._is_complete,
+                "from": self._from,
+                "end": self._end,
+                "read": self._read,
+                "notes": list(self._notes),
+                "state": dict(self._state),
+                "dropped": sum(kind.dropped for kind in self._kinds.values()),
+                "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
+                **{name: kind.since(since) for name, kind in self._kinds.items()},
+            }
+
+    @property
+    def _from(self) -> float:
+        return 0.0 if self._keep_ms is None else max(0.0, self._end - self._keep_ms)
+
+    def _waits(self, changed: Callable[[], bool], wait_s: float) -> bool:
+        """Wait for a change; return whether none came."""
+        return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
+
+    def _add_note(self, text: str) -> None:
+        if text not in self._notes and len(self._notes) < MAX_NOTES:
+            self._notes.append(text)
+            self._change()
+
+    def _change(self) -> None:
+        self._version += 1
+        self._news = self._version
+        self._changed.notify_all()
+
+    def _take_flag(self, flag: SocialFlag, start_ns: int, known_ms: float) -> None:
+        views = number_views(self._measures.setdefault(flag.event_id, {}), flag)
+        before = self._kinds["flags"].items.get(flag.event_id, {})
+        item = flag_item(flag, start_ns, views)
+        state = {"at": known_ms, "state": flag.state.value, "probability": item["probability"]}
+        item |= {"state": flag.state.value, "known": before.get("known", known_ms)}
+        item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
+        item["history"] = [*before.get("history", ()), state][-MAX_STATES:]
+        if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
+            self._add_note(EARLIER)
+            if before:
+                self._put("flags", {"id": item["id"], "start": self._from, "end": self._from, "is_removed": True})
+        else:
+            self._put("flags", item)
+
+    def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
+        if item is None:
+            return
+        if self._keep_ms is None:
+            self._end = max(self._end, item["end"])
+        elif self._is_earlier(item["end"]):
+            self._add_note(EARLIER)
+            return
+        else:  # no stamp moves the time of a running graph
+            item["start"] = min(max(item["start"], self._from), self._end)
+            item["end"] = min(max(item["end"], item["start"]), self._end)
+        self._version += 1
+        if is_news:
+            self._news = self._version
+        self._kinds[kind].put(item, self._version)
+        self._changed.notify_all()
+
+    def _is_earlier(self, end: float) -> bool:
+        """Whether it ended before a live page began: the words around it are unknown, and others would stand there."""
+        return self._keep_ms is not None and end < self._from
+
+    def _forget(self) -> None:
+        for kind in self._kinds.values():
+            kind.forget(self._from)
+        if len(self._measures) > 2 * len(self._kinds["flags"].items) + 10:
+            self._measures = {
+                event: measures for event, measures in self._measures.items() if event in self._kinds["flags"].items
+            }
+
+
+def _last_known_ns(flag: SocialFlag) -> int:
+    """Return the end of a flag; of an open one, the end of its facts, as its decision may come much later."""
+    return max(flag.onset_ns, *(fact.end_ns for fact in flag.evidence)) if flag.offset_ns is None else flag.offset_ns

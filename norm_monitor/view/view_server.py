@@ -1,0 +1,185 @@
+"""The view's server: one page over a timeline, to the holder of one token."""
+
+import json
+import re
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Protocol
+
+from norm_core.records.flag import Attribute
+from norm_core.records.json_codec import RecordError, from_plain, to_plain
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_MS
+from norm_monitor.assessment.unit_model import Sensitivity
+from norm_monitor.session_log.schema import Review
+from norm_monitor.view.page_server import (
+    NOT_FOUND,
+    PageReply,
+    PageRequest,
+    PageServer,
+    StillAt,
+    fill_page,
+    new_token,
+    number_in,
+    page_reply,
+    still_reply,
+    text_reply,
+)
+from norm_monitor.view.timeline import SessionTimeline
+
+MAX_FILES = 1_000  # the newest, among which a flag's prompt is looked for
+
+
+def prompt_text(folder: Path, digest: str) -> str:
+    """Return the prompt of a digest as text; empty where no file holds it."""
+    files = sorted(folder.glob("*.json"), key=lambda file: file.name, reverse=True)[:MAX_FILES]
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+            if digest in text:
+                return _asked(json.loads(text), digest)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # it went meanwhile, or is no prompt
+    return ""
+
+
+def _asked(content: dict[str, Any], digest: str) -> str:
+    for batch in content["prompts"]:
+        for question in batch["questions"]:
+            if question["prompt_digest"] == digest:
+                lines = [_part(part) for part in batch["parts"]]
+                return "\n".join([*lines, question["text"], *(f"- {option}" for option in question["options"])])
+    return ""
+
+
+def _part(part: dict[str, Any]) -> str:
+    if part["kind"] == "picture":
+        return f"[picture {part['file']}]"
+    return f"{part['label']}: {part['text']}" if part["kind"] == "quoted" else str(part["text"])
+
+
+class Controls(Protocol):
+    """The monitor. Each method that changes something returns why it was not done, or nothing."""
+
+    def set_sensitivity(self, name: str) -> str:
+        """Set the sensitivity."""
+
+    def set_muted(self, name: str, *, is_muted: bool) -> str:
+        """Mute a cue or an attribute, or raise its flags again."""
+
+    def restore(self, *, is_wanted: bool) -> str:
+        """Set again what a restart of the monitor lost, or let it go."""
+
+    def prompt(self, digest: str) -> str:
+        """Return what the judge was asked; empty where nothing keeps it."""
+
+    def review(self, review: Review) -> str:
+        """Record a verdict in the study log."""
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        plain = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _answer(problem: str | None) -> PageReply:
+    if problem is None:
+        return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
+    return text_reply(HTTPStatus.CONFLICT, problem) if problem else text_reply(HTTPStatus.OK, "done")
+
+
+SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
+SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
+NO_PROMPT = text_reply(HTTPStatus.NOT_FOUND, "no file among the newest of judge.prompts_folder holds this prompt")
+WAIT_S = 20.0  # for news; then the page asks again
+
+
+class ViewServer:
+    """Serve the view of one timeline until it is closed."""
+
+    def __init__(
+        self,
+        timeline: SessionTimeline,
+        still_at: StillAt | None,
+        *,
+        controls: Controls | None = None,
+        is_live: bool = False,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError as PageServer does."""
+        self._timeline, self._still_at, self._is_live, self._controls = timeline, still_at, is_live, controls
+        self._token = new_token()
+        self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
+        self.url = self._server.url(self._token)
+        self.port, self.serve = self._server.port, self._server.serve
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._timeline.close()
+        self._server.close()
+
+    def _answer(self, request: PageRequest) -> PageReply:
+        match request.method, request.path:
+            case "GET", "/":
+                return page_reply(self._page())
+            case "GET", "/changes":
+                since = number_in(request.query.get("since", ""))
+                if since is None:
+                    return text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
+                changes = self._timeline.changes(since, WAIT_S)
+                return PageReply(json.dumps(changes).encode(), "application/json")
+            case "GET", "/still":
+                return still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
+        return self._act(self._controls, request) if self._controls else NOT_FOUND
+
+    def _act(self, controls: Controls, request: PageRequest) -> PageReply:
+        match request.method, request.path:
+            case "POST", "/settings":
+                return _answer(self._change(controls, _object(request.body)))
+            case "POST", "/reviews":
+                return self._give_verdict(controls, _object(request.body))
+            case "GET", "/prompt":
+                digest = request.query.get("digest", "")
+                prompt = controls.prompt(digest) if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
+                return text_reply(HTTPStatus.OK, prompt) if prompt else NO_PROMPT
+        return NOT_FOUND
+
+    def _change(self, controls: Controls, plain: dict[str, Any]) -> str | None:
+        """Set `sensitivity`, `mute` or `unmute` a cue or an attribute, or `restore` what a restart lost.
+
+        Returns why that was not done, or None for what is no setting.
+        """
+        match plain:
+            case {"sensitivity": str(name)} if name in list(Sensitivity):
+                return controls.set_sensitivity(name)
+            case {"mute": str(name)} | {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
+                return controls.set_muted(name, is_muted="mute" in plain)
+            case {"restore": bool(is_wanted)}:
+                return controls.restore(is_wanted=is_wanted)
+        return None
+
+    def _give_verdict(self, controls: Controls, plain: dict[str, Any]) -> PageReply:
+        try:
+            review = from_plain(Review, plain)
+        except (RecordError, ValueError) as error:
+            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+        answer = _answer(controls.review(review))
+        if answer.status is HTTPStatus.OK:
+            self._timeline.add_review(to_plain(review))
+        return answer
+
+    def _page(self) -> str:
+        title = self._timeline.title
+        data = {"title": title, "token": self._token, "stills": self._still_at is not None}
+        data |= {
+            "program": PROGRAM,
+            "acts": self._controls is not None,
+            "all_attributes": [attribute.value for attribute in Attribute],
+        }
+        data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
+        data |= {"at_most": {}, **self._timeline.changes()}
+        return fill_page("view", ("page", "view"), SCRIPTS, title, data)

@@ -1,1 +1,0 @@
-"""Generated sessions and data to try the product with."""

@@ -1,0 +1,198 @@
+"""Feed the monitor with encounters: their scripts' records, or what the senses made of their sound, with a cache."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import StrEnum
+from itertools import groupby
+from pathlib import Path
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.presence import Person, Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.assessment.fusion import FusionConfig, NoteClosed
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.encounters.encounter import Encounter
+from norm_monitor.encounters.generate import (
+    AUDIO,
+    PERSONS,
+    START_NS,
+    GenerationConfig,
+    Senses,
+    generate,
+    records,
+    remove,
+)
+from norm_monitor.encounters.library import Truth
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.replay.bag_driver import BagSenses
+from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
+from norm_monitor.senses.speech.recognition import Recognizer
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.silence_marks import marks_of_script
+from norm_monitor.windows.cutter import Entry
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
+
+VERSION = 6  # of the senses' output; raise it to invalidate cached records
+
+
+class BenchSource(StrEnum):
+    """What the monitor is measured on: the script's records, or its speech through the ears."""
+
+    SCRIPT = "script"
+    AUDIO = "audio"
+
+
+@record
+class TimedRecord:
+    """One record and its arrival time. Frames are stored without image bytes, which no cue reads."""
+
+    at_ns: int
+    entry: Entry
+
+
+@record
+class SensedEncounter:
+    """The senses' output for an encounter, with labels at the times of the synthetic voices."""
+
+    version: int = VERSION
+    truth: Truth
+    sources: tuple[str, ...]
+    given: tuple[TimedRecord, ...]
+
+
+def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, seed: int = 0) -> SensedEncounter:
+    """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""
+    path = folder / f"{encounter.id}_{seed}.json"
+    sensed = _read(path)
+    if sensed and sensed.version == VERSION and sensed.truth.script_sha256 == encounter.sha256():
+        return sensed
+    bag = folder / f"{encounter.id}_{seed}_bag"
+    shutil.rmtree(bag, ignore_errors=True)  # left by an interrupted run
+    generated = generate(encounter, bag, GenerationConfig(seed=seed))
+    try:
+        new = sense_bag(generated.bag, generated.truth, recognizer if encounter.language == "en" else None)
+    finally:
+        remove(generated.bag)
+    write_atomic(path, to_json(new))
+    return new
+
+
+def sense_bag(bag: Path, truth: Truth, recognizer: Recognizer | None) -> SensedEncounter:
+    """Run the senses on a bag. Without a recognizer, use the recorded utterances."""
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    with BagReader(bag) as reader:
+        senses = BagSenses(reader, hearing, recognizer, AUDIO if recognizer else "")
+        records = tuple(
+            TimedRecord(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
+            for at_ns, entry in senses.records()
+            if isinstance(entry, Entry)
+        )
+        return SensedEncounter(truth=truth, sources=senses.sources, given=records)
+
+
+def _read(path: Path) -> SensedEncounter | None:
+    try:
+        return from_json(SensedEncounter, path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, RecordError):
+        return None
+
+
+_MARK_NS = NS_PER_S // 2
+
+
+def monitor_script(  # noqa: PLR0917
+    encounter: Encounter,
+    meaning: TextMatcher,
+    table: ThresholdTable,
+    seed: int = 0,
+    attend: Attend = attend_nothing,
+    calls_per_hour: float = 0.0,
+    *,
+    fusion: FusionConfig | None = None,
+    note_closed: NoteClosed | None = None,
+) -> EventSession:
+    """Run the monitor on an encounter's scripted records. Makes no sound or image."""
+    records, truth = records_of_script(encounter, seed)
+    config = MonitorConfig.for_replay((UTTERANCES,), calls_per_hour=calls_per_hour, fusion=fusion)
+    return _flagged(records, truth, config, meaning, table, attend, note_closed)
+
+
+def records_of_script(
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS, start_ns: int = START_NS
+) -> tuple[list[tuple[int, Entry]], Truth]:
+    """Return each record with its arrival time, including silence marks, and the labels."""
+    senses, truth = records(encounter, seed, start_ns)
+    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
+    return _with_silence(entries, truth, marks_every_ns), truth
+
+
+def monitor_from_sound(
+    sensed: SensedEncounter,
+    meaning: TextMatcher,
+    table: ThresholdTable,
+    attend: Attend = attend_nothing,
+    calls_per_hour: float = 0.0,
+    *,
+    fusion: FusionConfig | None = None,
+    note_closed: NoteClosed | None = None,
+) -> EventSession:
+    """Run the monitor on what ears and camera made of an encounter's sound and images."""
+    records = [(record.at_ns, record.entry) for record in sensed.given]
+    config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
+    return _flagged(records, sensed.truth, config, meaning, table, attend, note_closed)
+
+
+def _flagged(  # noqa: PLR0917
+    records: Iterable[tuple[int, Entry]],
+    truth: Truth,
+    config: MonitorConfig,
+    meaning: TextMatcher,
+    table: ThresholdTable,
+    attend: Attend,
+    note_closed: NoteClosed | None,
+) -> EventSession:
+    clock = ReplayClock()
+    monitor = Monitor(config, table, meaning, clock, note_closed=note_closed)
+    first: dict[str, tuple[SocialFlag, int]] = {}
+
+    def note(flags: Iterable[SocialFlag]) -> None:
+        for flag in (*flags, *attend(monitor)):
+            _, known_ns = first.get(flag.event_id, (flag, clock.now_ns()))
+            first[flag.event_id] = flag, known_ns
+
+    for given_ns, entry in records:
+        clock.advance_to(max(given_ns, clock.now_ns()))
+        note(monitor.take(entry))
+    note(monitor.end_input())
+    alarms = tuple(
+        Alarm.of(flag, known_ns) for flag, known_ns in first.values() if flag.state is not FlagState.WITHDRAWN
+    )
+    withdrawn = tuple(flag.polarity for flag, _ in first.values() if flag.state is FlagState.WITHDRAWN)
+    return EventSession(truth=truth, alarms=alarms, withdrawn=withdrawn)
+
+
+def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
+    """Order the entries by arrival and add silence marks at a steady rate. An utterance arrives at its end."""
+    utterances = [entry for entry in entries if isinstance(entry, Utterance)]
+    records = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
+    marks = marks_of_script(utterances, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
+    return sorted([*records, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
+
+
+def _tracked(senses: Senses) -> Iterator[Presence]:
+    """Yield the distance of each person, like the robot's own recognizers."""
+    tracker = PresenceTracker()
+    for stamp_ns, distances in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
+        persons = tuple(Person(person_id=distance.person_id, distance_m=distance.distance_m) for distance in distances)
+        yield replace(tracker.step(stamp_ns, PERSONS, [False] * len(persons)), persons=persons)

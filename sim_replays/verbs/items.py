@@ -1,0 +1,201 @@
+"""`tactful items`: make items from one's own recordings, and check sets of items."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.config import check_config
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from norm_monitor.privacy.blur import TiledFaceDetector
+from norm_monitor.session_log.study_folder import Study
+from sim_replays.own_items.annotation import ItemAnnotation
+from sim_replays.own_items.assembly import assemble
+from sim_replays.own_items.candidates import Asker, filter_scenes, propose
+from sim_replays.own_items.check import HUMAN, MODEL, check_items, read_items, suite_name_of
+from sim_replays.own_items.hsri_tasks import draw_tasks
+from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, ItemRun, PhaseCount, RunFile
+from sim_replays.own_items.sampling import find_sources, sample
+from sim_replays.runs.asked_model import ModelOptions, open_asked_models
+from sim_replays.runs.execute import ENCODER
+from sim_replays.suites.dataset_files import entries
+from sim_replays.suites.suite import suite_called, suites
+from sim_replays.suites.videonorms import Culture
+from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
+from tactful_cli.flags import PicturesMayLeave, finish_batch
+from tactful_cli.verb import AsJson, group
+
+app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")
+
+
+@app.command()
+def check(  # noqa: PLR0917
+    data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published one.")],
+    suite: Annotated[
+        str, typer.Option(help=f"One of {', '.join(suites())}, or a folder with suite.py; default: by the file.")
+    ] = "",
+    model: Annotated[list[str] | None, typer.Option(help=f"Model to ask beside the {ENCODER}. Repeatable.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder of the pictures, for a model that sees: its own and another item's.")
+    ] = None,
+    human: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of your model, as answers.jsonl of a run.")
+    ] = None,
+    pictures_may_leave: PicturesMayLeave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what scores on a set of items without seeing the scene, beside people, a model and the published rows.
+
+    A warning tells where a control is above chance or comes near the model. Exits with 1 if there is one.
+    """
+    chosen, names = suite_called(suite or suite_name_of(data)), {ENCODER: ENCODER_MODEL, **{n: n for n in model or ()}}
+    models = {name: open_asked_models(of, WallClock(), ModelOptions())[0] for name, of in names.items()}
+    with err.status("reading") as status:
+        checked = check_items(
+            chosen,
+            read_items(chosen, data, pictures),
+            SentenceEncoder(),
+            models,
+            answers={HUMAN: human, MODEL: answers},
+            pictures_may_leave=pictures_may_leave,
+            progress=lambda name: status.update(f"asking: {name}"),
+        )
+    columns, table = chosen.columns, checked.published
+    if as_json:
+        print_json(to_plain(checked))
+    else:
+        shown = titled_table(f"{chosen.name}, {checked.items} items", "", numbers=columns)
+        for name, figures in checked.rows.items():
+            shown.add_row(name, *(str(figures[column]) for column in columns))
+        for name in table.rows if table else ():
+            shown.add_row(f"published: {name}", *(table.cells(name, columns) if table else ()))
+        print_table(shown)
+        show(f"published: {table.source}" if table else "no published rows")
+        for warning in checked.warnings:
+            complain(warning)
+    if checked.warnings:
+        raise typer.Exit(1)
+
+
+@app.command()
+def make(  # noqa: PLR0917
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run, which may be begun.")],
+    licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
+    consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
+    seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
+    culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US,
+    keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
+    pictures_may_leave: PicturesMayLeave = False,
+) -> None:
+    """Make items: go through the phases as far as answers allow, and say what is to do next."""
+    material = find_sources(sources, licence, consent, suite)
+    faces = "kept" if keep_faces else "blurred"
+    plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": material}
+    run = ItemRun(out, check_config(RunFile, plain, "options"))
+    if suite == "hsri":
+        counts = draw_tasks(run, Study(sources[0]))
+        _tell(run, "assemble")
+        show(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
+        return
+    for phase in PHASES:
+        count = run.file.phases.get(phase)
+        is_done = bool(count and count.kept and not count.open)
+        if phase == "annotate" and not is_done:
+            third = "annotator" if suite == "videonorms" else "reconciler"
+            people = f"--annotator A --annotator B --{third} C"
+            err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
+            return
+        if is_done:
+            _tell(run, phase)
+        elif _go_through(phase, run, pictures_may_leave).open:
+            return
+
+
+@app.command()
+def annotate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")],
+    reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = "",
+    expert: Annotated[
+        str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
+    ] = "",
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.json",
+            exists=True,
+            dir_okay=False,
+            help="JSON export of a project of Label Studio. Repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Read answers that Label Studio exported, and write a project for each person who has something to answer.
+
+    A project is a folder with tasks.json, config.xml and instructions.md. Exits with 1 if an answer does not count.
+    """
+    annotation = ItemAnnotation(ItemRun(run), annotator, reconciler, expert)
+    problems = [problem for path in answers or () for problem in annotation.read_answers(path)]
+    for problem in problems:
+        complain(problem)
+    annotation.finish()
+    _tell(annotation.run, "annotate")
+    for row in annotation.agreement():
+        show("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+    for folder in annotation.write_projects():
+        show(f"{folder}: make it a project of Label Studio, and give its export to --answers")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:
+    """Run a phase and print what it kept; exit with 1 where that is nothing."""
+    is_asked = phase == "propose" or (phase == "filter" and run.file.suite != "videonorms")
+    if is_asked and not pictures_may_leave:
+        raise ItemError("--pictures-may-leave: is missing; a service is asked about the pictures of the sample")
+    with err.status(phase) as status:
+
+        def progress(name: str) -> None:
+            status.update(f"{phase}: {name}")
+
+        if phase == "sample":
+            count = sample(run, TiledFaceDetector().find, progress)
+        elif phase == "assemble":
+            count = assemble(run)
+        else:
+            asker = Asker(run)
+            [blind] = open_asked_models(ENCODER_MODEL, WallClock(), ModelOptions())
+            if phase == "propose":
+                count = propose(run, asker, progress)
+            else:
+                count = filter_scenes(run, asker, SentenceEncoder(), blind, progress)
+    if count.open:
+        if asker.writer.size.requests:
+            finish_batch(asker.writer, None)
+        send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
+        err.print(f"next: {send}, or put any service's answers there, then the same command")
+    _tell(run, phase)
+    for _, drop in entries(run.folder / "sample_dropped.jsonl") if phase == "sample" and count.dropped else ():
+        complain(": ".join(filter(None, (drop["id"], drop["why"], drop["detail"]))))
+    if not (count.kept or count.open):
+        raise typer.Exit(1)
+    return count
+
+
+def _tell(run: ItemRun, phase: str) -> None:
+    count = run.file.phases[phase]
+    reasons = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none"
+    show(f"{phase}: {count.kept} kept, {count.open} open, {sum(count.dropped.values())} dropped ({reasons})")
+    if phase == "assemble":
+        show(f"{run.folder / ITEMS}: read it with {PROGRAM} items check and {PROGRAM} bench run --data")

@@ -1,0 +1,406 @@
+"""`tactful bench monitor`: score the monitor on scripted encounters, or its error flags on labelled bags."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.progress import track
+from rich.table import Table
+from rich.table import Table as Shown
+
+from norm_core.bags.reader import BagReader
+from norm_core.engines.engine_factory import open_engine
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Prices
+from norm_core.records.json_codec import to_plain
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, s_to_ns
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_model import Sensitivity
+from norm_monitor.context.meaning import EncoderMatcher, TextMatcher
+from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.library import encounters, encounters_in
+from norm_monitor.judge.judge import Judge, JudgeConfig
+from norm_monitor.judge.triggers import NO_CEILING
+from norm_monitor.replay.bag_driver import MONITORED, replay_monitor
+from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from sim_replays.monitor_bench.event_metrics import (
+    AT_S,
+    Bounds,
+    EncounterScores,
+    EventSession,
+    Harmless,
+    OnlineScores,
+    baselines,
+    parts_by_cue,
+    score_encounters,
+    score_online,
+)
+from sim_replays.monitor_bench.labelled_recording import (
+    IntervalAgreement,
+    LabelledRecording,
+    interval_agreement,
+    read_intervals,
+    record_flags,
+    session_of,
+)
+from sim_replays.monitor_bench.script_driver import BenchSource, monitor_from_sound, monitor_script, sense_encounter
+from tactful_cli.console import complain, err, print_json, print_table, show
+from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions, explain_missing_words, remarks_of
+from tactful_cli.flags import LaterJudge
+
+NO_FIGURE = "–"  # a share of nothing
+NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"
+_SHARES = (f"F1 %\nat {AT_S:g} s", "any\nattribute", "precision\n%", "recall\n%")
+
+Scores = Mapping[str, EncounterScores]
+Cells = Mapping[str, tuple[str, int]]  # a figure and its number of events, by group
+
+
+def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
+    """Print one table per polarity, then recall by basis, F1 by attribute and harmless talk."""
+    rows = {**monitor, **{f"  {name}": part for name, part in parts.items()}, **baselines}
+    show_rows({name: row.errors for name, row in rows.items()}, "errors")
+    show_rows({name: row.competences for name, row in rows.items()}, "competences")
+    scores = next(iter(monitor.values()))
+    _show_groups("recall % by basis", _by_basis(scores.errors), _by_basis(scores.competences))
+    _show_groups("F1 % by attribute", _by_attribute(scores.errors), _by_attribute(scores.competences))
+    for title, of in (("errors", scores.errors), ("competences", scores.competences)):
+        _show_confusion(title, of.attribute_confusion)
+    _show_harmless({**monitor, **baselines})
+
+
+def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
+    """Print a table with one row per detector."""
+    shown = table_of(title, *_SHARES, "events", "flags", "false\nflags", "median\ndelay s")
+    for name, row in rows.items():
+        latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else NO_FIGURE
+        counts = str(row.events), str(row.flags), str(row.false)
+        shown.add_row(name, *_shares(row, row.flags), *counts, latency)
+    print_table(shown)
+    show("")
+
+
+def show_judge(asked: Mapping[str, Any]) -> None:
+    """Print what became of the judge's questions."""
+    outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
+    spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
+    units = count_of(asked["units"], "unit")
+    show(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
+    if asked["late"]:
+        late = count_of(asked["late"], "unit")
+        show(f"  {late} took longer than judge.deadline_s, {asked['deadline_s']:g} s, and would time out on a robot")
+    for reason, count in asked["reasons"].items():
+        show(f"  {count_of(count, 'time')}: {reason}")
+
+
+def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
+    shown = table_of(title, "errors", "events", "competences", "events")
+    for name in sorted({*errors, *competences}):
+        cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
+        shown.add_row(in_words(name), *map(str, cells))
+    print_table(shown)
+    show("")
+
+
+def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
+    """Print how often flags name an attribute of the columns, of events with an attribute of the rows."""
+    shown = table_of(f"attributes of {title}: events down, their flags across", *map(in_words, confusion))
+    for name, row in confusion.items():
+        shown.add_row(in_words(name), *map(str, row.values()))
+    print_table(shown)
+    show("")
+
+
+def _show_harmless(rows: Scores) -> None:
+    harmless: Harmless = next(iter(rows.values())).harmless
+    if not harmless.encounters:
+        show("Each encounter has a labelled error: false errors in harmless talk are not measured")
+        return
+    of = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.1f} minutes"
+    shown = table_of(f"harmless talk ({of})", "false\nerrors", "an hour")
+    for name, row in rows.items():
+        an_hour = with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
+        shown.add_row(name, str(row.harmless.false_errors), an_hour)
+    print_table(shown)
+    show("")
+
+
+def _by_basis(row: OnlineScores) -> Cells:
+    return {name: (f"{value:.0f}", row.events_by_basis[name]) for name, value in row.by_basis.items()}
+
+
+def _by_attribute(row: OnlineScores) -> Cells:
+    return {
+        name: (with_interval(value, row.by_attribute_interval[name]), row.events_by_attribute[name])
+        for name, value in row.by_attribute.items()
+    }
+
+
+def _shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
+    """Give F1, that for any attribute, precision and recall; a share of no flags or events is undefined."""
+    f1 = with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
+    return (
+        f1,
+        f"{row.any_attribute:.0f}" if row.events or labels else NO_FIGURE,
+        f"{row.precision:.0f}" if labels else NO_FIGURE,
+        f"{row.recall:.0f}" if row.events else NO_FIGURE,
+    )
+
+
+def table_of(title: str, *columns: str) -> Table:
+    """Return a table whose first column holds names, the others figures."""
+    shown = Table(title, box=SIMPLE, padding=0, show_edge=False)
+    for name in columns:
+        shown.add_column(name, justify="right")
+    return shown
+
+
+def with_interval(value: float, interval: Bounds) -> str:
+    """Return a figure with its 95 % interval."""
+    bounds = f"{interval[0]:.0f}, {interval[1]:.0f}" if interval else NO_FIGURE
+    return f"{value:.0f} [{bounds}]"
+
+
+DEFAULT_SPLIT = "development"
+BALANCED = f"monitor, {Sensitivity.BALANCED}"
+DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
+
+
+AttendOf = Callable[[Encounter], Attend]  # what attends to the monitor of each encounter
+
+
+@record
+class BenchInput:
+    """The encounters to measure on, a shipped split or a folder, and where their words and sightings come from."""
+
+    split: str = ""
+    folder: Path | None = None
+    limit: int = 0  # 0: all
+    seed: int = 0
+    source: BenchSource
+    cache_folder: Path  # for what the senses made of sound
+
+    @property
+    def name(self) -> str:
+        """The folder or the split."""
+        return str(self.folder or self.split or DEFAULT_SPLIT)
+
+    def read(self) -> tuple[Encounter, ...]:
+        """Read the encounters."""
+        read = encounters_in(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
+        return read[: self.limit or None]
+
+
+def write_questions(talks: BenchInput, later: LaterJudge, prices: Prices | None) -> None:
+    """Write the questions of a judge about the encounters."""
+    _run_monitor(
+        talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+    )
+    later.conclude(prices)
+
+
+def evaluate(
+    talks: BenchInput,
+    as_json: bool,
+    *,
+    model: str = "",
+    later: LaterJudge | None = None,
+) -> None:
+    """Print the scores of the monitor beside its baselines, and with a judge: a model, or one that has answered."""
+    if model and talks.source is BenchSource.AUDIO:
+        raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
+    clock = WallClock()
+    engine = open_engine(Catalogue().manifest(model), clock) if model else None  # a missing model fails at once
+    chosen, meaning = talks.read(), load_meaning()
+    by_sensitivity = {
+        sensitivity: _run_monitor(talks, chosen, meaning, sensitivity)
+        for sensitivity in (Sensitivity.BALANCED, Sensitivity.QUIET, Sensitivity.KEEN)  # the default comes first
+    }
+    sessions = by_sensitivity[Sensitivity.BALANCED]
+    rows = {
+        f"monitor, {sensitivity}": score_encounters(encounter_scores)
+        for sensitivity, encounter_scores in by_sensitivity.items()
+    }
+    asked: dict[str, Any] = {}
+    if engine:
+        stand_in = JudgeStandIn(Judge(engine), clock)
+        try:
+            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: stand_in)
+        finally:
+            engine.close()
+        asked = _judge_figures(stand_in, model)
+        rows[f"monitor and {model}"] = score_encounters(judged)
+    if later:
+        judged = _run_monitor(
+            talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+        )
+        asked = _judge_figures(later.stand_in, later.model)
+        rows[f"monitor and {later.model}"] = score_encounters(judged)
+    parts = {name: score_encounters(part_sessions) for name, part_sessions in parts_by_cue(sessions).items()}
+    weaker = {name: score_encounters(baseline) for name, baseline in baselines(sessions).items()}
+    if as_json:
+        scores: dict[str, Any] = to_plain(rows[BALANCED])
+        report: dict[str, Any] = {
+            "split": None if talks.folder else talks.name,
+            "folder": str(talks.folder) if talks.folder else None,
+            "encounters": len(chosen),
+            "table": ThresholdTable.shipped().version,
+            "from": talks.source.value,
+            "reader": meaning.reader_size is not None,
+            "tolerance_s": AT_S,
+            **scores,
+            "sensitivities": {
+                sensitivity.value: to_plain(rows[f"monitor, {sensitivity}"]) for sensitivity in by_sensitivity
+            },
+            "parts": {
+                name: {"errors": to_plain(part.errors), "competences": to_plain(part.competences)}
+                for name, part in parts.items()
+            },
+            "baselines": {name: to_plain(row) for name, row in weaker.items()},
+        }
+        if asked:
+            report["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
+        print_json(report)
+        return
+    show_scores(rows, parts, weaker)
+    minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
+    show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
+    show(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
+    if len(chosen) == 1:
+        show(NO_INTERVAL.format("encounter"))
+    if asked:
+        show_judge(asked)
+
+
+def load_meaning() -> EncoderMatcher:
+    """Load the shipped concepts, with a cache large enough for all encounters."""
+    return EncoderMatcher.shipped(remembered=50_000)
+
+
+def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
+    return {
+        "model": model,
+        "units": len(asking.spent_s),
+        "outcomes": dict(asking.outcomes),
+        "reasons": dict(asking.reasons.most_common(3)),
+        "latency_s": asking.latency_s(),
+        "deadline_s": DEADLINE_S,
+        "late": asking.late_count(s_to_ns(DEADLINE_S)),
+    }
+
+
+def _run_monitor(
+    talks: BenchInput,
+    chosen: Sequence[Encounter],
+    meaning: TextMatcher,
+    sensitivity: Sensitivity,
+    attend_of: AttendOf | None = None,
+) -> list[EventSession]:
+    """Run the monitor on each encounter, with what attends to it, if anything does."""
+    table, fusion = ThresholdTable.shipped(), FusionConfig(sensitivity=sensitivity)
+    about = " and a judge" if attend_of else f", {sensitivity}"
+    per_hour = NO_CEILING if attend_of else 0.0
+    attend_of = attend_of or (lambda encounter: attend_nothing)
+    followed = track(chosen, f"running the monitor{about}", console=err)
+    if talks.source is BenchSource.SCRIPT:
+        return [
+            monitor_script(encounter, meaning, table, talks.seed, attend_of(encounter), per_hour, fusion=fusion)
+            for encounter in followed
+        ]
+    talks.cache_folder.mkdir(parents=True, exist_ok=True)
+    whisper = Whisper(WhisperConfig())
+    return [
+        monitor_from_sound(
+            sense_encounter(encounter, talks.cache_folder, whisper, talks.seed),
+            meaning,
+            table,
+            attend_of(encounter),
+            per_hour,
+            fusion=fusion,
+        )
+        for encounter in followed
+    ]  # fmt: skip
+
+
+def evaluate_bags(bags: list[Path], labels: list[Path], options: FlagOptions, as_json: bool) -> None:
+    """Print the measures over all bags. Give one label file per bag, in the same order.
+
+    Raises TactfulError where nothing can be measured: no words or no labels in any bag.
+    """
+    if len(bags) != len(labels):
+        raise TactfulError(
+            f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
+        )
+    recordings = [_recorded(bag, file, options) for bag, file in zip(bags, labels, strict=True)]
+    _check(recordings)
+    agreement = interval_agreement(recordings)
+    sessions = [session_of(recording) for recording in recordings]
+    rows = {"monitor": agreement.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
+    if as_json:
+        print_json(
+            {
+                "bags": [recording.name for recording in recordings],
+                "labels": sum(len(recording.labels) for recording in recordings),
+                "monitor": to_plain(agreement),
+                "baselines": {name: to_plain(row) for name, row in rows.items() if name != "monitor"},
+            }
+        )
+        return
+    show_rows(rows, "labels")
+    if len(recordings) == 1:
+        show(NO_INTERVAL.format("recording"))
+    _show(agreement)
+
+
+def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
+    with BagReader(bag, options.names) as reader:
+        if reader.bounds_ns is None:
+            raise TactfulError(f"{bag}: holds no message")
+        if idle := options.names.idle(reader.recorded_topics):
+            raise TactfulError(f"{bag} {NO_SUCH_TOPIC.format(idle[0])}")
+        labels = read_intervals(file, *reader.bounds_ns)
+        senses = options.senses(reader, str(bag))
+        if UTTERANCES not in senses.sources:
+            raise TactfulError(f"{bag}: {explain_missing_words(reader, senses)}")
+        clock = ReplayClock()
+        monitor = replay_monitor(senses.sources, clock)
+        with err.status(f"running the monitor on {bag.name}"):
+            watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
+            recording = record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock)
+        remarks = [*remarks_of(reader, senses, monitor)]
+        remarks += [] if recording.utterances else ["no word of a person was recognized in it"]
+        remarks += [] if labels else [f"{file} has no label, so only its false flags count"]
+        for remark in remarks:
+            complain(f"{bag.name}: {remark}")
+        return recording
+
+
+def _check(recordings: Sequence[LabelledRecording]) -> None:
+    """Raise TactfulError where a figure would only measure missing input."""
+    names = ", ".join(recording.name for recording in recordings)
+    if not any(recording.utterances for recording in recordings):
+        raise TactfulError(
+            f"{names}: no word of a person was recognized; check the sound with {PROGRAM} hear, --language, or name "
+            "the recognizer's topic with --words-topic"
+        )
+    if not any(recording.labels for recording in recordings):
+        raise TactfulError(f"{names}: no label lies in any bag; label one interval at least, one per line")
+
+
+def _show(agreement: IntervalAgreement) -> None:
+    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s")
+    for name, row in agreement.by_class.items():
+        recall = "/".join(f"{value:.0f}" for value in row.recall.values())
+        waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
+        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
+    print_table(shown)
+    latency = ", ".join(f"{name} {value:.1f} s" for name, value in agreement.online.latency_s.items())
+    show(f"known after the onset: {latency or 'none'}")

@@ -1,0 +1,471 @@
+"""Take coders' events and their consensus, answer their pages, and keep each coder blind until theirs is done."""
+
+import json
+import math
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.records.json_codec import RecordError, from_json
+from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_MS, Clock
+from norm_monitor.session_log.labels import in_order, monitor_labels
+from norm_monitor.session_log.recording import Recording, from_log
+from norm_monitor.session_log.redact import Redactor
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Opinion
+from norm_monitor.session_log.study_file import Code, StudyFile
+from norm_monitor.session_log.writer import LogWriteError, StudyLog
+from norm_monitor.view.page_items import Item, VoiceNumbers, ms_since, speech_item
+from norm_monitor.view.page_server import (
+    NOT_FOUND,
+    PageReply,
+    PageRequest,
+    PageServer,
+    StillAt,
+    fill_page,
+    number_in,
+    page_reply,
+    still_reply,
+    text_reply,
+)
+from norm_monitor.view.pictures import video_reply
+from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders, label_of
+
+MOST_EVENTS = 10_000  # of one coder
+MOST_CHARACTERS = 500  # of a comment
+
+
+class CodingError(TactfulError, ValueError):
+    """An event or a decision cannot be taken; the message gives the reason."""
+
+
+@record
+class EventForm:
+    """An event as a page sends it, in milliseconds from the session's start. Without `label_id`, it is new."""
+
+    code: str
+    start_ms: float
+    end_ms: float
+    severity: Severity | None = None
+    comment: str = ""
+    label_id: str = ""
+
+
+@record
+class ConsensusForm:
+    """What coders agree on: the opinion of one of them, another event, or, with neither, that there is none."""
+
+    label_id: str
+    opinion_of: str = ""
+    event: EventForm | None = None
+
+
+class CodingDesk:
+    """The codings of one session. `write` puts a record with its time into the log, and raises if it cannot."""
+
+    def __init__(self, recording: Recording, study: StudyFile, write: Callable[[Any, int], None]) -> None:
+        self.recording = recording
+        self.codes = {code.id: code for code in study.codebook}
+        self.severities = study.defined_severities
+        self._write = write
+        self._lock = threading.Lock()
+        self._drafts: dict[str, dict[str, Label]] = defaultdict(dict)
+        self._ids: dict[str, set[str]] = defaultdict(set)  # every id that a coder has used
+        standing: list[Label | LabelRemoval] = [*recording.labels, *recording.drafts, *recording.removals]
+        for version in standing:
+            self._ids[version.coder].add(version.label_id)
+        for label in recording.drafts:
+            self._drafts[label.coder][label.label_id] = label
+        self._coded = coder_labels(recording)
+        self._settled = {label.label_id: label for label in standing if label.coder == CONSENSUS}
+
+    def is_done(self, coder: str) -> bool:
+        """Whether a coder has coded the whole session, and may see what others found."""
+        return coder in self._coded
+
+    def labels_of(self, coder: str) -> tuple[Label, ...]:
+        """List a coder's own labels."""
+        return self._coded.get(coder) or in_order(self._drafts[coder].values())
+
+    def save(self, coder: str, form: EventForm) -> Label:
+        """Write a new event of a coder, or a new version of one. Raises CodingError."""
+        with self._lock:
+            self._check_open(coder)
+            ids = self._ids[coder]
+            if form.label_id and form.label_id not in ids:
+                raise CodingError("there is no such event of yours; load the page again")
+            if not form.label_id and len(self._drafts[coder]) >= MOST_EVENTS:
+                raise CodingError(f"you have {MOST_EVENTS} events, which is the most; remove some")
+            label = replace(self._label(form), coder=coder, label_id=form.label_id or _next_id(ids))
+            self._write(label, label.start_ns)
+            ids.add(label.label_id)
+            self._drafts[coder][label.label_id] = label
+            return label
+
+    def remove(self, coder: str, label_id: str) -> None:
+        """Take an event of a coder back. Its versions stay in the log. Raises CodingError."""
+        with self._lock:
+            self._check_open(coder)
+            if label_id not in self._drafts[coder]:
+                raise CodingError("there is no such event of yours; load the page again")
+            self._write(LabelRemoval(coder=coder, label_id=label_id), self._drafts[coder][label_id].start_ns)
+            del self._drafts[coder][label_id]
+
+    def finish(self, coder: str) -> None:
+        """Mark a coder's coding as done, also with no event. From then on it stays as it is. Raises CodingError."""
+        with self._lock:
+            self._check_open(coder)
+            labels = in_order(self._drafts[coder].values())
+            self._write(Coding(coder=coder, labels=len(labels)), self.recording.end_ns)
+            self._coded = dict(sorted({**self._coded, coder: labels}.items()))
+
+    def others(self, coder: str) -> dict[str, tuple[Label, ...]]:
+        """Return all done codings by coder. Raises CodingError for a coder who is still blind."""
+        if not self.is_done(coder):
+            raise CodingError("you see what others found once you have marked this session as done")
+        return self._coded
+
+    def compared(self, coder: str) -> tuple[ComparedEvent, ...]:
+        """Compare the done codings, for a coder who is done."""
+        return compare_coders(self.others(coder))
+
+    def settled(self, label_id: str) -> Label | LabelRemoval | None:
+        """Return what the coders agreed on for a compared event, if they did."""
+        return self._settled.get(label_id)
+
+    def agree(self, coder: str, form: ConsensusForm) -> ComparedEvent:
+        """Write what the coders agree on, and return the event; `coder` is who enters it. Raises CodingError."""
+        with self._lock:
+            events = {event.label_id: event for event in self.compared(coder)}
+            if len(self._coded) < 2 or form.label_id not in events:
+                raise CodingError("there is no such event of two coders; load the page again")
+            self._settle(coder, events[form.label_id], form)
+            return events[form.label_id]
+
+    def adopt_agreed(self, coder: str) -> int:
+        """Write the events on which all coders agree into the consensus. Returns their number. Raises CodingError."""
+        with self._lock:
+            open_events = [event for event in self.compared(coder) if event.label_id not in self._settled]
+            agreed = [event for event in open_events if event.is_agreed and len(event.opinions) > 1]
+            for event in agreed:
+                form = ConsensusForm(label_id=event.label_id, opinion_of=event.opinions[0].coder)
+                self._settle(coder, event, form)
+            return len(agreed)
+
+    def _settle(self, coder: str, event: ComparedEvent, form: ConsensusForm) -> None:
+        opinion = next((opinion for opinion in event.opinions if opinion.coder == form.opinion_of), None)
+        if form.opinion_of and opinion is None:
+            raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")
+        label = self._label(form.event) if form.event else label_of(opinion) if opinion else None
+        decision: Label | LabelRemoval
+        if label:
+            decision = replace(label, coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
+        else:
+            decision = LabelRemoval(coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
+        self._write(decision, event.opinions[0].start_ns)
+        self._settled[event.label_id] = decision
+
+    def _check_open(self, coder: str) -> None:
+        if self.is_done(coder):
+            raise CodingError("your coding is done and stays as it is; change the consensus instead")
+
+    def _label(self, form: EventForm) -> Label:
+        """Make a label without a coder of an event. Raises CodingError."""
+        code = self.codes.get(form.code)
+        if code is None or code.attribute is None:
+            raise CodingError("there is no such code for events in the codebook; load the page again")
+        if form.severity and code.polarity is Polarity.COMPETENCE:
+            raise CodingError("a competence has no severity; leave it out, or choose an error")
+        if not (math.isfinite(form.start_ms) and math.isfinite(form.end_ms)):
+            raise CodingError("an event needs a start and an end")
+        start_ns, end_ns = (self.recording.start_ns + round(ms * NS_PER_MS) for ms in (form.start_ms, form.end_ms))
+        if not self.recording.start_ns <= start_ns <= end_ns <= self.recording.end_ns + NS_PER_MS:
+            raise CodingError("an event lies within the session and ends after its start; correct its times")
+        if len(form.comment) > MOST_CHARACTERS:
+            raise CodingError(f"a comment has at most {MOST_CHARACTERS} characters; shorten it")
+        return Label(
+            start_ns=start_ns,
+            end_ns=min(end_ns, self.recording.end_ns),
+            polarity=code.polarity,
+            attribute=code.attribute,
+            code="" if is_hsri(code) else code.id,
+            severity=form.severity,
+            comment=form.comment.strip(),
+        )
+
+
+def is_hsri(code: Code) -> bool:
+    """Whether a code is one of the attributes in a polarity. A label needs no code beside these two then."""
+    return code.attribute is not None and code.id == f"{code.polarity.value}_{code.attribute.value}"
+
+
+def _next_id(ids: Iterable[str]) -> str:
+    numbers = [int(label_id[1:]) for label_id in ids if label_id[:1] == "e" and label_id[1:].isdecimal()]
+    return f"e{max(numbers, default=0) + 1}"
+
+
+_PAGE = shipped_file("study_desk.coding", "page")
+SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "player", "coding", "compare", "coding_keys")
+# Keys of the player and of in and out; a code keeps its own only beside these.
+TAKEN_KEYS = frozenset("io,.?")
+_SEVERITY_KEYS = "asdfghjkl;zxcvbnmp"
+
+
+@record
+class PlayerMedia:
+    """Where the pictures and the sound of a session come from; None: it has none. Times are the session's."""
+
+    still_at: StillAt | None = None
+    sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
+    video: Path | None = None
+    video_offset_ms: float = 0.0
+    why: str = ""  # there is no picture
+
+
+def coding_page(  # noqa: PLR0917
+    desk: CodingDesk, coder: str, token: str, media: PlayerMedia, waiting: Sequence[str] = (), note: str = ""
+) -> str:
+    """Render the page of a coder. Until their coding is done, it holds nothing of the monitor or of others."""
+    recording = desk.recording
+    start_ns, voices = recording.start_ns, VoiceNumbers()
+    keys = _free_keys(desk.codes.values())
+    data: dict[str, Any] = {
+        "token": token,
+        "coder": coder,
+        "done": desk.is_done(coder),
+        "info": {"study": recording.info.study, "session": recording.info.session},
+        "end": ms_since(start_ns, recording.end_ns),
+        "notes": [note] if note else [],
+        "at_most": {},
+        "attributes": [attribute.value for attribute in Attribute],
+        "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
+        "presence": [],
+        "decisions": [],
+        "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
+        "without_attribute": [code.name for code in desk.codes.values() if not code.attribute],
+        "severities": {severity.value: meaning for severity, meaning in desk.severities.items()},
+        "severity_keys": dict(zip((severity.value for severity in desk.severities), keys, strict=False)),
+        "media": {
+            "stills": media.still_at is not None,
+            "sound": media.sound_of is not None,
+            "video": media.video is not None,
+            "offset": media.video_offset_ms,
+            "why": media.why,
+        },
+    }
+    if desk.is_done(coder):
+        data |= _unblinded(desk, coder, waiting)
+    else:
+        own = [label_item(label, recording, coder) for label in desk.labels_of(coder)]
+        data |= {"flags": own, "rows": None}
+    title = f"Coding of session {recording.info.session}"
+    return fill_page("coding", ("page", "coding"), SCRIPTS, title, data, _PAGE)
+
+
+def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -> Item:
+    """Return a label for the timeline and the list. `lane` tells whose it is, `number` which, if it has no id."""
+    return {
+        "id": f"{lane}/{label.label_id or number}",
+        "label_id": label.label_id,
+        "coder": lane,
+        "polarity": label.polarity.value,
+        "attributes": [label.attribute.value],
+        "severity": label.severity.value if label.severity else None,
+        "start": ms_since(recording.start_ns, label.start_ns),
+        "end": ms_since(recording.start_ns, label.end_ns),
+        "code": _code_of(label),
+        "cue": label.code,
+        "why": label.comment,
+        "evidence": [],
+    }
+
+
+def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
+    recording, codings = desk.recording, desk.others(coder)
+    compared = desk.compared(coder)
+    consensus = [decision for event in compared if isinstance(decision := desk.settled(event.label_id), Label)]
+    rows: Mapping[str, Iterable[Label]] = {
+        MONITOR: {label.event_id: label for label in monitor_labels(recording)}.values(),
+        **codings,
+        CONSENSUS: consensus,
+    }
+    return {
+        "flags": [
+            label_item(label, recording, row, number)
+            for row, labels in rows.items()
+            for number, label in enumerate(labels)
+        ],
+        "rows": list(rows),
+        "coders": list(codings),
+        "waiting": [coder for coder in waiting if coder not in codings],
+        "compared": [compared_item(event, desk.settled(event.label_id), recording) for event in compared],
+        "info": {
+            "study": recording.info.study,
+            "session": recording.info.session,
+            "condition": recording.info.condition,
+        },
+        "notes": list(recording.notes),
+    }
+
+
+def compared_item(event: ComparedEvent, decision: Label | LabelRemoval | None, recording: Recording) -> Item:
+    """Return what each coder says of an event, and what they agreed on."""
+    settled: Item | None = None
+    if decision is not None:
+        label = label_item(decision, recording, CONSENSUS) if isinstance(decision, Label) else None
+        settled = {"label": label, "editor": decision.editor}
+    return {
+        "id": event.label_id,
+        "agreed": event.is_agreed,
+        "missing": list(event.missing),
+        "opinions": {opinion.coder: _opinion_item(opinion, recording) for opinion in event.opinions},
+        "settled": settled,
+    }
+
+
+def _opinion_item(opinion: Opinion, recording: Recording) -> Item:
+    return {
+        "code": _code_of(opinion),
+        "polarity": opinion.polarity.value,
+        "attribute": opinion.attribute.value,
+        "severity": opinion.severity.value if opinion.severity else None,
+        "start": ms_since(recording.start_ns, opinion.start_ns),
+        "end": ms_since(recording.start_ns, opinion.end_ns),
+    }
+
+
+def _code_of(label: Label | Opinion) -> str:
+    return label.code or f"{label.polarity.value}_{label.attribute.value}"
+
+
+def _code_item(code: Code) -> Item:
+    return {
+        "id": code.id,
+        "name": code.name,
+        "definition": code.description,
+        "polarity": code.polarity.value,
+        "attribute": code.attribute.value if code.attribute else "",
+        "key": "" if code.key.lower() in TAKEN_KEYS else code.key,
+        "own": not is_hsri(code),
+    }
+
+
+def _free_keys(codes: Iterable[Code]) -> list[str]:
+    used = {code.key.lower() for code in codes}
+    return [key for key in _SEVERITY_KEYS if key not in used]
+
+
+PIECE_MS = 30_000  # of sound
+VIDEO = "/video"
+
+
+@record
+class RemovalForm:
+    """Which event a coder takes back."""
+
+    label_id: str
+
+
+class CodingServer:
+    """Serve one log to coders, each with a token, who see nothing of the monitor or of others until they are done.
+
+    Closing it releases the log.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        coders: Mapping[str, str],  # by token
+        clock: Clock,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        redactor: Redactor | None = None,
+        study: StudyFile | None = None,
+        media: PlayerMedia | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        recording = from_log(folder)
+        self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
+        self._coders, self._media, self._notes = dict(coders), media or PlayerMedia(), notes or {}
+        self._start_ns = recording.start_ns
+        self._log = StudyLog.resume(folder, clock, redactor=redactor)
+        self._writing = threading.Lock()
+        try:
+            self._server = PageServer(
+                [*self._coders], self._answer, link_from="study code", host=host, port=port, media=[VIDEO]
+            )
+        except TactfulError:
+            self._log.close()
+            raise
+        self.host, self.port = self._server.host, self._server.port
+        self.url, self.serve = self._server.url, self._server.serve
+
+    def close(self) -> None:
+        """Stop serving and release the log."""
+        self._server.close()
+        self._log.close()
+
+    def _append(self, record: Any, ros_ns: int) -> None:
+        with self._writing:
+            self._log.append(record, ros_ns)
+
+    def _answer(self, request: PageRequest) -> PageReply:
+        coder = self._coders[request.token]
+        try:
+            return self._shown(coder, request) if request.method == "GET" else self._taken(coder, request)
+        except LogWriteError as error:
+            return text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
+        except CodingError as error:
+            return text_reply(HTTPStatus.CONFLICT, str(error))
+        except (RecordError, ValueError) as error:
+            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _shown(self, coder: str, request: PageRequest) -> PageReply:
+        match request.path:
+            case "/":
+                note, coders = self._notes.get(coder, ""), [*self._coders.values()]
+                return page_reply(coding_page(self._desk, coder, request.token, self._media, coders, note))
+            case "/still":
+                return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
+            case "/sound":
+                return self._sound(request.query.get("piece", ""))
+            case path if path == VIDEO and self._media.video:
+                return video_reply(self._media.video, request.byte_range)
+        return NOT_FOUND
+
+    def _taken(self, coder: str, request: PageRequest) -> PageReply:
+        answer: object = {}
+        match request.path:
+            case "/events":
+                label = self._desk.save(coder, from_json(EventForm, request.body))
+                answer = label_item(label, self._desk.recording, coder)
+            case "/events/remove":
+                self._desk.remove(coder, from_json(RemovalForm, request.body).label_id)
+            case "/done":
+                self._desk.finish(coder)
+            case "/consensus":
+                event = self._desk.agree(coder, from_json(ConsensusForm, request.body))
+                answer = compared_item(event, self._desk.settled(event.label_id), self._desk.recording)
+            case "/consensus/agreed":
+                answer = {"adopted": self._desk.adopt_agreed(coder)}
+            case _:
+                return NOT_FOUND
+        return PageReply(json.dumps(answer).encode(), "application/json")
+
+    def _sound(self, piece: str) -> PageReply:
+        number = number_in(piece)
+        if number is None or self._media.sound_of is None:
+            return NOT_FOUND
+        from_ns = self._start_ns + number * PIECE_MS * NS_PER_MS
+        if from_ns > self._desk.recording.end_ns:
+            return NOT_FOUND
+        sound = self._media.sound_of(from_ns, from_ns + PIECE_MS * NS_PER_MS)
+        return PageReply(b"", "audio/wav", HTTPStatus.NO_CONTENT) if sound is None else PageReply(sound, "audio/wav")

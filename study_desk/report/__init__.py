@@ -1,1 +1,0 @@
-"""The session report, the coding page, and what they show of a bag."""

@@ -1,0 +1,201 @@
+"""`tactful study pack, import`: what a coder gets, and what comes back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.schema import Coding, Label
+from norm_monitor.session_log.session_config import redactor_of
+from norm_monitor.session_log.study_folder import Study, is_study
+from study_desk.study.coding_pack import assign, write_pack
+from study_desk.study.import_coding import (
+    Addition,
+    ImportOptions,
+    PlannedImport,
+    plan_for_log,
+    plan_for_study,
+    retract_coding,
+    write_additions,
+)
+from study_desk.verbs.arguments import StudyPath
+from tactful_cli.bag.group import progress
+from tactful_cli.console import print_json, remark, show
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command()
+def pack(  # noqa: PLR0917
+    folder: StudyPath,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write the pack into.")],
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder.", show_default=False)],
+    copy_media: Annotated[
+        bool, typer.Option("--copy-media", help="Copy video and sound into the pack instead of linking them.")
+    ] = False,
+    media: Annotated[
+        bool, typer.Option("--media", help="Make a video with sound from the bag of each session without media.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
+
+    First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
+    The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
+    """
+    study = Study(folder)
+    study.check_known("coder", [coder], study.file.coders)
+    draw = assign(study) if len(study.file.coders) > 1 else None
+    with progress("making videos") as tell:
+        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=tell)
+    if as_json:
+        print_json(to_plain(coding_pack) | {"assignment": to_plain(draw) if draw else None})
+        return
+    show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
+    if draw and draw.drawn:
+        loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
+        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {study.file.seed}; sessions by coder: {loads}")
+    remark(*coding_pack.remarks)
+
+
+@app.command("import")
+def import_(  # noqa: PLR0917
+    target: Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Log of a session, or folder of a study.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Coded EAF of ELAN, project of BORIS, or table (csv, tsv).",
+        ),
+    ] = None,
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace this coder's labels; the log keeps the earlier ones.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Record that the coder coded the whole session. For a log, a form without rows implies it.",
+        ),
+    ] = False,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
+    ] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
+    ] = False,
+    retract: Annotated[
+        bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Append coders' labels to a log, or to the logs of a study by the sessions they name.
+
+    Everything is checked before anything is written. Entries already in a log are skipped.
+    """
+    if retract:
+        if is_study(target) or files or not coder:
+            raise TactfulError(f"{target}: --retract takes a log and --coder, and no FILE")
+        _retract(target, coder, as_json=as_json)
+        return
+    redactor = redactor_of(keys)
+    options = ImportOptions(
+        coder=coder,
+        replace=replace,
+        complete=complete,
+        outside=outside,
+        skip_unknown=skip_unknown,
+        redactor=redactor,
+    )
+    if is_study(target):
+        if not files:
+            raise TactfulError(f"{target}: a study takes files; name some")
+        planned = plan_for_study(Study(target), files, options)
+    else:
+        planned = plan_for_log(target, files or [], options)
+    heads = write_additions(planned.additions, WallClock(), redactor)
+    remarks = [] if keys else [*_about_names(planned)]
+    if as_json:
+        print_json(_summary(planned, heads, remarks, is_of_study=is_study(target)))
+    else:
+        _print(planned, heads, remarks, is_of_study=is_study(target))
+
+
+def _retract(log: Path, coder: str, *, as_json: bool) -> None:
+    retraction = retract_coding(log, coder, WallClock())
+    if as_json:
+        print_json(to_plain(retraction))
+        return
+    labels = count_of(retraction.labels, "label")
+    show(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
+    if retraction.consensus:
+        remark(
+            f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
+            "in the coding page"
+        )
+
+
+def _about_names(planned: PlannedImport) -> Iterator[str]:
+    """Remind of the key file: only it tells which words of a comment are names of participants."""
+    if number := sum(addition.with_words for addition in planned.additions):
+        yield (
+            f"{count_of(number, 'comment')} imported as written: if comments name participants, give --keys with the "
+            f"key file of {PROGRAM} study participant, and their pseudonyms stand there instead"
+        )
+
+
+def _summary(
+    planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool
+) -> dict[str, object]:
+    imported = sum(len(addition.entries) for addition in planned.additions)
+    if not is_of_study:
+        return {"imported": imported, "head": next(iter(heads.values()))}
+    sessions = [
+        {
+            "session": addition.recording.info.session,
+            "file": str(addition.file),
+            "coders": addition.people,
+            "labels": sum(isinstance(entry, Label) for entry in addition.entries),
+            "revised": any(isinstance(entry, Coding) and entry.replaces for entry in addition.entries),
+            "head": heads[addition.log],
+        }
+        for addition in planned.additions
+    ]
+    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": remarks}
+    return {"imported": imported, "sessions": sessions, **left_out}
+
+
+def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool) -> None:
+    for addition in planned.additions:
+        name = f"{addition.recording.info.session}: " if is_of_study else ""
+        source = [f"by {', '.join(addition.people)}"] if addition.people else []
+        source += [f"from {addition.file}"] if addition.file else []
+        show(f"{name}{_counts(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
+    if planned.empty:
+        remark(
+            f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
+            "if the coder found nothing there, import it with --complete",
+        )
+    if planned.skipped:
+        remark(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}")
+    remark(*remarks)
+
+
+def _counts(addition: Addition) -> str:
+    labels = sum(isinstance(entry, Label) for entry in addition.entries)
+    counts = [count_of(labels, "label")] if labels else []
+    codings = [entry for entry in addition.entries if isinstance(entry, Coding)]
+    counts += [
+        f"coding by {coding.coder} {'revised' if coding.replaces else 'complete'}: {count_of(coding.labels, 'label')}"
+        for coding in codings
+    ]
+    return ", ".join(counts) or "nothing new"

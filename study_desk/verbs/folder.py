@@ -1,0 +1,102 @@
+"""`tactful study plan, init, participant`: the plan of a study."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
+from norm_monitor.session_log.redact import KeyFile
+from norm_monitor.session_log.study_folder import Study, init_study
+from study_desk.study.add_session import set_consent
+from study_desk.study.frozen_plan import (
+    changes_of_plan,
+    freeze_plan,
+    frozen_plans,
+    no_plan_line,
+    plan_lines,
+)
+from study_desk.verbs.arguments import StudyPath
+from tactful_cli.console import print_result, show
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command()
+def plan(
+    folder: StudyPath,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Freeze the plan of study.yaml as a version with hash and date.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the plan of a study, its frozen versions, what changed since, and the orders drawn for a crossed design."""
+    study = Study(folder)
+    if freeze:
+        freeze_plan(study, WallClock())
+    versions, changes = frozen_plans(study), changes_of_plan(study)
+    orders = {name: entry.order for name, entry in study.file.participants.items() if entry.order}
+    result = {"plan": study.file.plan.model_dump(mode="json"), "frozen": to_plain(versions), "changes": changes}
+    lines = [line for version in versions for line in plan_lines(version)] or [no_plan_line()]
+    lines += [f"{name}: {', '.join(order)}" for name, order in orders.items()]
+    print_result(result | {"orders": orders}, *lines, as_json=as_json, notes=changes)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to make the study in.")],
+    name: Annotated[str, typer.Option(help="Name of the study; default: that of the folder.")] = "",
+    condition: Annotated[list[str] | None, typer.Option(help="Condition of sessions. Repeatable.")] = None,
+    coder: Annotated[list[str] | None, typer.Option(help="Pseudonym of a coder. Repeatable.")] = None,
+) -> None:
+    """Make a study's folder with a commented study.yaml, which its owner alone can read."""
+    study = init_study(
+        folder,
+        name or folder.resolve().name,
+        condition or (),
+        coder or (),
+    )
+    show(str(study.path))
+
+
+@app.command()
+def participant(  # noqa: PLR0917
+    folder: StudyPath,
+    pseudonym: Annotated[
+        str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant; default: a random one.")
+    ] = "",
+    words: Annotated[bool | None, typer.Option("--words/--no-words", help="Consent to a transcript.")] = None,
+    coders: Annotated[
+        bool | None, typer.Option("--coders/--no-coders", help="Consent to be watched by coders.")
+    ] = None,
+    clips: Annotated[
+        bool | None, typer.Option("--clips/--no-clips", help="Consent to show clips of face and voice to others.")
+    ] = None,
+    publication: Annotated[
+        bool | None, typer.Option("--publication/--no-publication", help="Consent to share pseudonymised data.")
+    ] = None,
+    name: Annotated[list[str] | None, typer.Option(help="Real name or nickname, for --keys. Repeatable.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Key file to write the names into, made if absent; keep it apart from the logs.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a participant to study.yaml, or change what they consent to. Without an option: words alone.
+
+    In a crossed design, draw the order in which they meet the conditions.
+    With --keys, also link the pseudonym to the names, in the key file alone.
+    """
+    study = Study(folder)
+    if bool(name) != bool(keys) or not (pseudonym or name):
+        raise TactfulError("give a PSEUDONYM, or --name and --keys together; study.yaml holds no names")
+    if name and keys:
+        pseudonym = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
+    set_consent(study, pseudonym, words=words, coders=coders, clips=clips, publication=publication)
+    entry = study.file.participants[pseudonym]
+    text = f"{pseudonym}: {', '.join(entry.allowed) or 'consents to nothing but taking part'}"
+    order = [f"conditions in this order: {', '.join(entry.order)}"] if entry.order else []
+    result = {"pseudonym": pseudonym, "consents": entry.allowed, "order": entry.order}
+    print_result(result, text, *order, as_json=as_json)

@@ -1,0 +1,116 @@
+"""The server that the review page and the view share: whom it refuses."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from norm_monitor.view.page_server import MAX_CONNECTIONS, MOST_BYTES, PageReply, PageRequest, PageServer, page_reply
+from tests.norm_monitor.view.page_requests import ask, serving
+from tests.patience import PATIENCE_S
+
+
+def answer(request: PageRequest) -> PageReply:
+    return page_reply(f"{request.method} {request.path} {request.body.decode()}")
+
+
+@pytest.fixture
+def server() -> Iterator[PageServer]:
+    with serving(PageServer(["good"], answer, link_from="the test", body_s=0.2)) as served:
+        yield served
+
+
+def test_the_holder_of_the_token_is_answered(server: PageServer) -> None:
+    assert ask(server.port, "/?token=good") == (200, "GET / ")
+    assert ask(server.port, "/a", body="words", X_Token="good") == (200, "POST /a words")
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=bad", "/?token=%C3%A9", "/a", "/a?token=good"])
+def test_without_the_token_nothing_is_answered(server: PageServer, path: str) -> None:
+    assert ask(server.port, path) == (403, "this token is not valid: use the link that the test printed")
+
+
+def test_a_script_of_another_site_is_refused(server: PageServer) -> None:
+    assert ask(server.port, "/a", X_Token="good", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server.port, "/a", body="x", X_Token="good", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server.port, "/a", X_Token="good", Sec_Fetch_Site="same-origin")[0] == 200
+
+
+def test_a_foreign_host_name_is_refused(server: PageServer) -> None:
+    assert ask(server.port, "/?token=good", Host="evil.example")[0] == 403
+    assert ask(server.port, "/?token=good", Host="localhost:1")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("size", "status"),
+    [(str(MOST_BYTES + 1), 413), ("9" * 5000, 413), ("-1", 400), ("²", 400), ("", 400), ("1e3", 400)],
+)
+def test_a_body_of_a_bad_size_is_refused_unread(server: PageServer, size: str, status: int) -> None:
+    assert (
+        raw(server, f"POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: {size}\r\n\r\n") == status
+    )
+
+
+def test_a_body_that_does_not_end_is_given_up(server: PageServer) -> None:
+    head = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 9\r\n\r\n"
+    assert raw(server, head + "slow") == 408
+    assert ask(server.port, "/?token=good")[0] == 200
+
+
+def half_sent(server: PageServer) -> socket.socket:
+    """Open a connection and send a head that does not end."""
+    connection = socket.create_connection(("127.0.0.1", server.port), PATIENCE_S)
+    connection.sendall(b"GET / HTTP/1.1\r\nHost: local")
+    return connection
+
+
+def is_hung_up(connection: socket.socket) -> bool:
+    """Whether the server closes a connection without an answer."""
+    with connection, suppress(ConnectionError):
+        return connection.recv(1) == b""
+    return True
+
+
+def test_a_head_that_does_not_end_is_given_up() -> None:
+    with serving(PageServer(["good"], answer, link_from="the test", headers_s=0.2)) as server:
+        assert is_hung_up(half_sent(server))
+
+
+def test_heads_that_do_not_end_keep_nobody_out() -> None:
+    with serving(PageServer(["good"], answer, link_from="the test", headers_s=PATIENCE_S)) as server:
+        connections = [half_sent(server) for _ in range(2 * MAX_CONNECTIONS)]
+        assert ask(server.port, "/?token=good")[0] == 200
+        assert all(map(is_hung_up, connections[:MAX_CONNECTIONS]))
+        for connection in connections:
+            connection.close()
+
+
+def test_without_a_free_file_the_server_pauses_and_goes_on(server: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = socket.socket.accept
+    pauses: list[float] = []
+
+    def failing(listening: socket.socket) -> Any:
+        if len(pauses) < 2:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", failing)
+    monkeypatch.setattr("norm_monitor.view.page_server.sleep", pauses.append)
+    assert ask(server.port, "/?token=good")[0] == 200
+    assert len(pauses) == 2
+
+
+def test_an_address_that_is_none_is_refused_in_silence(server: PageServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raw(server, "GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 400
+    assert ask(server.port, "/?token=good")[0] == 200
+    assert capsys.readouterr().err == ""
+
+
+def raw(server: PageServer, request: str) -> int:
+    """Send bytes that no client library would, and return the status of the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as connection:
+        connection.sendall(request.encode("latin-1"))
+        return int(connection.recv(100).split()[1])

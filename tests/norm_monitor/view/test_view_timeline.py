@@ -1,0 +1,165 @@
+"""The timeline behind the view: what it tells, and that it stays bounded."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.presence import Face, Person, Presence, PresenceState
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.status import Health, MonitorStatus
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.view.timeline import SessionTimeline
+from tests.node_records import node_status
+from tests.patience import PATIENCE_S
+
+START_NS = 1_000 * NS_PER_S
+
+
+@pytest.fixture
+def timeline() -> SessionTimeline:
+    return SessionTimeline("a bag", START_NS)
+
+
+def said(number: int, text: str = "Hello") -> Utterance:
+    at_ns = START_NS + number * NS_PER_S
+    return Utterance(
+        stamp_ns=at_ns,
+        utterance_id=f"u{number}",
+        speaker=Speaker.USER,
+        text=text,
+        start_ns=at_ns,
+        end_ns=at_ns + NS_PER_S // 2,
+    )
+
+
+def status(second: int, health: Health = Health.OK, *reasons: str) -> MonitorStatus:
+    return node_status(START_NS + second * NS_PER_S, health=health, reasons=reasons)
+
+
+def seen(tenths: int, source: str, **there: tuple[Face | Person, ...]) -> Presence:
+    at_ns = START_NS + tenths * NS_PER_S // 10
+    return Presence(stamp_ns=at_ns, source_topic=source, state=PresenceState.PRESENT, **there)  # type: ignore[arg-type]
+
+
+def test_a_viewer_is_told_only_what_changed(timeline: SessionTimeline) -> None:
+    timeline.take(said(1), START_NS)
+    first = timeline.changes()
+    timeline.take(said(2), START_NS)
+    assert [item["id"] for item in first["speech"]] == ["u1"]
+    assert [item["id"] for item in timeline.changes(first["version"])["speech"]] == ["u2"]
+
+
+def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: SessionTimeline, session: Recording) -> None:
+    flag = replace(session.flags[0], onset_ns=START_NS, offset_ns=START_NS)
+    for second, state in ((3, FlagState.OPENED), (4, FlagState.UPDATED), (9, FlagState.WITHDRAWN)):
+        timeline.take(replace(flag, state=state), START_NS + second * NS_PER_S)
+    (item,) = timeline.changes()["flags"]
+    assert (item["known"], item["state"]) == (3000, "withdrawn")
+    assert [(each["at"], each["state"]) for each in item["history"]] == [
+        (3000, "opened"),
+        (4000, "updated"),
+        (9000, "withdrawn"),
+    ]
+
+
+def test_health_is_told_where_it_changes(timeline: SessionTimeline) -> None:
+    deaf = "/audio has no publisher; check the name with ./tactful doctor"
+    for second, told in enumerate([(Health.OK,), (Health.OK,), (Health.STALE, deaf), (Health.STALE, deaf)]):
+        timeline.take(status(second, *told), START_NS + second * NS_PER_S)  # type: ignore[arg-type]
+    health = timeline.changes()["health"]
+    assert [(item["start"], item["health"], item["reasons"]) for item in health] == [
+        (0, "ok", []),
+        (2000, "stale", [deaf]),
+    ]
+
+
+def test_two_sources_of_presence_make_one_stretch(timeline: SessionTimeline) -> None:
+    face = Face(left_ratio=0, top_ratio=0, width_ratio=0.1, height_ratio=0.1, confidence=1)
+    for tenths in range(0, 40, 2):
+        timeline.take(seen(tenths, "/camera", faces=(face,)), START_NS)
+        timeline.take(seen(tenths + 1, "/humans", persons=(Person(person_id="u"),)), START_NS)
+    assert [(item["start"], item["end"], item["people"]) for item in timeline.changes()["presence"]] == [(0, 3900, 1)]
+
+
+def test_a_source_that_fell_silent_sees_nobody_any_more(timeline: SessionTimeline) -> None:
+    timeline.take(seen(2, "/humans", persons=(Person(person_id="u"),)), START_NS)
+    for second in range(1, 9):
+        timeline.take(seen(10 * second, "/camera"), START_NS)
+    stretches = timeline.changes()["presence"]
+    assert [(item["start"], item["end"], item["people"]) for item in stretches] == [(200, 200, 1), (3000, 8000, 0)]
+
+
+def test_the_oldest_make_room_and_are_counted() -> None:
+    timeline = SessionTimeline("a long bag", START_NS, most=3)
+    for number in range(10):
+        timeline.take(said(number), START_NS)
+    told = timeline.changes()
+    assert [item["id"] for item in told["speech"]] == ["u7", "u8", "u9"]
+    assert told["dropped"] == 7
+
+
+def test_what_was_over_before_a_live_page_opened_is_not_shown_at_its_start() -> None:
+    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=10)
+    timeline.take(said(0), START_NS + 31 * NS_PER_S)
+    told = timeline.changes()
+    assert told["speech"] == []
+    assert any("not shown" in note for note in told["notes"])
+
+
+def flag_at(flag: SocialFlag, state: FlagState, times: tuple[float, float, float | None]) -> SocialFlag:
+    """Return a state of a flag: seconds of its onset, of the end of its fact, and of its end, if it ended."""
+    onset_ns, fact_ns, end_ns = (None if second is None else START_NS + round(second * NS_PER_S) for second in times)
+    assert onset_ns is not None
+    assert fact_ns is not None
+    facts = (replace(flag.evidence[0], start_ns=onset_ns, end_ns=fact_ns),)
+    return replace(flag, state=state, onset_ns=onset_ns, offset_ns=end_ns, evidence=facts)
+
+
+def shown_flags(timeline: SessionTimeline) -> list[str]:
+    return [item["id"] for item in timeline.changes()["flags"] if not item.get("is_removed")]
+
+
+def test_a_flag_of_talk_before_a_live_page_opened_is_not_shown_while_it_is_open(session: Recording) -> None:
+    opened_s = 30
+    timeline = SessionTimeline("a graph", START_NS + opened_s * NS_PER_S, keep_s=3600)
+    arrival_ns = START_NS + 40 * NS_PER_S
+    heard = replace(session.flags[0], decision_ns=arrival_ns, stamp_ns=arrival_ns)
+    for state, end_s in ((FlagState.OPENED, None), (FlagState.UPDATED, None), (FlagState.UPDATED, 11)):
+        timeline.take(flag_at(heard, state, (2, 2, end_s)), arrival_ns)
+        assert shown_flags(timeline) == []
+    timeline.take(flag_at(heard, FlagState.CLOSED, (2, 2, 35)), arrival_ns)  # it did go on
+    assert shown_flags(timeline) == [heard.event_id]
+
+
+def test_a_flag_that_proves_to_have_ended_before_the_page_opened_is_taken_off(session: Recording) -> None:
+    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=3600)
+    arrival_ns = START_NS + 40 * NS_PER_S
+    timeline.take(flag_at(session.flags[0], FlagState.OPENED, (2, 32, None)), arrival_ns)
+    seen = timeline.changes()
+    assert [item["id"] for item in seen["flags"]] == [session.flags[0].event_id]
+    timeline.take(flag_at(session.flags[0], FlagState.CLOSED, (2, 32, 11)), arrival_ns)
+    (removed,) = timeline.changes(seen["version"])["flags"]
+    assert (removed["id"], removed["is_removed"]) == (session.flags[0].event_id, True)
+
+
+def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
+    told: list[list[str]] = []
+    waiting = threading.Thread(
+        target=lambda: told.append([item["id"] for item in timeline.changes(0, PATIENCE_S)["speech"]])
+    )
+    waiting.start()
+    timeline.take(said(1), START_NS)
+    waiting.join(PATIENCE_S)
+    assert told == [["u1"]]
+
+
+def test_a_closed_timeline_releases_who_waits(timeline: SessionTimeline) -> None:
+    told: list[bool] = []
+    waiting = threading.Thread(target=lambda: told.append(timeline.changes(9, PATIENCE_S)["complete"]))
+    waiting.start()
+    timeline.close()
+    waiting.join(PATIENCE_S)
+    assert told == [False]

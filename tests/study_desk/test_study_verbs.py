@@ -1,0 +1,399 @@
+"""`tactful study` as its user calls it: results, errors and exit codes."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.table import Table
+from typer.testing import CliRunner, Result
+
+from norm_core.bags.types import make
+from norm_core.bags.writer import BagWriter
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock, s_to_ns
+from norm_monitor.session_log.reader import read
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.redact import WITHHELD, KeyFile
+from norm_monitor.session_log.schema import Label
+from norm_monitor.session_log.study_folder import Study, init_study
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.coding.agreement import Agreement, measure_agreement
+from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.labels import CodedSession
+from study_desk.verbs.agreement import every_table, summary
+from tactful_cli.main import app
+from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
+from tests.patience import PATIENCE_S
+from tests.study_session import records, write_log
+
+SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "log"
+    write_log(folder, length_s=120, flags=8)
+    return folder
+
+
+@pytest.fixture
+def own_log(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log", length_s=60, flags=4)
+    return tmp_path / "log"
+
+
+def wordless_bag(path: Path) -> Path:
+    with BagWriter(path) as bag:
+        bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), 5)
+    return path
+
+
+def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
+    shown = tactful("study", "status", str(own_log), "--json")
+    result = json.loads(shown.stdout)
+    assert (shown.returncode, result["sound"], result["sealed"]) == (0, True, True)
+    assert tactful("study", "status", str(own_log), "--expect", result["head"]).returncode == 0
+    assert tactful("study", "status", str(own_log), "--expect", "0" * 64).returncode == 1
+    file = own_log / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
+    broken = tactful("study", "status", str(own_log))
+    assert broken.returncode == 1
+    assert "events-000001.jsonl:5: was changed" in broken.stdout
+    refused = tactful("study", "report", str(own_log))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "events-000001.jsonl:5" in refused.stderr
+
+
+def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) -> None:
+    file = own_log / "events-000001.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]])
+    file.write_bytes(damaged)
+    study = init_study(tmp_path / "study", "library-2026").folder
+    run("participant", study, "P-7K3MX")
+    added = tactful("study", "add", str(study), str(own_log))
+    assert (added.returncode, added.stdout) == (1, f"{study}/sessions/S07\n")
+    remarks = " ".join(added.stderr.split())
+    assert "lost: events-000001.jsonl:5 was changed" in remarks
+    assert f"{own_log}: was damaged, and stays as it is" in remarks
+    assert file.read_bytes() == damaged
+    assert tactful("study", "status", str(study / "sessions/S07")).returncode == 0
+    shown = tactful("study", "report", str(study / "sessions/S07"))
+    assert shown.returncode == 0
+    assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
+
+
+def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "polarity,attribute,start_s,end_s\nerror,engagement,9000,9001\nerror,engagement,-5,-4\nerror,emotions,5,6\n"
+    )
+    command = ["study", "import", str(own_log), str(tmp_path / "a.csv"), "--coder", "Ana", "--json"]
+    refused = CliRunner().invoke(app, command)
+    assert isinstance(refused.exception, FormError)
+    told = str(refused.exception)
+    assert "2 of 3 labels lie outside the session, which is from 0 to 60.0 s: " in told
+    assert "a.csv, line 2: 9000.0 to 9001.0 s" in told
+    assert "a.csv, line 3: -5.0 to -4.0 s" in told
+    assert json.loads(CliRunner().invoke(app, [*command, "--outside"]).stdout)["imported"] == 3
+
+
+def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
+    bag = wordless_bag(tmp_path / "s07_bag")
+    named = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--json"])
+    assert json.loads(named.stdout)["name"] == "s07_bag"
+    wrong = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--session", "S1"])
+    assert "a log states its session itself" in str(wrong.exception)
+    assert read(own_log).faults == ()
+    recording = open_recording(own_log)
+    assert recording.info.bag
+    assert (recording.info.bag.name, recording.info.bag.offset_ns) == ("s07_bag", 5)
+    assert len(recording.info.bag.sha256) == 64
+    assert not any("not ended properly" in note for note in recording.notes)
+
+
+def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
+    shown = tactful("study", "report", str(wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
+    assert shown.returncode == 0
+    assert "holds no flags" in shown.stderr
+    assert "holds no flags" in (tmp_path / "r.html").read_text()
+    study = init_study(tmp_path / "study", "a").folder
+    logged = tactful("study", "add", str(study), str(tmp_path / "bag"), "--session", "b")
+    assert logged.returncode == 0
+    assert "holds nothing to watch" in logged.stderr
+
+
+def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path: Path) -> None:
+    recording = open_recording(log)
+    with BagWriter(tmp_path / "bag") as bag:
+        for utterance in recording.utterances:
+            bag.write("/tactful/utterances", utterance, utterance.end_ns)
+        bag.write("/tactful/decisions", recording.decisions[0], recording.decisions[0].decided_ns)
+        bag.write("/tactful/flags", recording.flags[0], recording.end_ns)
+    study = init_study(tmp_path / "a", "a")
+    for option, name in ((), "recorded"), (("--watch",), "watched"):
+        shown = tactful("study", "add", str(study.folder), str(tmp_path / "bag"), "--session", name, *option)
+        assert shown.returncode == 0, shown.stderr
+    assert open_recording(study.folder / "sessions/recorded").flags == recording.flags[:1]
+    anew = open_recording(study.folder / "sessions/watched")
+    assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
+    assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
+
+
+@pytest.mark.parametrize("arguments", [["report", "/nowhere"], ["status", "/nowhere"]])
+def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
+    shown = tactful("study", *arguments)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "Traceback" not in shown.stderr
+
+
+def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:
+    keys, study = str(tmp_path / "keys.json"), init_study(tmp_path / "study", "library-2026").folder
+    named = ["--keys", keys, "--name", "Ana"]
+    assert tactful("study", "participant", str(study), "P-7K3MX", *named).stdout == "P-7K3MX: words\n"
+    drawn = json.loads(tactful("study", "participant", str(study), *named[:3], "Bo", "--json").stdout)["pseudonym"]
+    assert set(KeyFile(Path(keys)).pseudonyms) == {"P-7K3MX", drawn}
+    assert {*Study(study).file.participants} == {"P-7K3MX", drawn}
+    log = json.loads(tactful("study", "add", str(study), str(own_log), "--json").stdout)["log"]
+    withdraw = ["study", "withdraw", str(study), "P-7K3MX", "--everything", "--keys", keys, "--json"]
+    away = Path(log).rename(tmp_path / "away")
+    assert not json.loads(tactful(*withdraw).stdout)["key_removed"]  # the names are to be looked for in that log too
+    away.rename(log)
+    result = json.loads(tactful(*withdraw).stdout)
+    assert result["key_removed"]
+    status = json.loads(tactful("study", "status", log, "--stored", "--json").stdout)
+    assert (status["sound"], [status["erased"]]) == (True, [*result["entries"].values()])
+
+
+@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
+def test_code_prints_a_link_a_coder_and_gives_the_log_back(own_log: Path, start: Sequence[str], number: int) -> None:
+    command = [*start, *TACTFUL, "study", "code", str(own_log), "--coder", "Ana", "--coder", "Bo"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        links = [server.stdout.readline().split() for _ in range(2)]
+        assert [name for name, _ in links] == ["Ana", "Bo"]
+        assert all(link.startswith("http://127.0.0.1:") for _, link in links)
+        assert (
+            "another process writes this log"
+            in tactful("study", "import", str(own_log), "--coder", "Cy", "--complete").stderr
+        )
+        server.send_signal(number)
+        assert server.wait(PATIENCE_S) == 130
+    assert tactful("study", "status", str(own_log)).returncode == 0
+
+
+@pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
+def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
+    folder = tmp_path / "a/b/log"
+    write_log(folder, session=session, length_s=30, flags=2)
+    shown = CliRunner().invoke(app, ["study", "report", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    assert Path(shown.stdout.splitlines()[0]).parent == tmp_path / "a/b"
+    assert len(list(tmp_path.rglob("*.html"))) == 1
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["study", *map(str, arguments)], prog_name="tactful")
+
+
+def refused(*arguments: str | Path) -> str:
+    """What the program tells about input that it does not take."""
+    shown = run(*arguments)
+    assert isinstance(shown.exception, TactfulError), shown.output
+    return str(shown.exception)
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The speech of a generated session."""
+    path = tmp_path_factory.mktemp("bags") / "s1"
+    with BagWriter(path) as writer:
+        for known_ns, record in records(length_s=60, flags=0):
+            if isinstance(record, Utterance):
+                writer.write("/tactful/utterances", record, known_ns)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    study = tmp_path / "zoo"
+    run("init", study, "--condition", "quiet", "--coder", "C-1", "--coder", "C-2")
+    run("participant", study, "P-1", "--no-words")
+    return study
+
+
+def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path) -> None:
+    about = ["--session", "S1", "--condition", "quiet", "--participant", "P-1=person_1"]
+    added = run("add", folder, bag, *about, "--as-recorded")
+    assert added.exit_code == 0, added.output
+    recording = open_recording(folder / "sessions/S1")
+    assert (recording.info.study, recording.info.condition) == ("zoo", "quiet")
+    assert {u.text for u in recording.utterances if u.speaker is Speaker.USER} == {WITHHELD}
+    planned = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]["S1"]
+    assert planned == {"condition": "quiet", "participants": {"P-1": ["person_1"]}, "bag": str(bag)}
+    assert "is there already; a session has one log" in refused("add", folder, bag, "--session", "S1")
+
+
+def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
+    before = (folder / "study.yaml").read_text()
+    assert "unknown condition loud" in refused("add", folder, bag, "--session", "S1", "--condition", "loud")
+    assert "unknown participant P-9" in refused("add", folder, bag, "--session", "S1", "--participant", "P-9=a")
+    assert "give --session" in refused("add", folder, bag)
+    assert "neither a study log nor a rosbag2 bag" in refused("add", folder, tmp_path)
+    wrong = refused("add", folder, bag, "--session", "S1", "--participant", "P-1=nobody", "--as-recorded")
+    assert "nobody in it has the person id nobody" in wrong
+    assert (folder / "study.yaml").read_text() == before
+    assert "holds no study.yaml" in refused("add", tmp_path, bag, "--session", "S1")
+
+
+def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "log", session="S1", length_s=30, flags=2)
+    assert "is a log of study library-2026, not of zoo" in refused("add", folder, tmp_path / "log")
+    study = tmp_path / "library"
+    run("init", study, "--name", "library-2026", "--coder", "C-1")
+    run("participant", study, "P-7K3MX")
+    run("add", study, tmp_path / "log")
+    owed = run("status", study)
+    assert (owed.exit_code, "1 coding owed, 0 problems" in owed.stdout) == (1, True)
+    assert run("import", study / "sessions/S1", "--coder", "C-1", "--complete").exit_code == 0
+    (study / "holiday.mp4").write_bytes(b"x")
+    done = run("status", study, "--json", "--stored")
+    result = json.loads(done.stdout)
+    assert (done.exit_code, result["complete"]) == (0, True)
+    assert {item["kind"] for item in result["stored"]} >= {"flag", "coding", "file"}
+    why = {Path(item["place"]).name: item["why"] for item in result["stored"]}
+    assert why["study.yaml"] == "sessions, participants by pseudonym, and their consents"
+    assert why["holiday.mp4"] == "not of the study desk: look into it"
+
+
+def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
+    study, log, bag = tmp_path / "library", tmp_path / "log", tmp_path / "library" / "s1.mp4"
+    run("init", study, "--name", "library-2026", "--coder", "C-1")
+    run("participant", study, "P-7K3MX")
+    for name in ("S1", "S2"):
+        write_log(tmp_path / name, session=name, length_s=30, flags=2)
+        run("add", study, tmp_path / name)
+        run("report", study / "sessions" / name)
+    bag.write_bytes(b"x")
+    plan = (study / "study.yaml").read_text()
+    (study / "study.yaml").write_text(plan.replace("  S1: {", "  S1: {media: [s1.mp4], "))
+    run("import", study / "sessions/S1", "--coder", "C-1", "--complete")
+    before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file() and path.name != ".lock"}
+
+    asked = CliRunner().invoke(app, ["study", "withdraw", str(study), "--session", "S1"], input="n\n")
+    assert asked.exit_code == 1
+    for line in (
+        "coded by C-1",
+        "goes: sessions/S1/events-000001.jsonl",
+        "changed since: exports/S1.html",
+        "stays: s1.mp4",
+    ):
+        assert line in asked.stdout
+    assert {path: path.read_bytes() for path in before} == before
+    assert "unknown session S9" in refused("withdraw", study, "--session", "S9", "--yes")
+    with StudyLog.resume(study / "sessions/S1", WallClock()):
+        assert "another process writes this log" in refused("withdraw", study, "--session", "S1", "--yes")
+
+    done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
+    assert done.exit_code == 0, done.output
+    left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
+    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.html").exists(), bag.exists()) == (
+        set(), True, True, True,
+    )  # fmt: skip
+    shown = " ".join(run("status", study).output.split())
+    assert "session S1 was removed on" in shown
+    assert "the robot fell" in shown
+    write_log(log, session="S1", length_s=40, flags=1)
+    assert run("add", study, log).exit_code == 0
+    assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
+
+
+def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
+    run("participant", folder, "P-7K3MX", "--coders")
+    log = folder / "sessions" / "S1"
+    text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
+    text = text.replace("conditions: [quiet]", "conditions: [apology]")
+    (folder / "study.yaml").write_text(text)
+    assert run("add", folder, tmp_path / "S1").exit_code == 0
+    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("  S1: {", "  S1: {coders: [C-2], "))
+    told = run("code", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
+    assert "session S1 is assigned to C-2, not to C-1" in told.output
+    assert "coders see no picture and hear no sound: name the bag with --bag" in told.output
+
+
+def found() -> Agreement:
+    """Two coders, two conditions: of three events each, one starts 0.8 s apart and one is of another attribute."""
+
+    def label(coder: str, start_s: float, attribute: Attribute) -> Label:
+        start_ns = s_to_ns(start_s)
+        return Label(start_ns=start_ns, end_ns=start_ns, polarity=Polarity.ERROR, attribute=attribute, coder=coder)
+
+    ana = [(10, Attribute.ENGAGEMENT), (20, Attribute.ENGAGEMENT), (30, Attribute.EMOTIONS)]
+    bo = [(10, Attribute.ENGAGEMENT), (20.8, Attribute.ENGAGEMENT), (30, Attribute.USER_INTENTION)]
+    sessions = [
+        CodedSession(
+            name=name,
+            start_ns=0,
+            end_ns=s_to_ns(60),
+            condition=name,
+            labels={who: tuple(label(who, *each) for each in of) for who, of in (("Ana", ana), ("Bo", bo))},
+        )
+        for name in ("quiet", "chatty")
+    ]
+    return measure_agreement(sessions, resamples=5)
+
+
+def columns(table: Table) -> dict[str, list[str]]:
+    return {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+
+
+def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
+    agreement = found()
+    _, short = summary(agreement)
+    every = columns(list(every_table(agreement))[1])
+    # In each of two sessions, two events match within 1 s. The third counts as two.
+    assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
+    assert every["n\n1 s"] == ["8", "2", "4", "2"]
+    assert list(columns(short))[3:] == ["kappa\nevents", "kappa\nframes", "F1\n1 s"]
+    assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
+    assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
+    assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
+    assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+
+
+def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
+    """Escapes in the names of folders and files are printed as text by every verb that names them."""
+    escape = "\x1b[2J\x9b31m"
+    study, coded, log = tmp_path / f"zoo{escape}", tmp_path / f"a{escape}.csv", tmp_path / f"log{escape}"
+    coded.write_text("session,polarity,attribute,start_s,end_s\nS1,error,engagement,1,2\n")
+    write_log(log, session="S1", length_s=30, flags=2)
+    session = study / "sessions" / "S1"
+    for verb, *arguments in (
+        ("init", study, "--name", "library-2026", "--coder", "C-1"),
+        ("participant", study, "P-7K3MX", "--coders"),
+        ("add", study, log),
+        ("pack", study, study / f"pack{escape}", "--coder", "C-1"),
+        ("import", study, coded, "--coder", "C-1"),
+        ("status", study, "--stored"),
+        ("agreement", study),
+        ("report", session),
+        ("report", study),
+        ("plan", study),
+        ("withdraw", study, "--session", "S1", "--yes", "--reason", f"the robot fell{escape}"),
+        ("status", study),
+    ):
+        printed = run(verb, *arguments)
+        assert isinstance(printed.exception, SystemExit | None), (verb, printed.exception)
+        assert not set(printed.output) & set("\x1b\x9b"), verb
+    script = SHIPPED.parent / "many_hands/w02/w02_memory_clock.yaml"
+    bags = ("--out", str(tmp_path / f"bags{escape}"), "--transcripts", "--frames-hz", "0")
+    for command in (["scenarios", str(script), *bags], ["calibrate", "thresholds", str(study)]):
+        printed = CliRunner().invoke(app, command)
+        assert not set(printed.output) & set("\x1b\x9b"), command
