@@ -16,6 +16,7 @@ from norm_core.records.messages import RECORDS, MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.topics import DECISIONS_JSON_TOPIC, FLAGS_JSON_TOPIC
 from norm_core.runtime.wording import count_of
 from norm_monitor.privacy.blur import PICTURES, ContactSheet, FindFaces, NoFacePolicy, PictureBlurring, pixels_of
 from norm_monitor.privacy.sound import VoiceMuting, audible_spans, sound_formats
@@ -27,7 +28,7 @@ from norm_monitor.session_log.schema import Participant
 
 # Types that hold pictures or words which are not searched, and topics that repeat words which are, by their endings.
 _NEVER_KEPT_TYPES = ("/CompressedVideo", "/FFMPEGPacket", "theora_image_transport/msg/Packet", "/LiveSpeech")
-_MIRRORS = ("/flags_json", "/decisions_json")
+_MIRRORS = (f"/{FLAGS_JSON_TOPIC}", f"/{DECISIONS_JSON_TOPIC}")
 WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
 
 

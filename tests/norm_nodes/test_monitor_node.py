@@ -409,11 +409,11 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
             play(observer, TALK)
             observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
             reviewed.append(flags_in(seen)["no_response"].event_id)
-            verdict = {"event_id": reviewed[0], "reviewer": "r1", "verdict": 1}
+            verdict = {"event_id": reviewed[0], "coder": "r1", "verdict": 1}
             assert observer.call(ReviewFlag, "/tactful/review", **verdict).recorded
             for wrong, why in (
                 ({"verdict": 9}, "0 to 2"),
-                ({"reviewer": ""}, "pseudonym"),
+                ({"coder": ""}, "pseudonym"),
                 ({"event_id": "x"}, "none"),
             ):
                 answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})

@@ -169,7 +169,7 @@ def test_a_verdict_and_settings_reach_the_monitor(shown: Browser, session: Sessi
     shown.key("j")
     click(shown, "[data-verdict=accept]")
     shown.until("document.activeElement.name === 'name'")
-    assert session.controls.asked == []  # nobody is a reviewer by default
+    assert session.controls.asked == []  # nobody is a coder by default
     shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
     shown.until("document.getElementById('rows').innerText.includes('accepted')")
     assert "accepted by Ana" in text(shown, "#details")

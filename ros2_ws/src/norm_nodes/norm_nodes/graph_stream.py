@@ -144,7 +144,7 @@ def _problem_of_review(response: Any) -> dict[str, Any]:
 def _review_request(review: dict[str, Any]) -> Any:
     request = ReviewFlag.Request(
         event_id=review["event_id"],
-        reviewer=review["coder"],
+        coder=review["coder"],
         verdict=list(Verdict).index(Verdict(review["verdict"])),
         attributes=[list(Attribute).index(Attribute(name)) for name in review["attributes"]],
         comment=review["note"],

@@ -183,7 +183,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._advertise_flags()
         self.subscribe_senses()
         self.serve(Explain, "explain", self._explain, "why an event was flagged or an action chosen")
-        self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
+        self.serve(ReviewFlag, "review", self._study.review, "a coder's verdict on an event, into the study's log")
         self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._start_threads()
 

@@ -118,7 +118,7 @@ def _review_of(request: Any) -> Review:
     relabels = verdict is Verdict.RELABEL
     return Review(
         event_id=request.event_id,
-        coder=request.reviewer,
+        coder=request.coder,
         verdict=verdict,
         polarity=_member(Polarity, request.polarity) if relabels else None,
         attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else (),
