@@ -160,10 +160,10 @@ class Decider:
         enter("choose")
         evidence = replace(
             _evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
-            said=prompts.speech(request),
+            spoken=prompts.speech(request),
         )
         # The reader reads where words tell what happens; likeness tells better what others do (EgoGapBench).
-        reader = self._reader if request.situation.strip() or evidence.said else None
+        reader = self._reader if request.situation.strip() or evidence.spoken else None
         for_reader = deadline.from_now()
         if deadline.deadline_ns is not None:  # half of what is left: likeness decides in the rest if the reader is late
             for_reader.deadline_ns = (for_reader.asked_ns + deadline.deadline_ns) // 2

@@ -33,7 +33,7 @@ class ScoringEvidence:
     """The texts with which candidates are compared by similarity. Nothing here is fitted."""
 
     scene: str = ""
-    said: tuple[str, ...] = ()
+    spoken: tuple[str, ...] = ()
     others_do: tuple[str, ...] = ()
     advised: tuple[str, ...] = ()
     advised_against: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class ReadScene:
     def __init__(self, reader: TalkReader, evidence: ScoringEvidence, deadline: Deadline) -> None:
         others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
         scene = strip_instructions(f"{evidence.scene}{others}")
-        spoken = list(map(strip_instructions.__wrapped__, evidence.said))  # no cache for words of people
+        spoken = list(map(strip_instructions.__wrapped__, evidence.spoken))  # no cache for words of people
         self._reader, self._lines = reader, scene_lines(scene, spoken)
         self._log_odds: dict[str, float] = {}
         self._deadline, self.fault = deadline, ""

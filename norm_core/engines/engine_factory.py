@@ -140,7 +140,7 @@ def _torch_gpu(index: int) -> MemoryPlace | None:
 
 def _driver_index(index: int) -> str:
     """Return the driver's name of a GPU that this process counts as `index`; other processes may count differently."""
-    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     return visible[index] if index < len(visible) and visible[index] else str(index)
 
 

@@ -38,7 +38,7 @@ class Urgency(IntEnum):
     BACKGROUND = 2
 
 
-class _Job(Generic[R]):
+class _QueuedRequest(Generic[R]):
     def __init__(
         self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
     ) -> None:
@@ -78,7 +78,7 @@ class SharedEngine:
         if capacity < 1:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
         self.engine, self._capacity, self._name = engine, capacity, name
-        self._waiting: list[_Job[Any]] = []
+        self._waiting: list[_QueuedRequest[Any]] = []
         self._holds: list[Urgency] = []
         self._changed = Condition()
         self._closed = False
@@ -90,7 +90,7 @@ class SharedEngine:
         self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
     ) -> R:
         """Queue a request, and return its answer, or what `decline` makes of the fault that prevents one."""
-        job = _Job(urgency, deadline, answer, decline)
+        job = _QueuedRequest(urgency, deadline, answer, decline)
         self._admit(job)
         return job.wait(self._worker.is_alive)
 
@@ -128,7 +128,7 @@ class SharedEngine:
         self.engine.close()
         return True
 
-    def _admit(self, job: _Job[Any]) -> None:
+    def _admit(self, job: _QueuedRequest[Any]) -> None:
         with self._changed:
             self._received += 1
             if self._closed:
@@ -146,7 +146,7 @@ class SharedEngine:
         while job := self._next():
             job.run()
 
-    def _next(self) -> _Job[Any] | None:
+    def _next(self) -> _QueuedRequest[Any] | None:
         with self._changed:
             while not ((job := self._first()) or self._closed):
                 self._changed.wait(_LOOK_S)
@@ -158,7 +158,7 @@ class SharedEngine:
             self._waiting.remove(job)
             return job
 
-    def _first(self) -> _Job[Any] | None:
+    def _first(self) -> _QueuedRequest[Any] | None:
         """Return the most urgent request that is not held back, the oldest on a tie."""
         least = min(self._holds, default=max(Urgency))
         ready = [waiting for waiting in self._waiting if waiting.urgency <= least]

@@ -62,18 +62,18 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
     parentheses, the words of one option alone.
     """
     letters = OPTION_LETTERS[: len(options)]
-    said = without_thought(text)
-    strict = said.strip(" \t\n.()[]*_`\"':")
+    reply = without_thought(text)
+    strict = reply.strip(" \t\n.()[]*_`\"':")
     if len(strict) == 1 and strict in letters:
         return letters.index(strict)
-    last = said.splitlines()[-1].strip(" .()[]*_`\"':") if said else ""
-    stated = [match for form in _LENIENT for match in list(form.finditer(said))[-1:]] or list(_FIRST.finditer(said))
-    bracketed = set(re.findall(rf"\(([{letters}])\)", said))
+    last = reply.splitlines()[-1].strip(" .()[]*_`\"':") if reply else ""
+    stated = [match for form in _LENIENT for match in list(form.finditer(reply))[-1:]] or list(_FIRST.finditer(reply))
+    bracketed = set(re.findall(rf"\(([{letters}])\)", reply))
     letter = stated[0][1] if stated else last if len(last) == 1 else ""
     letter = letter or (bracketed.pop() if len(bracketed) == 1 else "")
     if letter:
         return letters.index(letter) if letter in letters else None
-    plain = _words(said)
+    plain = _words(reply)
     named = [place for place, option in enumerate(options) if (words := _words(option)) and words in plain]
     return named[0] if len(named) == 1 else None
 

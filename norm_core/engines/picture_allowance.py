@@ -17,7 +17,7 @@ _FIRST_NS, _LONGEST_NS = 60 * NS_PER_S, 960 * NS_PER_S
 
 
 @record
-class _Step:
+class _Reduction:
     """The share of the pictures that is shown, the share of their sides, and how a user reads it."""
 
     count: float
@@ -25,11 +25,11 @@ class _Step:
     wording: str
 
 
-_STEPS = (
-    _Step(count=1, side=1, wording="all its pictures"),
-    _Step(count=1 / 2, side=1, wording="half of its pictures"),
-    _Step(count=1 / 4, side=1 / 2, wording="a quarter of its pictures, at half their size"),
-    _Step(count=0, side=0, wording="words only"),
+_REDUCTIONS = (
+    _Reduction(count=1, side=1, wording="all its pictures"),
+    _Reduction(count=1 / 2, side=1, wording="half of its pictures"),
+    _Reduction(count=1 / 4, side=1 / 2, wording="a quarter of its pictures, at half their size"),
+    _Reduction(count=0, side=0, wording="words only"),
 )
 
 
@@ -48,8 +48,8 @@ class PictureAllowance:
         """Whether pictures are withheld, and how often memory ran out."""
         with self._lock:
             issue = (
-                f"model {self._model}: memory ran out, so it gets {_STEPS[self._level].wording}; stop what else uses "
-                "the memory, set max_images lower, or choose a smaller model or quantization"
+                f"model {self._model}: memory ran out, so it gets {_REDUCTIONS[self._level].wording}; stop what else "
+                "uses the memory, set max_images lower, or choose a smaller model or quantization"
             )
             return EngineHealth(
                 issues=(issue,) if self._level else (),
@@ -77,10 +77,10 @@ class PictureAllowance:
             is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
             self._pause_ns = min(2 * self._pause_ns, _LONGEST_NS) if is_again else _FIRST_NS
             self._due_ns = now_ns + self._pause_ns
-            before = _reduced_parts(parts, _STEPS[self._level])
-            while self._level + 1 < len(_STEPS) and _count(before):
+            before = _reduced_parts(parts, _REDUCTIONS[self._level])
+            while self._level + 1 < len(_REDUCTIONS) and _count(before):
                 self._level += 1
-                if _reduced_parts(parts, _STEPS[self._level]) != before:
+                if _reduced_parts(parts, _REDUCTIONS[self._level]) != before:
                     return True
             return False
 
@@ -94,7 +94,7 @@ class PictureAllowance:
 
     def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         with self._lock:
-            shown = _reduced_parts(parts, _STEPS[self._level])
+            shown = _reduced_parts(parts, _REDUCTIONS[self._level])
             self._withheld += _count(parts) - _count(shown)
             return shown
 
@@ -103,7 +103,7 @@ def _count(parts: Sequence[Part]) -> int:
     return sum(isinstance(part, Image) for part in parts)
 
 
-def _reduced_parts(parts: Sequence[Part], step: _Step) -> tuple[Part, ...]:
+def _reduced_parts(parts: Sequence[Part], step: _Reduction) -> tuple[Part, ...]:
     """Return the parts with a share of the pictures, evenly spread and with the last."""
     places = [place for place, part in enumerate(parts) if isinstance(part, Image)]
     most = ceil(len(places) * step.count)

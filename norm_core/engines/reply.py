@@ -105,15 +105,15 @@ def json_schema_of(schema: type[BaseModel]) -> dict[str, Any]:
 
 def parse_value(text: str, schema: type[S]) -> S:
     """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
-    said = without_thought(text)
+    answer = without_thought(text)
     try:
         try:
-            return schema.model_validate_json(said)
+            return schema.model_validate_json(answer)
         except ValidationError:  # words or a fence around the object
-            begin, end = said.find("{"), said.rfind("}")
-            if not 0 <= begin < end or (begin == 0 and end == len(said) - 1):
+            begin, end = answer.find("{"), answer.rfind("}")
+            if not 0 <= begin < end or (begin == 0 and end == len(answer) - 1):
                 raise
-            return schema.model_validate_json(said[begin : end + 1])
+            return schema.model_validate_json(answer[begin : end + 1])
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"

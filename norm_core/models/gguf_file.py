@@ -136,8 +136,8 @@ class GgufFile:
             raise WeightsError(f"{self.path}: holds no tensor {name}; take another file of the model")
         tensor = self._tensors[name]
         if tensor.kind not in _TYPES:
-            known = ", ".join(entry[0] for entry in _TYPES.values())
-            raise self._fault(f"{name} has GGML's type {tensor.kind}, and {known} are read")
+            readable = ", ".join(entry[0] for entry in _TYPES.values())
+            raise self._fault(f"{name} has GGML's type {tensor.kind}, and {readable} are read")
         _, values, size, decode = _TYPES[tensor.kind]
         if tensor.shape[-1] % values:
             raise self._fault(f"a row of {name} is no whole number of blocks")

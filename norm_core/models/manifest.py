@@ -78,9 +78,9 @@ class ModelSource(Config):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = [name for name in ("packages", "hub", "path", "url") if getattr(self, name)]
-        if len(given) != 1 and given != ["packages", "url"]:
-            raise ValueError(f"give one of packages, hub, path and url (given: {', '.join(given) or 'none'})")
+        sources = [name for name in ("packages", "hub", "path", "url") if getattr(self, name)]
+        if len(sources) != 1 and sources != ["packages", "url"]:
+            raise ValueError(f"give one of packages, hub, path and url (given: {', '.join(sources) or 'none'})")
         if self.revision and not self.hub:
             raise ValueError("a revision belongs to a hub repository")
         return self

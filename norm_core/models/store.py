@@ -78,9 +78,9 @@ def read_lock(folder: Path) -> Lock | None:
 
 def write_lock(folder: Path, lock: Lock) -> None:
     """Write the lock in one atomic step."""
-    made = folder / f".{LOCK_NAME}.new"
-    made.write_text(lock.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    made.replace(folder / LOCK_NAME)
+    part = folder / f".{LOCK_NAME}.new"
+    part.write_text(lock.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    part.replace(folder / LOCK_NAME)
 
 
 @record

@@ -2,8 +2,7 @@
 
 A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header; `onset_ns`
 is a time called `onset`, whose seconds are -1 where it is missing; `yaw_deg` is `yaw` in radians; an enumeration is the
-position among its members; a missing float is NaN, and a missing int is -1. Bags of older versions, whose messages have
-the records' own names, are read as well.
+position among its members; a missing float is NaN, and a missing int is -1. What an older bag lacks has its default.
 """
 
 import math
@@ -80,8 +79,6 @@ def _record(cls: type[T], message: Any) -> T:
         source = message.header if field.name in {"stamp_ns", "frame_id"} else message
         if (value := getattr(source, field.target, _ABSENT)) is not _ABSENT:
             values[field.name] = field.decode(value)
-        elif (value := getattr(source, field.name, _ABSENT)) is not _ABSENT:  # of an older version
-            values[field.name] = _older(field.name, value)
         elif field.name not in _with_default(cast(Any, cls)):
             raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
         if field.name in values and (fault := _fault_of(field, values[field.name])):
@@ -205,13 +202,6 @@ def _encode_jpeg(value: bytes, make: Make) -> Any:
     stamp = make("builtin_interfaces/msg/Time", {"sec": 0, "nanosec": 0})
     header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": ""})
     return make("sensor_msgs/msg/CompressedImage", {"header": header, "format": "jpeg", "data": value})
-
-
-def _older(name: str, value: Any) -> Any:
-    """Read a field as messages had it before they had times: nanoseconds, degrees and bytes."""
-    if name == "tile_jpeg":
-        return _decode_bytes(value)
-    return _OPTIONAL[float if name.endswith("_deg") else int][1](value)
 
 
 def _as_it_is(value: Any, _: Make) -> Any:

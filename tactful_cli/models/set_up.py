@@ -2,14 +2,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -23,7 +21,6 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
-from norm_core.runtime.server_address import is_on_this_machine
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
 from tactful_cli.models.choose import Name, describe, memory_words, rank, survey_here
@@ -31,7 +28,6 @@ from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
 _TIMEOUT_S = 3600.0
-_CONNECT_S = 3.0
 _KILLED = -9
 
 
@@ -73,24 +69,30 @@ def setup_model(
     machine, manifest = survey_here(), Catalogue().manifest(name)
     is_pulled = Store().found(manifest) is not None
     choice = plan(machine, manifest, pulled=is_pulled)
+    steps = _steps_of(manifest, machine, choice, is_pulled)
     if dry_run:
-        _print_plan(machine, choice, _steps_of(manifest, machine, choice, is_pulled), as_json=as_json)
+        _print_plan(machine, choice, steps, as_json=as_json)
         return
-    if manifest.source.url:
-        _check_server(manifest, choice)
-    elif choice.obstacle:
-        best = next((choice.model for choice in rank(machine) if choice.runs), "")
-        fitting = f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""
-        raise SetupError(f"{name}: {choice.obstacle}{fitting}")
-    else:
+    if not manifest.source.url:
+        if choice.obstacle:
+            best = next((choice.model for choice in rank(machine) if choice.runs), "")
+            fitting = f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""
+            raise SetupError(f"{name}: {choice.obstacle}{fitting}")
         if choice.extra and choice.extra not in machine.extras:
             _install(choice.extra)
         if not is_pulled:
             from tactful_cli.models.add import pull  # noqa: PLC0415  as above
 
             pull(manifest)
-    with err.status(f"loading {name} and asking it ..."):
-        measured = _measure(name, machine)
+    try:
+        with err.status(f"loading {name} and asking it ..."):
+            measured = _measure(name, machine)
+    except SetupError as error:
+        if not choice.commands:
+            raise
+        commands = "\n  ".join(step.command for step in steps[:-1] if not step.done)
+        remedy = f"it cannot be served here: {choice.obstacle}" if choice.obstacle else f"start it by:\n  {commands}"
+        raise SetupError(f"{error}; {remedy}") from error
     on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
     measured |= {"on": "its server" if manifest.source.url else on}
     measured |= {"manifest_path": _write(manifest, measured)}
@@ -151,23 +153,6 @@ def _print_plan(machine: Machine, choice: ModelChoice, steps: list[SetupStep], *
         to_download = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
         done = ", done" if step.done else ""
         out.print(f"{number}. {step.title}{to_download}{done}\n   {step.command}", soft_wrap=True, markup=False)
-
-
-def _check_server(manifest: Manifest, choice: ModelChoice) -> None:
-    """Raise SetupError with the commands that start a server of this machine if none listens."""
-    if not is_on_this_machine(manifest.source.url or ""):
-        return  # it may be behind a proxy, which its client knows
-    parts = urlsplit(manifest.source.url or "")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        socket.create_connection((parts.hostname or "", port), _CONNECT_S).close()
-    except OSError:
-        remedy = "start it, or correct its address in the manifest"
-        if choice.obstacle:
-            remedy = f"it cannot be served here: {choice.obstacle}"
-        elif choice.commands:
-            remedy = "\n  ".join(("start it, then run this again:", *choice.commands))
-        raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
 
 
 def _install(extra: str) -> None:

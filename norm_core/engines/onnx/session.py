@@ -68,8 +68,8 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in source.weights.values()]
         options.add_external_initializers(list(source.weights), values)
     # Single nodes may fall back to later providers; the whole model must not do so unnoticed.
-    available = [one for one in providers if one in onnxruntime.get_available_providers()]
-    wanted = [(one, _settings(one, source)) for one in dict.fromkeys((*available, CPU))]
+    available = [name for name in providers if name in onnxruntime.get_available_providers()]
+    wanted = [(name, _settings(name, source)) for name in dict.fromkeys((*available, CPU))]
     session = onnxruntime.InferenceSession(str(source.model), options, providers=wanted, enable_fallback=0)
     used = session.get_providers()[0]
     if used != provider:
@@ -80,8 +80,8 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
 def zeros_for(session: Any) -> dict[str, NDArray[Any]]:
     """Return zeros of the declared shapes, with length one for a free dimension."""
     return {
-        given.name: np.zeros([side if isinstance(side, int) else 1 for side in given.shape], _TYPES[given.type])
-        for given in session.get_inputs()
+        wanted.name: np.zeros([side if isinstance(side, int) else 1 for side in wanted.shape], _TYPES[wanted.type])
+        for wanted in session.get_inputs()
     }
 
 
@@ -162,17 +162,17 @@ class OnnxSession:
             if self._session is failed:
                 fault = ProviderFault(provider=self.provider, reason=f"it failed at work: {_first_line(error)}")
                 try:
-                    found = _first_running(self._source, self._later, outputs, inputs)
+                    running = _first_running(self._source, self._later, outputs, inputs)
                 except EngineFailedError:  # so the inputs are at fault, or the file has gone: the provider stays
                     why = f"{self._source.model.name}: cannot be run on {self.provider}: {_first_line(error)}"
                     raise EngineFailedError(why) from error
-                self._use(replace(found, faults=(fault, *found.faults)))
+                self._use(replace(running, faults=(fault, *running.faults)))
         return list(self._session.run(outputs, inputs))
 
-    def _use(self, found: "_Running") -> None:
-        self._session, self.provider, self._later = found.session, found.provider, found.later
-        self.faults += found.faults
-        for fault in found.faults:
+    def _use(self, running: "_Running") -> None:
+        self._session, self.provider, self._later = running.session, running.provider, running.later
+        self.faults += running.faults
+        for fault in running.faults:
             _log.warning("%s does not run on %s: %s", self._source.model.name, fault.provider, fault.reason)
             self._source.on_fault(fault)
 
@@ -206,7 +206,7 @@ def open_session(
     if not model.is_file():
         raise EngineFailedError(f"{model}: there is no such model file")
     if providers is None:
-        providers = [one for one in PROVIDERS if one in onnxruntime.get_available_providers()]
+        providers = [name for name in PROVIDERS if name in onnxruntime.get_available_providers()]
     source = SessionSource(
         model=model, memory_arena=memory_arena, weights=weights or {}, on_fault=on_fault, threads=threads
     )

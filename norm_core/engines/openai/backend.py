@@ -9,7 +9,7 @@ from typing import Any
 from norm_core.engines.engine import ServerStatus
 from norm_core.engines.errors import EngineError, RefusedError, UnparsedError
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
+from norm_core.engines.openai.reply import Completion, answer_format, content_of, parse_completion, plain_content
 from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options, letter_weights, read_option
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
@@ -120,10 +120,10 @@ class OpenAIBackend:
 
     def _ask(
         self, content: list[dict[str, Any]], max_tokens: int, asked: dict[str, Any], call: RequestContext
-    ) -> Reply:
+    ) -> Completion:
         message = {"role": "user", "content": plain_content(content)}
         body = {"model": self.model_info.model, "messages": [message], self._settings.tokens_field: max_tokens}
         body |= {"temperature": 0} | asked | self._settings.extra
         received = self._server.complete({name: value for name, value in body.items() if value is not None}, call)
         call.enter_segment(PARSE)
-        return parse_reply(received, call)
+        return parse_completion(received, call)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.errors import EngineError
-from norm_core.engines.openai.reply import TokenLogprob, Usage, answer_format, parse_reply, user_message
+from norm_core.engines.openai.reply import TokenCount, TokenLogprob, answer_format, parse_completion, user_message
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
@@ -81,7 +81,7 @@ class BatchSize:
 
     def add_usage(self, body: Any) -> None:
         """Add the tokens that a server counted for an answer."""
-        usage = Usage.of(body)
+        usage = TokenCount.of(body)
         self.requests += 1
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
@@ -161,8 +161,8 @@ class BatchAnswers:
     @property
     def sha256(self) -> str:
         """The hash of what was answered, in any order of the lines."""
-        said = {key: to_plain(answer) for key, answer in self.by_id.items()}
-        return sha256_of({key: {name: of[name] for name in of if name != "completion"} for key, of in said.items()})
+        answers = {key: to_plain(answer) for key, answer in self.by_id.items()}
+        return sha256_of({key: {name: of[name] for name in of if name != "completion"} for key, of in answers.items()})
 
 
 def read_answers(folder: Path) -> BatchAnswers:
@@ -261,7 +261,7 @@ def _answer(fields: dict[str, Any]) -> BatchAnswer:
 
 def _answer_in(body: dict[str, Any]) -> BatchAnswer:
     try:
-        reply = parse_reply(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
+        reply = parse_completion(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
     except EngineError as error:
         return BatchAnswer(outcome=error.outcome, reason=str(error))
     if reply.is_cut and len(reply.tokens) != 1:  # one token with its alternatives is a whole answer

@@ -68,7 +68,7 @@ class _Cached(BaseModel):
     cached_tokens: int | None = None
 
 
-class Usage(BaseModel):
+class TokenCount(BaseModel):
     """The tokens that a server counted."""
 
     prompt_tokens: int = 0
@@ -84,12 +84,12 @@ class Usage(BaseModel):
             return cls()
 
 
-class Reply(BaseModel):
+class Completion(BaseModel):
     """A chat completion; fields that are not read are not validated."""
 
     choices: list[_Choice] = Field(min_length=1)
     model: str = ""
-    usage: Usage | None = None
+    usage: TokenCount | None = None
 
     @property
     def text(self) -> str:
@@ -117,10 +117,10 @@ class Reply(BaseModel):
         return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
 
 
-def parse_reply(content: bytes, call: RequestContext) -> Reply:
+def parse_completion(content: bytes, call: RequestContext) -> Completion:
     """Parse a server's reply and add its tokens to the usage of `call`; a refusal raises RefusedError."""
     try:
-        reply = Reply.model_validate_json(content)
+        reply = Completion.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the whole"

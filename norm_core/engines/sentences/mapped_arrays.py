@@ -33,8 +33,8 @@ def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
     layout = np.dtype([(key, array.dtype, array.shape) for key, array in arrays.items()])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(file, concurrent=True) as made:
-            np.save(made, np.array([tuple(arrays.values())], layout))
+        with atomic_file(file, concurrent=True) as stream:
+            np.save(stream, np.array([tuple(arrays.values())], layout))
     except OSError as error:
         _log.warning("%s: cannot hold what was computed, so each start computes it: %s", file.parent, error)
         return arrays

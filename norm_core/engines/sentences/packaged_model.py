@@ -86,7 +86,7 @@ class SentenceModel:
         lengths = np.array([len(ids) for ids in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)
         part = tokens % PARTS
-        given = {
+        inputs = {
             "embedded": self._table[tokens] * self._scale[part, None] + self._low[part, None],
             "sentence_of": sentence_of[:, None],
             "lengths": lengths[:, None].astype(np.float32),
@@ -95,9 +95,9 @@ class SentenceModel:
         begins = ends - lengths[sentence_of][:, None]
         for order, left in ORDERS:
             places = np.arange(len(tokens))[:, None] + np.arange(order) - left
-            given[f"places_{order}"] = np.where((places >= begins) & (places < ends), places, len(tokens))
+            inputs[f"places_{order}"] = np.where((places >= begins) & (places < ends), places, len(tokens))
         release_pages(self._table)  # else all that was ever read counts as memory
-        (vectors,) = self._session.run(["vector"], given)
+        (vectors,) = self._session.run(["vector"], inputs)
         return np.asarray(vectors, np.float32)
 
 

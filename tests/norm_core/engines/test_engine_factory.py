@@ -1,6 +1,5 @@
 """From a manifest to an engine, and every way in which that cannot be, as where the model does not fit."""
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -220,16 +219,6 @@ def test_a_disk_that_keeps_no_lock_stops_no_model(tmp_path: Path, monkeypatch: p
         pass
     with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
         pass
-
-
-def write_smi(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-
-
-GPU_MODEL = {"load_mb": 1, "peak_mb": 90e6, "gpu_layers": -1}
 
 
 @pytest.mark.parametrize(

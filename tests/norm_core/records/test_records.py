@@ -3,16 +3,15 @@
 import math
 import re
 from dataclasses import fields
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from norm_core.bags.reader import BagReader
 from norm_core.bags.types import INTERFACES, interfaces_folder, serialize, typestore
-from norm_core.records.decision import Decision, Duplicable, Norm, Veto
+from norm_core.records.decision import Decision, Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.episode import Answer, EpisodeEdge
 from norm_core.records.flag import (
     Attribute,
@@ -31,7 +30,6 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health, NodeState
-from norm_core.runtime.time import NS_PER_S
 from tests.records import records
 
 EVERY_RECORD = st.one_of(*(records(cls) for cls in RECORDS.values()))
@@ -123,31 +121,13 @@ def test_a_time_at_the_end_of_what_ros_can_hold_is_refused_in_an_optional_field_
         from_message(Presence, message)
 
 
-def test_an_older_bag_is_read_with_none_and_written_anew() -> None:
-    """recorded_before.mcap: messages held nanoseconds, evidence no weight and decisions no situation."""
-    found: dict[str, list[Any]] = {}
-    with BagReader(Path(__file__).with_name("recorded_before.mcap")) as bag:
-        for message in bag.messages():
-            record = bag.decode(message)
-            found.setdefault(type(record).__name__, []).append(record)
-            assert (
-                from_message(type(record), typestore().deserialize_cdr(serialize(record), message_type(type(record))))
-                == record
-            )
-    assert {fact.weight for flag in found["SocialFlag"] for fact in flag.evidence} == {None}
-    start_ns = found["Presence"][0].stamp_ns
-    one_ns, two_ns = start_ns + NS_PER_S, start_ns + 2 * NS_PER_S
-    assert [(p.since_ns, p.last_seen_ns, p.away_since_ns) for p in found["Presence"]] == [
-        (None, None, None),
-        (one_ns, one_ns, None),
-        (one_ns, two_ns, two_ns),
-    ]
-    assert [flag.offset_ns for flag in found["SocialFlag"]] == [None, start_ns + 8 * NS_PER_S, None]
-    assert [(d.chosen_index, d.justification_index, d.deadline_ns) for d in found["Decision"]] == [
-        (None, None, None),
-        (0, 0, start_ns + 11 * NS_PER_S),
-    ]
-    assert [query.deadline_ns for query in found["Query"]] == [None, start_ns + 11 * NS_PER_S]
+def test_a_field_that_an_older_bag_lacks_has_its_default() -> None:
+    other = OtherAgent(agent_id="a", role="cook", doing="stirring")
+    message: Any = SimpleNamespace(agent_id="a", role="cook", doing="stirring")
+    assert from_message(OtherAgent, message) == other
+    del message.doing
+    with pytest.raises(MessageError, match="OtherAgent lacks doing; another version of Tactful recorded it"):
+        from_message(OtherAgent, message)
 
 
 ERROR_FLAG: dict[str, Any] = {
