@@ -1,6 +1,5 @@
 """The state of a study: each session's log, who owes what, what is due, and what is stored by kind and purpose."""
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,6 @@ from norm_monitor.session_log.recording import (
 from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import STUDY_FILE, Study, is_study
-from study_desk.coding.labels import by_coder
 from study_desk.publication.dataset import KEY_FILE
 from study_desk.study.erase import retention_of
 from study_desk.study.frozen_plan import PLANS
@@ -41,7 +39,6 @@ class SessionStatus:
     coded_by: tuple[str, ...]
     owed_by: tuple[str, ...]
     revised: dict[str, int]  # by coder: how often they replaced their coding
-    unlisted_codes: dict[str, int]  # labels by code, for codes that study.yaml lacks
     retention_end_ns: int | None
     retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
@@ -103,14 +100,12 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if study.file.conditions and not session.condition:
         problems.append("it has no condition: give it one in study.yaml")
     coded: frozenset[str] = frozenset()
-    unlisted: dict[str, int] = {}
     retention = None
     records = [entry.record for entry in contents.entries] if contents else []
     if contents and state != "damaged":
         try:
             recording = from_log(log)
             coded = recording.coders
-            unlisted = dict(study.file.unlisted_codes(itertools.chain.from_iterable(by_coder(recording).values())))
             problems += study.disagreements(name, recording.info)
         except TactfulError as error:
             problems.append(str(error))
@@ -146,7 +141,6 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         coded_by=tuple(sorted(coded)),
         owed_by=owed,
         revised=revision_counts(records),
-        unlisted_codes=unlisted,
         retention_end_ns=retention.end_ns if retention else None,
         retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),

@@ -1,7 +1,6 @@
 """`tactful study add, status`: bring a session into a study, and tell the state of its logs."""
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -269,13 +268,6 @@ def _print_status(study: StudyStatus) -> None:
         if session.head:
             show(f"{session.name}: head {session.head}")
         remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
-    unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
-    for code, number in unlisted.items():
-        sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)
-        remark(
-            f"code {code}: {count_of(number, 'label')} in {sessions}, but no such code in study.yaml: "
-            "add it to codes, or leave it as a coder's own word"
-        )
     for stone in study.removed:
         day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
         why = f": {stone.reason}" if stone.reason else ""

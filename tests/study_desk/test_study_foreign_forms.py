@@ -82,14 +82,6 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     )
 
 
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_read_without_a_byte_order_mark(tmp_path: Path, codec: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes("polarity,attribute,start_s,end_s,comment\nerror,engagement,1,2,她说不\n".encode(codec))
-    (label,) = CheckedForm(path).labels(ANA)
-    assert (label.end_ns - START_NS, label.comment) == (2 * NS_PER_S, "她说不")
-
-
 @pytest.mark.parametrize("end", ["NA", "", '"NA"', " "])
 def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
     path = tmp_path / "a.csv"

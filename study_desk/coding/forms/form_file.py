@@ -9,7 +9,7 @@ from norm_monitor.session_log.schema import Label
 from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
-from study_desk.coding.forms.tables import TidyTable, read_text_table
+from study_desk.coding.forms.tables import TidyTable
 
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
@@ -63,13 +63,9 @@ def _clear_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_table(path: Path) -> TidyTable:
-    return TidyTable(path, read_text_table(path))
-
-
 _READERS: dict[str, Callable[[Path], CodedForm]] = {
     ".boris": BorisProject,
-    ".csv": _read_table,
+    ".csv": TidyTable,
     ".eaf": EafForm,
-    ".tsv": _read_table,
+    ".tsv": TidyTable,
 }
