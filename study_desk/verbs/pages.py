@@ -1,5 +1,6 @@
 """`tactful study report, code, withdraw, publish`: pages, what is taken back and what is shared."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,11 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import WallClock
+from norm_core.runtime.time import NS_PER_MS, WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.privacy.blur import FindFaces
 from norm_monitor.session_log.recording import Recording, open_recording
 from norm_monitor.session_log.redact import KeyFile, KeyFileError, NamesToRemove
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, LinkedMedia, linked_media
 from norm_monitor.session_log.session_config import redactor_of
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study, study_of
 from norm_monitor.view.page_server import new_token
@@ -33,6 +33,7 @@ from study_desk.analysis.session_page import session_page
 from study_desk.analysis.study_tables import few_units, study_tables
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.coding.coding_server import CodingServer, PlayerMedia
+from study_desk.coding.forms.sheet import origin_of
 from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
 from study_desk.publication.publish import publish as publish_study
 from study_desk.study.outputs import REPORT, default_output, note_output
@@ -125,14 +126,6 @@ def code(  # noqa: PLR0917
         list[str], typer.Option(help="Pseudonym of a coder, who receives a link. Repeatable.", show_default=False)
     ],
     bag: Annotated[Path | None, typer.Option(help="Bag for stills and sound; default: as in study.yaml.")] = None,
-    video: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE[=OFFSET_S]",
-            help="Video to show, faces and voices as they are, if the participants agreed to be watched. "
-            "OFFSET_S: seconds of its first frame after the session's start.",
-        ),
-    ] = "",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any address other than loopback exposes the log to the network.")
@@ -152,12 +145,9 @@ def code(  # noqa: PLR0917
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    hidden = reason_against_pictures(watched) if bag or video else ""
-    is_shown = bool(bag) and not hidden
-    if bag and is_shown:
-        check_bag(watched, bag)
-    if bag is None and not video:
-        complain("coders see no picture and hear no sound: name the bag with --bag, or a video with --video")
+    videos = [media for media in map(linked_media, watched.info.media) if is_playable(Path(media.path))]
+    if bag is None and not videos:
+        complain("coders see no picture and hear no sound: name the bag with --bag, or a video in study.yaml")
     server = CodingServer(
         log,
         coders,
@@ -166,7 +156,7 @@ def code(  # noqa: PLR0917
         port=port,
         redactor=redactor_of(keys),
         study=membership[0].file if membership else None,
-        media=player_media(watched, bag, face_finder() if is_shown else None, video, hidden),
+        media=player_media(watched, bag, videos),
         notes=_order_notes(membership, coder),
     )
     warn_of_listeners(host, "the session")
@@ -220,26 +210,22 @@ def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dic
     return notes
 
 
-def player_media(
-    recording: Recording, bag: Path | None, finder: FindFaces | None, video: str, reason: str
-) -> PlayerMedia:
-    """Choose what the coders' player shows. Without consent it shows nothing."""
-    name, _, offset = video.partition("=")
-    if name and not is_playable(Path(name)):
-        raise TactfulError(f"{name}: is no video that browsers play (mp4, m4v, webm, mov); check the path")
-    try:
-        offset_s = float(offset or 0)
-    except ValueError:
-        raise TactfulError(f"--video: {offset} is no number of seconds; give FILE=OFFSET_S") from None
-    if reason:
+def player_media(recording: Recording, bag: Path | None, videos: Sequence[LinkedMedia]) -> PlayerMedia:
+    """Choose what the coders' player shows: a video, else stills and sound of the bag. Without consent, nothing."""
+    if not (bag or videos):
+        return PlayerMedia(why="No picture: this page was served without one.")
+    if reason := reason_against_pictures(recording):
         return PlayerMedia(why=f"No picture: {reason}")
-    stills = BagStills(bag, finder) if bag else None
+    if bag:
+        check_bag(recording, bag)
+    stills = BagStills(bag, face_finder()) if bag else None
+    ahead_ms = (origin_of(recording) - recording.start_ns) / NS_PER_MS  # from the session's start to the media's
     return PlayerMedia(
         still_at=stills.at if stills and stills.topic else None,
         sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
-        video=Path(name) if name else None,
-        video_offset_ms=offset_s * 1000,
-        why="No picture: this page was served without one." if bag is None else "No picture: the bag has no camera.",
+        video=Path(videos[0].path) if videos else None,
+        video_offset_ms=ahead_ms - videos[0].offset_s * 1000 if videos else 0.0,
+        why="No picture: the bag has no camera.",
     )
 
 

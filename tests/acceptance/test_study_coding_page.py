@@ -139,7 +139,6 @@ def test_a_stranger_is_no_coder(study_folder: Path) -> None:
     for name in ("monitor", "consensus", " "):
         assert "give a pseudonym" in study("code", log, "--coder", name, code=2)
     assert "given twice" in study("code", log, "--coder", "C-1", "--coder", "C-1", code=2)
-    assert "is no video" in study("code", log, "--coder", "C-1", "--video", other, code=2)
 
 
 def test_a_coder_sees_who_agreed_to_be_watched_without_consent_to_clips(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,14 @@ from norm_core.runtime.time import WallClock, s_to_ns
 from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import WITHHELD, KeyFile
-from norm_monitor.session_log.schema import Label
+from norm_monitor.session_log.schema import Label, LinkedMedia, Participant
 from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import CodedSession
 from study_desk.verbs.agreement import every_table, summary
+from study_desk.verbs.pages import player_media
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
@@ -312,6 +314,15 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     write_log(log, session="S1", length_s=40, flags=1)
     assert run("add", study, log).exit_code == 0
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
+
+
+def test_coders_see_a_video_from_where_the_session_begins_in_it(log: Path) -> None:
+    recording = open_recording(log)
+    watched = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P", clips=True),)))
+    media = player_media(watched, None, [LinkedMedia(path="cam2.mp4", offset_s=3.2)])
+    assert (media.video, media.video_offset_ms) == (Path("cam2.mp4"), -3200)
+    hidden = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P"),)))
+    assert player_media(hidden, None, [LinkedMedia(path="cam2.mp4")]).video is None
 
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
