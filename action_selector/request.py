@@ -303,8 +303,8 @@ class SelectorConfig(Config):
 
     calibration: str = Field(
         default="",
-        description="file of `tactful calibrate selector`, or its bare name; `coverage` is then the share of cases in "
-        "which the set holds the right candidate; empty for none",
+        description="file of `python -m calibration.verbs.selector`, or its bare name; `coverage` is then the "
+        "share of cases in which the set holds the right candidate; empty for none",
         json_schema_extra=NAMES_FILE,
     )
 

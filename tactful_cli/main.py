@@ -34,7 +34,6 @@ VERBS = {
     "watch": "tactful_cli.watch.verb",
     "mcp": "tactful_cli.mcp.verb",
     "test": "tactful_cli.tests",
-    "env": "tactful_cli.env",
 }
 
 
@@ -61,7 +60,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 well, 1 what was checked "
-        "or run is not well, 2 bad input, 3 set-up failed, 4 the same node runs elsewhere, 130 interrupted."
+        "or run is not well, 2 bad input, 3 set-up failed, 4 the same node runs elsewhere, 130 interrupted. "
+        'eval "$(./tactful env)" activates the environment in a shell.'
     ),
 )
 
@@ -81,13 +81,13 @@ def tactful(
     """An online norm monitor and action selector for social robots on ROS 2."""
 
 
-def main() -> None:
-    """Run the verb on the command line, and exit with its code."""
+def main(program: typer.Typer = app, name: str = "tactful") -> None:
+    """Run the verb on the command line, or a script of its own, and exit with its code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.default_int_handler)  # as Ctrl-C, so that no child process survives
     try:
-        app(prog_name="tactful")
+        program(prog_name=name)
     except TactfulError as error:
         complain(str(error))
         sys.exit(error.exit_code)

@@ -10,12 +10,11 @@ from action_selector.prompts import VERSION
 from action_selector.request import SelectorConfig
 from norm_core.engines.reply import ModelInfo
 from norm_core.runtime.artefact import Artefact, load_artefact
-from norm_core.runtime.program import PROGRAM
 
 KIND, FORMAT = "selector calibration", 1
 # The setting `coverage` is rounded up to the next of these.
 COVERAGES = tuple(round(0.01 * percent, 2) for percent in range(50, 100))
-_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate selector RUN --write NAME)"
+_FIT_ANEW = "fit it anew (python -m calibration.verbs.selector RUN --write NAME)"
 _EQUAL = 1e-9
 _Mass = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 

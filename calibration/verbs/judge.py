@@ -1,4 +1,4 @@
-"""`tactful calibrate judge`: fit one model's temperature and weight on labels, and say what it adds."""
+"""`python -m calibration.verbs.judge`: fit one model's temperature and weight on labels, and say what it adds."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,6 +37,7 @@ from norm_monitor.encounters.library import SPLITS, paths
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.monitor_bench.script_driver import records_of_script
 from tactful_cli.console import err, print_json, print_table, show
+from tactful_cli.main import main
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -155,3 +156,7 @@ def _cells(score: ReaderScore) -> tuple[str, str]:
         f"{score.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",
         f"{score.average_precision:.2f} [{precisions[0]:.2f}, {precisions[1]:.2f}]",
     )
+
+
+if __name__ == "__main__":
+    main(app, "judge")

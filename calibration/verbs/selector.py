@@ -1,4 +1,4 @@
-"""`tactful calibrate selector`: fit how far the selector's probabilities hold, and how large its sets must be."""
+"""`python -m calibration.verbs.selector`: fit how far the selector's probabilities hold."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -19,6 +19,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.run_folder import Run, open_run
 from tactful_cli.console import complain, err, print_json, print_table, show
+from tactful_cli.main import main
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -155,3 +156,7 @@ def _show(name: str, measured: SelectorMeasured) -> None:
     print_table(table)
     chosen = ", ".join(f"{method} in {count}" for method, count in measured.methods.items())
     show(f"measured on images that were left out; of the folds, {chosen}")
+
+
+if __name__ == "__main__":
+    main(app, "selector")

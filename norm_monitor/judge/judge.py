@@ -20,7 +20,6 @@ from norm_core.records.record import record
 from norm_core.records.window import window_digest
 from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
 from norm_core.runtime.config import LIVE, NAMES_FILE
-from norm_core.runtime.program import PROGRAM
 from norm_monitor.assessment.finding import quote
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, judge_measure
 from norm_monitor.context.turns import Turn
@@ -84,7 +83,7 @@ def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: b
 
 
 KIND, FORMAT = "judge calibration", 1
-_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate judge --model NAME --labels FOLDER --write FILE)"
+_FIT_ANEW = "fit it anew (python -m calibration.verbs.judge --model NAME --labels FOLDER --write FILE)"
 
 
 def made_with(model_info: ModelInfo) -> dict[str, str]:
@@ -223,8 +222,8 @@ class JudgeConfig(PictureRules):
     )
     calibration: str = Field(
         default="",
-        description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight, "
-        "and its thresholds fusion.judged_bars; empty for none",
+        description="file of `python -m calibration.verbs.judge` for this model; its weight replaces "
+        "fusion.judge_weight, and its thresholds fusion.judged_bars; empty for none",
         json_schema_extra=NAMES_FILE,
     )
 

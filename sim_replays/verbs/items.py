@@ -1,5 +1,6 @@
 """`tactful items`: make items from one's own recordings, and check sets of items."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,7 @@ from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.videonorms import Culture
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
 from tactful_cli.flags import PicturesMayLeave, finish_batch
-from tactful_cli.verb import AsJson, group
+from tactful_cli.verb import AsJson, group, with_options
 
 app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")
 
@@ -84,26 +85,60 @@ def check(  # noqa: PLR0917
         raise typer.Exit(1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The material and the settings of a run, which are the same each time."""
+
+    licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = ""
+    consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = ""
+    seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0
+    culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US
+    keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False
+    pictures_may_leave: PicturesMayLeave = False
+
+    def file(self, suite: str, sources: list[Path]) -> RunFile:
+        """Find the material, and describe the run."""
+        plain = self.__dict__ | {"suite": suite, "faces": "kept" if self.keep_faces else "blurred"}
+        settings = {name: plain[name] for name in ("suite", "seed", "culture", "faces")}
+        material = find_sources(sources, self.licence, self.consent, suite)
+        return check_config(RunFile, {**settings, "sources": material}, "options")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationOptions:
+    """Who annotates, and what they answered."""
+
+    annotator: Annotated[
+        list[str] | None, typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")
+    ] = None
+    reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = ""
+    expert: Annotated[
+        str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
+    ] = ""
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.json", exists=True, dir_okay=False, help="Export of Label Studio. Repeatable."),
+    ] = None
+
+
 @app.command()
-def make(  # noqa: PLR0917
+@with_options
+def make(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
     sources: Annotated[
         list[Path],
         typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run, which may be begun.")],
-    licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
-    consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
-    seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
-    culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US,
-    keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
-    pictures_may_leave: PicturesMayLeave = False,
+    settings: RunOptions,
+    people: AnnotationOptions,
 ) -> None:
-    """Make items: go through the phases as far as answers allow, and say what is to do next."""
-    material = find_sources(sources, licence, consent, suite)
-    faces = "kept" if keep_faces else "blurred"
-    plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": material}
-    run = ItemRun(out, check_config(RunFile, plain, "options"))
+    """Make items: go through the phases as far as answers allow, and say what is to do next.
+
+    With annotators, it reads what Label Studio exported and writes a project (tasks.json, config.xml, instructions.md)
+    for each person who has something to answer. Exits with 1 if an answer does not count.
+    """
+    run = ItemRun(out, settings.file(suite, sources))
     if suite == "hsri":
         counts = draw_tasks(run, Study(sources[0]))
         _tell(run, "assemble")
@@ -112,51 +147,34 @@ def make(  # noqa: PLR0917
     for phase in PHASES:
         count = run.file.phases.get(phase)
         is_done = bool(count and count.kept and not count.open)
-        if phase == "annotate" and not is_done:
-            third = "annotator" if suite == "videonorms" else "reconciler"
-            people = f"--annotator A --annotator B --{third} C"
-            err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
-            return
-        if is_done:
+        if phase == "annotate" and people.annotator:
+            if _annotate(run, people.annotator, people).open:
+                return
+        elif is_done:
             _tell(run, phase)
-        elif _go_through(phase, run, pictures_may_leave).open:
+        elif phase == "annotate":
+            third = "annotator" if suite == "videonorms" else "reconciler"
+            err.print(f"next: the same command with --annotator A --annotator B --{third} C")
+            return
+        elif _go_through(phase, run, settings.pictures_may_leave).open:
             return
 
 
-@app.command()
-def annotate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")],
-    reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = "",
-    expert: Annotated[
-        str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
-    ] = "",
-    answers: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE.json",
-            exists=True,
-            dir_okay=False,
-            help="JSON export of a project of Label Studio. Repeatable.",
-        ),
-    ] = None,
-) -> None:
-    """Read answers that Label Studio exported, and write a project for each person who has something to answer.
-
-    A project is a folder with tasks.json, config.xml and instructions.md. Exits with 1 if an answer does not count.
-    """
-    annotation = ItemAnnotation(ItemRun(run), annotator, reconciler, expert)
-    problems = [problem for path in answers or () for problem in annotation.read_answers(path)]
+def _annotate(run: ItemRun, annotators: list[str], people: AnnotationOptions) -> PhaseCount:
+    """Read answers, and write the projects of the next ones; exit with 1 if an answer does not count."""
+    annotation = ItemAnnotation(run, annotators, people.reconciler, people.expert)
+    problems = [problem for path in people.answers or () for problem in annotation.read_answers(path)]
     for problem in problems:
         complain(problem)
     annotation.finish()
-    _tell(annotation.run, "annotate")
+    _tell(run, "annotate")
     for row in annotation.agreement():
         show("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
     for folder in annotation.write_projects():
         show(f"{folder}: make it a project of Label Studio, and give its export to --answers")
     if problems:
         raise typer.Exit(1)
+    return run.file.phases["annotate"]
 
 
 def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:

@@ -1,4 +1,4 @@
-"""`tactful calibrate judge` with models behind servers: the labels weigh in, and the monitor takes what is written."""
+"""`python -m calibration.verbs.judge`: labels weigh in, and the monitor takes what is written."""
 
 import json
 import math
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from calibration.verbs.judge import app
 from norm_core.records.flag import Polarity
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.encounters.library import paths, read
 from norm_monitor.judge.judge import JudgeCalibration
 from sim_replays.monitor_bench.script_driver import records_of_script
-from tactful_cli.main import app
 from tests.norm_core.engines.fake_server import DEAD_URL, Answer, FakeServer, describe_model, serving
 
 ENCOUNTERS, JUDGE = 8, "labels"
@@ -66,7 +66,7 @@ def server(labels: Path, own_models: Path) -> Iterator[FakeServer]:
 
 
 def run(labels: Path, folder: Path, *options: str) -> Any:
-    command = ["calibrate", "judge", "--labels", str(labels), "--cache-folder", str(folder / "cache"), *options]
+    command = ["--labels", str(labels), "--cache-folder", str(folder / "cache"), *options]
     return CliRunner().invoke(app, command)
 
 

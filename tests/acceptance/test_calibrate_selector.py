@@ -1,4 +1,4 @@
-"""`tactful calibrate selector` on runs: what it writes changes the selector, bad labels are refused."""
+"""`python -m calibration.verbs.selector` on runs: what it writes changes the selector, bad labels are refused."""
 
 import json
 import shutil
@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from action_selector.selector import SelectorFiles, open_selector
+from calibration.verbs import selector
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from sim_replays.runs.results.run_folder import RAW
@@ -30,7 +31,7 @@ def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def calibrate(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["calibrate", "selector", *map(str, arguments)])
+    return CliRunner().invoke(selector.app, [*map(str, arguments)])
 
 
 def refusal(result: Any) -> str:

@@ -70,7 +70,7 @@ def test_a_coverage_is_rounded_up_and_falls_back_to_all() -> None:
 @pytest.mark.parametrize("named", ["encoder", "settings", "weights", "model"])
 def test_a_calibration_serves_no_other_selector(tmp_path: Path, named: str) -> None:
     path = written(tmp_path / "other.json", other={named: "12"})
-    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*calibrate selector"):
+    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*verbs.selector"):
         decided(calibration=str(path))
 
 

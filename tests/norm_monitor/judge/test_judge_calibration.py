@@ -77,7 +77,7 @@ def test_a_temperature_changes_how_sure_the_answer_is(tmp_path: Path) -> None:
 def test_a_calibration_serves_no_other_model(tmp_path: Path, made_with: dict[str, str], named: str) -> None:
     path = written(tmp_path, 1, 1, **made_with)
     engine = DirectEngine(answering([4, 0, 0]), WallClock())
-    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*calibrate judge"):
+    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*verbs.judge"):
         Judge(engine, JudgeConfig(calibration=path))
 
 
