@@ -75,7 +75,7 @@ class LabelledExchange:
 
 def read_talks(folder: Path = TALKS) -> tuple[tuple[LabelledTurn, ...], ...]:
     """Read all talks of a folder, in order of file names."""
-    return tuple(talk for path in sorted(folder.glob("*.txt")) for talk in _talks_in(path))
+    return tuple(talk for path in sorted(folder.glob("*.txt")) for talk in read_file(path))
 
 
 def talks_sha256() -> str:
@@ -103,7 +103,8 @@ def exchanges(talks: Sequence[Sequence[LabelledTurn]]) -> Iterator[LabelledExcha
             )
 
 
-def _talks_in(path: Path) -> list[tuple[LabelledTurn, ...]]:
+def read_file(path: Path) -> list[tuple[LabelledTurn, ...]]:
+    """Read the talks of a file; raise TalkError at a line that is no turn."""
     talks: list[list[LabelledTurn]] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("# "):

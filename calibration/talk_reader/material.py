@@ -12,7 +12,7 @@ from zlib import crc32
 import typer
 
 from calibration.command import run_command
-from calibration.exchange_trainer import LabelledTurn
+from calibration.exchange_trainer import LabelledTurn, read_file
 from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
 from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk, shipped_lines
@@ -22,6 +22,7 @@ from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of
@@ -29,6 +30,7 @@ from norm_monitor.encounters.encounter import Encounter, talk_name
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import records_of_script
 
+HURTFUL = shipped_file("calibration", "talk_reader/hurtful")
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
@@ -37,11 +39,11 @@ _SWAPS = 60
 
 
 def invented_talks(
-    talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tuple[str, int], Answer]
+    talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tuple[str, int], Answer], writer: str = "talks"
 ) -> Iterator[TaughtTalk]:
-    """Yield the labelled talks of `calibration/talks`, with a strong model's answers where there are any."""
+    """Yield labelled talks, those of `calibration/talks` or a writer's, with a strong model's answers if there are."""
     for number, talk in enumerate(talks):
-        name = f"talks:{number}"
+        name = f"{writer}:{number}"
         spoken = [turn for turn in talk if turn.text.strip()]
         lines = talk_lines(("" if turn.is_robot else "person", turn.text) for turn in spoken)
         targets: dict[int, Target] = {}
@@ -54,7 +56,15 @@ def invented_talks(
                     held=answer.fault if answer else None,
                     good=answer.good if answer else None,
                 )
-        yield TaughtTalk(id=name, corpus="invented", lines=tuple(lines), machine=frozenset(targets), targets=targets)
+        yield TaughtTalk(
+            id=name, corpus="invented", writer=writer, lines=tuple(lines), machine=frozenset(targets), targets=targets
+        )
+
+
+def hurtful_talks() -> Iterator[TaughtTalk]:
+    """Yield talks that end in a line that hurts, and their twins, by the writer's letter (`hurtful/a`)."""
+    for path in sorted(HURTFUL.glob("*.txt")):
+        yield from invented_talks(read_file(path), {}, f"hurtful/{path.stem}")
 
 
 def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
@@ -144,6 +154,7 @@ def collect(
     }
     talks = [
         *invented_talks(read_invented(), answers),
+        *hurtful_talks(),
         *(encounter_talk(source.encounter, source.writer) for source in shipped_sources(SPLITS)),
         *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
         *written_scenes(),
