@@ -198,7 +198,7 @@ class SelectorFiles(SelectorConfig):
     reader: str = Field(
         default=AUTO,
         description="talk reader that reads candidates where no model is asked and no calibration is named: its size "
-        "or folder; auto takes the largest that is set up and in time, none takes none",
+        "or folder; auto takes the smallest that is set up, none takes none",
     )
     skills: str = Field(
         default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE_FILE

@@ -67,7 +67,7 @@ class MonitorConfig(Config):
     )
     reader: str = Field(
         default=AUTO,
-        description="talk reader, by size or folder; auto: the largest that is set up and in time, none: no reader",
+        description="talk reader, by size or folder; auto: the smallest that is set up, none: no reader",
     )
     fusion: FusionConfig = FusionConfig()
     memory: MemoryConfig = MemoryConfig()

@@ -19,6 +19,7 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
+from norm_core.engines.talk_reader import AUTO, open_reader
 from norm_core.records.messages import RECORDS
 from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.program import PROGRAM
@@ -229,6 +230,14 @@ def _voice_activity_model() -> str:
     return weights[-1].name
 
 
+def _talk_reader() -> str:
+    reader = open_reader(AUTO)
+    if reader is None:
+        state = "none, so fewer errors are flagged, and later"
+        raise CheckError(state, f"run {PROGRAM} models setup reader", CheckResult.ABSENT)
+    return f"{reader.manifest.size}, {reader.manifest.source}"
+
+
 def _topics_that(fit: Callable[[str, str], bool]) -> str:
     seen = _run([sys.executable, "-m", "norm_nodes.topic_survey", "graph"])
     if seen.returncode:
@@ -253,6 +262,7 @@ CHECKS: Mapping[str, Callable[[], str]] = {
     "gpu": _gpu,
     "onnx runtime": _onnx_runtime,
     "voice activity model": _voice_activity_model,
+    "talk reader": _talk_reader,
     "camera topics": lambda: _topics_that(lambda _, type_name: type_name in IMAGE_TYPES),
     "audio topics": lambda: _topics_that(is_microphone),
 }

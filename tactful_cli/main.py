@@ -9,7 +9,7 @@ import typer
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
 from tactful_cli.verb import VerbsOnDemand
 
@@ -35,6 +35,9 @@ VERBS = {
     "mcp": "tactful_cli.mcp.verb",
     "test": "tactful_cli.tests",
 }
+# The verbs whose results the talk reader betters. In a checkout it comes with the set-up, else with the first of these.
+READING = ("demo", "flags", "hear", "mcp", "up")
+HELP = ("-h", "--help")
 
 
 class Verbs(VerbsOnDemand):
@@ -44,6 +47,10 @@ class Verbs(VerbsOnDemand):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Name the nearest verb for an unknown one, or where they are listed."""
+        if IS_PACKAGE and args[0] in READING and not (ctx.resilient_parsing or set(HELP) & set(args)):
+            from tactful_cli.models.reader import provide_reader  # noqa: PLC0415  half a second
+
+            provide_reader()
         if args[0] in VERBS or ctx.resilient_parsing:  # as tab completion parses
             return super().resolve_command(ctx, args)
         close = get_close_matches(args[0], VERBS, 1)
@@ -57,7 +64,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": [*HELP]},
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 well, 1 what was checked "
         "or run is not well, 2 bad input, 3 set-up failed, 4 the same node runs elsewhere, 130 interrupted. "

@@ -5,12 +5,10 @@
 
 import mmap
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from statistics import median
 from threading import Lock
 from typing import Any, Self
 
@@ -34,7 +32,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-# Names of a reader besides a size: the largest that is set up and in time (else the smallest), and none.
+# Names of a reader besides a size: the smallest that is set up, which the figures are of, and none.
 AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
@@ -46,10 +44,7 @@ _DIGITS = 4
 # A line of the robot's that reads as an error by this is read again without each of so many lines before it; one of
 # them counts if the probability falls by this share.
 _READ_AGAIN_FROM, _LEFT_OUT, _FALL = 0.4, 3, 0.4
-# A flag that helps comes 2.5 s after its turn, so a line may take this long; and so many times a line is timed.
-MAX_LINE_S, _TIMED = 1.0, 5
-_SAMPLE = f"{PERSON}: Excuse me, can you tell me where the old bridge is, and how far I have to walk?\n"
-_REMEDY = f"run {PROGRAM} models setup reader, with --size for another than middle"
+_REMEDY = f"run {PROGRAM} models setup reader, with --size for another than small"
 
 Cache = list[NDArray[np.float32]]
 
@@ -119,8 +114,7 @@ class TalkReader:
                 return self
             folder = self._folder
             manifest = read_manifest(folder)
-            line_s = {"line_s": self.manifest.line_s}  # may be measured anew
-            if manifest is None or manifest.model_copy(update=line_s) != self.manifest:
+            if manifest != self.manifest:
                 raise EngineFailedError(f"{folder}: the reader has changed since it was opened; start again")
             try:
                 self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
@@ -169,15 +163,6 @@ class TalkReader:
         limit = self.max_tokens // 2
         return tokens if len(tokens) <= limit else tokens[: limit - 1] + tokens[-1:]
 
-    def line_s(self) -> float:
-        """Return the seconds that a line takes here, the median of some."""
-        tokens, cache, taken = self.tokens(_SAMPLE), self.empty_cache(), []
-        for _ in range(_TIMED):
-            began_s = time.perf_counter()
-            _, cache = self.read(tokens, cache)
-            taken.append(time.perf_counter() - began_s)
-        return round(median(taken), 3)
-
     def read(self, tokens: Sequence[int], cache: Cache) -> tuple[NDArray[np.float32], Cache]:
         """Return the heads' outputs at the last token, and a new cache with these tokens."""
         heads, *after = self._session.run(None, self._inputs(tokens, cache))
@@ -201,7 +186,7 @@ class TalkReader:
 
 
 def open_reader(name: str) -> TalkReader | None:
-    """Open the reader of a size, in a folder, or the largest in time that is set up; None where there is none.
+    """Open the reader of a size, in a folder, or the smallest that is set up; None where there is none.
 
     TACTFUL_READER stands in for a name that leaves it open. Raises EngineFailedError if the reader that is named is
     absent, or a file of it has changed.
@@ -212,14 +197,10 @@ def open_reader(name: str) -> TalkReader | None:
     if name != AUTO:
         folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
         return _opened(folder, _made_of(read_manifest(folder)), verify=True)
-    written = [(folder, manifest) for size in ReaderSize if (manifest := read_manifest(folder := reader_folder(size)))]
-    in_time = [
-        folder_and_manifest for folder_and_manifest in written if (folder_and_manifest[1].line_s or 0.0) <= MAX_LINE_S
-    ]
-    if not written:
-        return None
-    folder, manifest = in_time[-1] if in_time else written[0]
-    return _opened(folder, _made_of(manifest), verify=False)
+    for size in ReaderSize:
+        if manifest := read_manifest(folder := reader_folder(size)):
+            return _opened(folder, _made_of(manifest), verify=False)
+    return None
 
 
 def _made_of(manifest: ReaderManifest | None) -> str:

@@ -30,8 +30,6 @@ class ReaderSize(StrEnum):
 class ReaderManifest(Lock):
     """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
 
-    `line_s` is what a line took when `setup` last ran, None if nobody measured it.
-
     `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
     """
 
@@ -45,7 +43,6 @@ class ReaderManifest(Lock):
     head_width: int
     weight_loss: float
     size: ReaderSize = ReaderSize.MIDDLE
-    line_s: float | None = None
 
 
 # The listed model that each size changes.

@@ -1,18 +1,40 @@
 """`tactful models setup reader`: write the reader of talk from its base model and an adapter."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from norm_core.engines.reader.reader_setup import time_reader, write_reader
+from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Manifest
 from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from tactful_cli.console import err, out, print_json
+from tactful_cli.console import complain, out, print_json, remark
+from tactful_cli.console import err as progress_console
 from tactful_cli.models.add import pull
+
+_FAILED = "reader.failed"  # beside the models' folders: a first run has tried to make the reader
+
+
+def provide_reader() -> None:
+    """Write the small reader at a first run. Where that fails, say so and go on, and do not try again by itself."""
+    if os.environ.get("TACTFUL_READER") or any(read_manifest(reader_folder(size)) for size in ReaderSize):
+        return
+    if (failed := Store().root / _FAILED).exists():
+        return
+    remark("tactful: making the talk reader, once: 98 MB to download (TACTFUL_READER=none leaves it out)")
+    try:
+        _make(ReaderSize.SMALL, shipped_adapter(ReaderSize.SMALL))
+    except TactfulError as error:
+        again = f"; later, run {PROGRAM} models setup reader"
+        complain(f"no talk reader, so fewer errors are flagged, and later: {error}{again}")
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        failed.touch()
 
 
 def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
@@ -24,43 +46,45 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
             f"--size {size}: no adapter of it is shipped; teach one (calibration/talk_reader/README.md) and name it "
             "with --adapter"
         )
-    store, folder = Store(), reader_folder(size)
-    base = Catalogue().manifest(BASES[size])
-    is_pulled, is_done = store.found(base) is not None, is_written(folder, base.files[0].sha256, adapter)
-    steps = [
-        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
-        {
-            "title": "write the reader",
-            "command": f"{PROGRAM} models setup reader --size {size}{named}",
-            "done": is_done,
-        },
-    ]
-    result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
+    base, folder = _base(size), reader_folder(size)
+    is_done = is_written(folder, base.files[0].sha256, adapter)
+    is_pulled = is_done or Store().found(base) is not None
     if not dry_run and not is_done:
-        if not is_pulled:
-            pull(base)
-        source, _ = store.locate(base)
-        with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
-            bar = progress.add_task("merging layers", total=None)
-            write_reader(
-                source / base.files[0].path,
-                adapter,
-                folder,
-                size=size,
-                advance=lambda done, total: progress.update(bar, completed=done, total=total),
-            )
-        for step in steps:
-            step["done"] = True
-    elif not dry_run:
-        time_reader(folder)
+        _make(size, adapter)
+        is_pulled = is_done = True
+    command = f"{PROGRAM} models setup reader --size {size}{named}"
+    steps: list[dict[str, Any]] = [
+        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled},
+        {"title": "write the reader", "command": command, "done": is_done},
+    ]
     if as_json:
-        print_json(result)
+        print_json({"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps})
         return
     for number, step in enumerate(steps, 1):
         done = ", done" if step["done"] else ""
         out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
     if manifest := read_manifest(folder):
-        if manifest.line_s is not None:
-            out.print(f"a line takes {manifest.line_s:.2f} s here", soft_wrap=True)
         out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
         out.print(f"reader: {folder}", soft_wrap=True, markup=False)
+
+
+def _base(size: ReaderSize) -> Manifest:
+    return Catalogue().manifest(BASES[size])
+
+
+def _make(size: ReaderSize, adapter: Path) -> None:
+    """Download the base model, unless it is here, and write the reader."""
+    base, store = _base(size), Store()
+    if store.found(base) is None:
+        pull(base)
+    source, _ = store.locate(base)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=progress_console) as progress:
+        bar = progress.add_task("merging layers", total=None)
+        write_reader(
+            source / base.files[0].path,
+            adapter,
+            reader_folder(size),
+            size=size,
+            advance=lambda done, total: progress.update(bar, completed=done, total=total),
+        )

@@ -51,7 +51,7 @@ def setup_model(
     name: Name,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
-    size: Annotated[ReaderSize, typer.Option(help="With MODEL reader: its size.")] = ReaderSize.MIDDLE,
+    size: Annotated[ReaderSize, typer.Option(help="With MODEL reader: its size.")] = ReaderSize.SMALL,
     adapter: Annotated[
         Path | None, typer.Option(exists=True, help="With MODEL reader: its adapter; default: the shipped one.")
     ] = None,

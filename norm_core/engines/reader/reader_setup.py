@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.reader.gguf_tokenizer import tokenizer_of
 from norm_core.engines.reader.onnx_graph import OnnxGraph
-from norm_core.engines.talk_reader import HEAD_OUTPUTS, TalkReader
+from norm_core.engines.talk_reader import HEAD_OUTPUTS
 from norm_core.models.gguf_file import Floats, GgufFile
 from norm_core.models.reader_folder import (
     EMBEDDINGS,
@@ -140,7 +140,6 @@ def write_reader(
                 size=size,
             )
             write_manifest(manifest, new)
-            manifest = time_reader(new)
             if folder.exists():
                 folder.rename(old)
             new.rename(folder)
@@ -149,14 +148,6 @@ def write_reader(
             f"{folder}: the reader cannot be written: {error.strerror}; make room of a gigabyte there (large: two), "
             "or set TACTFUL_WEIGHTS to another folder"
         ) from error
-    return manifest
-
-
-def time_reader(folder: Path) -> ReaderManifest:
-    """Measure how long a line takes with a folder's reader, and note it there."""
-    reader = TalkReader.open(folder, verify=False)
-    manifest = reader.manifest.model_copy(update={"line_s": reader.line_s()})
-    write_manifest(manifest, folder)
     return manifest
 
 

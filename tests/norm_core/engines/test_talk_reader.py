@@ -211,34 +211,18 @@ def test_the_reader_is_that_of_the_environment_or_none(
     assert open_reader("auto") is not None
 
 
-@pytest.mark.parametrize(
-    ("lines_s", "expected"),
-    [
-        ({"small": 0.1, "middle": 0.4}, "middle"),
-        ({"small": 0.1, "middle": 0.4, "large": 1.2}, "middle"),
-        ({"small": 1.5, "middle": 3.0}, "small"),
-        ({"small": 0.1, "middle": None}, "middle"),  # nobody measured it
-    ],
-)
-def test_the_largest_reader_that_keeps_its_time_is_taken(
-    lines_s: dict[str, float | None], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_smallest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
     monkeypatch.delenv("TACTFUL_READER", raising=False)
-    for size, line_s in lines_s.items():
+    for size in ("middle", "small"):
         (folder := tmp_path / f"reader-{size}").mkdir()
         sizes = {"max_tokens": 8, "layers": 1, "key_heads": 1, "head_width": 1, "weight_loss": 0.0, "adapter": {}}
-        about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size, "line_s": line_s}
+        about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size}
         write_manifest(ReaderManifest(**about, **sizes), folder)  # type: ignore[arg-type]
-    reader = open_reader("auto")
-    assert reader is not None
-    assert reader.manifest.size == expected
-
-
-def test_a_line_takes_the_median_of_some(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0, 1, 1, 6, 6, 8, 8, 11, 11, 15])
-    monkeypatch.setattr("norm_core.engines.talk_reader.time.perf_counter", lambda: next(clock))
-    assert reader.line_s() == 3
+    for name, expected in (("auto", "small"), ("middle", "middle")):
+        reader = open_reader(name)
+        assert reader is not None
+        assert reader.manifest.size == expected
 
 
 @pytest.fixture
