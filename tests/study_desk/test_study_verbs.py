@@ -28,7 +28,7 @@ from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import CodedSession
 from study_desk.verbs.agreement import every_table, summary
-from study_desk.verbs.pages import player_media
+from study_desk.verbs.coding_page import player_media
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S

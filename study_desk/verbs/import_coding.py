@@ -1,4 +1,4 @@
-"""`tactful study pack, import`: what a coder gets, and what comes back."""
+"""`tactful study import`: what comes back from coders."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,6 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.schema import Coding, Label
 from norm_monitor.session_log.session_config import redactor_of
 from norm_monitor.session_log.study_folder import Study, is_study
-from study_desk.study.coding_pack import assign, write_pack
 from study_desk.study.import_coding import (
     Addition,
     ImportOptions,
@@ -24,45 +23,10 @@ from study_desk.study.import_coding import (
     retract_coding,
     write_additions,
 )
-from study_desk.verbs.arguments import StudyPath
-from tactful_cli.bag.group import progress
 from tactful_cli.console import print_json, remark, show
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
-
-
-@app.command()
-def pack(  # noqa: PLR0917
-    folder: StudyPath,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write the pack into.")],
-    coder: Annotated[str, typer.Option(help="Pseudonym of the coder.", show_default=False)],
-    copy_media: Annotated[
-        bool, typer.Option("--copy-media", help="Copy video and sound into the pack instead of linking them.")
-    ] = False,
-    media: Annotated[
-        bool, typer.Option("--media", help="Make a video with sound from the bag of each session without media.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
-
-    First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
-    The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
-    """
-    study = Study(folder)
-    study.check_known("coder", [coder], study.file.coders)
-    draw = assign(study) if len(study.file.coders) > 1 else None
-    with progress("making videos") as tell:
-        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=tell)
-    if as_json:
-        print_json(to_plain(coding_pack) | {"assignment": to_plain(draw) if draw else None})
-        return
-    show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
-    if draw and draw.drawn:
-        loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
-        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {study.file.seed}; sessions by coder: {loads}")
-    remark(*coding_pack.remarks)
 
 
 @app.command("import")

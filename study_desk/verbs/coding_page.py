@@ -1,0 +1,143 @@
+"""`tactful study code`: the coding page for each coder of a session."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.bags.storage import is_bag
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_MS, WallClock
+from norm_monitor.session_log.recording import Recording, open_recording
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, LinkedMedia, linked_media
+from norm_monitor.session_log.session_config import redactor_of
+from norm_monitor.session_log.study_folder import Study, study_of
+from norm_monitor.view.page_server import new_token
+from norm_monitor.view.pictures import (
+    BagStills,
+    check_bag,
+    has_sound,
+    is_playable,
+    reason_against_pictures,
+    sound_piece,
+)
+from study_desk.coding.coding_server import CodingServer, PlayerMedia
+from study_desk.coding.forms.sheet import origin_of
+from study_desk.verbs.arguments import LogPath
+from tactful_cli.console import complain, err, print_json, show
+from tactful_cli.session_options import face_finder, warn_of_listeners
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command()
+def code(  # noqa: PLR0917
+    log: LogPath,
+    coder: Annotated[
+        list[str], typer.Option(help="Pseudonym of a coder, who receives a link. Repeatable.", show_default=False)
+    ],
+    bag: Annotated[Path | None, typer.Option(help="Bag for stills and sound; default: as in study.yaml.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any address other than loopback exposes the log to the network.")
+    ] = "127.0.0.1",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the coding page on this machine until interrupted, and append to the log.
+
+    Each coder is blind until their coding is done, then sees the others', and settles a consensus.
+    """
+    membership = study_of(log)
+    watched = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)
+    coders = {new_token(): name for name in coder}
+    _check_coders(coder, membership)
+    if bag is None and membership and (planned := membership[0].session(membership[1]).bag):
+        bag = membership[0].folder / planned
+    if bag and not is_bag(bag):
+        raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
+    videos = [media for media in map(linked_media, watched.info.media) if is_playable(Path(media.path))]
+    if bag is None and not videos:
+        complain("coders see no picture and hear no sound: name the bag with --bag, or a video in study.yaml")
+    server = CodingServer(
+        log,
+        coders,
+        WallClock(),
+        host=host,
+        port=port,
+        redactor=redactor_of(keys),
+        study=membership[0].file if membership else None,
+        media=player_media(watched, bag, videos),
+        notes=_order_notes(membership, coder),
+    )
+    warn_of_listeners(host, "the session")
+    if as_json:
+        print_json([{"coder": name, "url": server.url(token)} for token, name in coders.items()])
+    else:
+        for token, name in coders.items():
+            show(f"{name}  {server.url(token)}")
+        err.print("Ctrl-C ends it.")
+    try:
+        server.serve()
+    finally:
+        server.close()
+
+
+def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> None:
+    """Refuse a name that is given twice or is no coder's."""
+    if repeated := {name for name in coders if coders.count(name) > 1}:
+        raise TactfulError(f"--coder: {min(repeated)} is given twice; give each coder once")
+    if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in coders}:
+        raise TactfulError(f"--coder: {min(taken) or 'an empty name'} is no person; give a pseudonym")
+    if membership is None:
+        return
+    study, session = membership
+    study.check_known("coder", coders, study.file.coders)
+    assigned = study.file.coders_of(session)
+    if others := [name for name in coders if name not in assigned]:
+        complain(f"session {session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
+
+
+def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
+    """Tell each coder which session of theirs this is, in the order drawn for them, and what comes before it."""
+    notes: dict[str, str] = {}
+    if membership is None:
+        return notes
+    study, session = membership
+    for name in coders:
+        order = study.file.sessions_of(name)
+        if session in order:
+            earlier = order[: order.index(session)]
+            logs = dict(study.logs())
+            owed = [
+                earlier_session
+                for earlier_session in earlier
+                if earlier_session in logs and name not in study.recording_of(earlier_session).coders
+            ]
+            first = f" Code {', '.join(owed)} first." if owed else ""
+            notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
+            if owed:
+                complain(f"{name}: codes {', '.join(owed)} before {session}, in the order drawn for them")
+    return notes
+
+
+def player_media(recording: Recording, bag: Path | None, videos: Sequence[LinkedMedia]) -> PlayerMedia:
+    """Choose what the coders' player shows: a video, else stills and sound of the bag. Without consent, nothing."""
+    if not (bag or videos):
+        return PlayerMedia(why="No picture: this page was served without one.")
+    if reason := reason_against_pictures(recording):
+        return PlayerMedia(why=f"No picture: {reason}")
+    if bag:
+        check_bag(recording, bag)
+    stills = BagStills(bag, face_finder()) if bag else None
+    ahead_ms = (origin_of(recording) - recording.start_ns) / NS_PER_MS  # from the session's start to the media's
+    return PlayerMedia(
+        still_at=stills.at if stills and stills.topic else None,
+        sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
+        video=Path(videos[0].path) if videos else None,
+        video_offset_ms=ahead_ms - videos[0].offset_s * 1000 if videos else 0.0,
+        why="No picture: the bag has no camera.",
+    )

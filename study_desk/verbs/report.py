@@ -1,0 +1,122 @@
+"""`tactful study report, publish`: what is written of a study, for its researchers and for others."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.atomic_file import private_path
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.redact import KeyFile, NamesToRemove
+from norm_monitor.session_log.study_folder import Study, StudyError, is_study
+from study_desk.analysis.session_page import session_page
+from study_desk.analysis.study_tables import few_units, study_tables
+from study_desk.analysis.write_analysis import write_analysis
+from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
+from study_desk.publication.publish import publish as publish_study
+from study_desk.study.outputs import REPORT, default_output, note_output
+from study_desk.verbs.arguments import StudyPath
+from tactful_cli.console import print_result
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    source: Annotated[
+        Path, typer.Argument(metavar="BAG|LOG|STUDY", help="Study log, rosbag2 bag, or folder of a study.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File, or folder of a study's report; default: in the study's exports, or beside the source.",
+        ),
+    ] = None,
+    coder: Annotated[
+        str,
+        typer.Option(
+            help="Of a study, coder whose labels count, or monitor; default: the consensus, else a session's first."
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write a session as one HTML file that opens offline, without pictures.
+
+    Of a study, write a report by condition, tables, a data dictionary and a script for R into a folder.
+    """
+    if is_study(source):
+        _report_study(Study(source), output or source / "exports" / "analysis", coder, as_json=as_json)
+        return
+    if coder:
+        raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
+    recording = open_recording(source)
+    path = output or default_output(source, recording, ".html")
+    text = session_page(recording)
+    with private_path(path) as part:
+        part.write_text(text, encoding="utf-8", errors="replace")
+    note_output(source, path, REPORT)
+    result = {"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags)}
+    print_result(result, str(path), as_json=as_json, notes=recording.notes)
+
+
+def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:
+    tables = study_tables(study, coder)
+    if coder and not tables.analysed:
+        names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
+        raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
+    written = write_analysis(study, tables, folder)
+    plan_notes = [f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations]
+    notes = [
+        *few_units(tables),
+        *plan_notes,
+        *tables.remarks,
+        *(f"{path}: was changed, so stays as it is" for path in written.edited),
+    ]
+    files = [str(path) for path in written.files]
+    result = {
+        "files": files,
+        "sessions": len(tables.sessions),
+        "events": len(tables.events),
+        "plan": to_plain(tables.plan),
+    }
+    result["notes"] = notes
+    rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
+    next_step = f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder."
+    print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
+
+
+@app.command()
+def publish(
+    folder: StudyPath,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the dataset into.")],
+    licence: Annotated[
+        str, typer.Option(help=f"Licence of the data: {', '.join(LICENCES)}, or your own words; default: none granted.")
+    ] = "",
+    keys: Annotated[
+        Path | None, typer.Option(help="Key file with the real names, which must stand in no file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a pseudonymised dataset of who consented, in BIDS's layout, after a check for names, media and times."""
+    study = Study(folder)
+    names = KeyFile(keys).names() if keys else NamesToRemove()
+    labels = PublicationKey(study.folder / KEY_FILE)
+    published = publish_study(study, output, labels, WallClock(), names, licence)
+    sessions, people = count_of(published.sessions, "session"), count_of(published.participants, "participant")
+    done = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
+    notes = [
+        *([] if keys else ["no key file was given, so real names were not looked for: give --keys"]),
+        *published.left_out,
+        *(f"{name}: was edited, so stays as it is" for name in published.kept),
+        f"{labels.path}: says which label is whose; keep it apart from the dataset",
+        f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote",
+    ]
+    print_result(to_plain(published) | {"notes": notes}, done, as_json=as_json, notes=notes)

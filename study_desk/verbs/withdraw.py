@@ -1,0 +1,183 @@
+"""`tactful study withdraw`: erase what a participant takes back, what is kept too long, or a session."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.redact import KeyFile, KeyFileError
+from norm_monitor.session_log.schema import Consent
+from norm_monitor.session_log.study_folder import Study
+from study_desk.study.withdrawal import StudyErasure, expire_study, plan_removal, remove_session, withdraw
+from study_desk.verbs.arguments import StudyPath
+from tactful_cli.console import complain, err, print_json, print_result, remark, show
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command("withdraw")
+def withdraw_(  # noqa: PLR0917
+    folder: StudyPath,
+    participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
+    words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
+    coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
+    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
+    publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="Key file with their names, to search for; --everything removes them there. "
+            "Default: one that lies in the study's folder."
+        ),
+    ] = None,
+    keep_unattributed: Annotated[
+        bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
+    ] = False,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="Erase everybody's data in the logs whose retention is over; for a timer.")
+    ] = False,
+    session: Annotated[
+        str,
+        typer.Option(
+            metavar="SESSION",
+            help="Remove a session with its log, codings and exports, after listing them. Its bag and media stay, "
+            "and it can be added anew.",
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the session without asking.")] = False,
+    reason: Annotated[
+        str, typer.Option(help="Reason to store in the tombstones; default: the participant's wish, or none.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Carry out a withdrawal for good, in every log of a study. A tombstone remains; the hash chain stays valid.
+
+    Take the words and names that went out of what others said and wrote too, delete what was made from these sessions,
+    then search every file of the folder. Exits with 1 if something is left to do. A log outside a study is first added
+    to one.
+    """
+    study = Study(folder)
+    if [bool(participant), bool(session), expired].count(True) != 1:
+        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, --session or --expired, and one of them")
+    if session:
+        _remove(study, session, reason, yes=yes, as_json=as_json)
+        return
+    if expired:
+        _print_erasure(study, expire_study(study, WallClock()), "emptied", as_json=as_json)
+        return
+    chosen = {
+        Consent.WORDS: words,
+        Consent.CODERS: coders,
+        Consent.CLIPS: clips,
+        Consent.PUBLICATION: publication,
+        Consent.EVERYTHING: everything,
+    }
+    consents = tuple(consent for consent, is_chosen in chosen.items() if is_chosen)
+    if not consents:
+        raise TactfulError(
+            f"{participant}: nothing is named to withdraw; name --words, --clips, --coders, --publication or "
+            "--everything"
+        )
+    key_file = keys or _key_file_in(folder, participant)
+    erasure = withdraw(
+        study,
+        participant,
+        consents,
+        WallClock(),
+        reason or "the participant's wish",
+        keep_unattributed=keep_unattributed,
+        names=KeyFile(key_file).names_of(participant) if key_file else (),
+        key_file=key_file,
+    )
+    is_left = erasure.faults or erasure.missing  # whose names the next time is to look for
+    key_removed = KeyFile(key_file).forget(participant) if key_file and everything and not is_left else False
+    if everything and is_left:
+        err.print("The key file stays as it is until every session is done: run this again then.")
+    elif everything and not key_removed:
+        err.print("No key file was changed: remove the name there too, with --keys.")
+    done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
+    _print_erasure(study, erasure, done, as_json=as_json, key_removed=key_removed)
+
+
+def _remove(study: Study, session: str, reason: str, *, yes: bool, as_json: bool) -> None:
+    """List what goes with a session, and remove it once that is confirmed."""
+    planned = plan_removal(study, session)
+    if as_json and not yes:
+        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
+    if not as_json:
+        counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
+        show(f"session {session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
+        for what, paths in (
+            ("goes", planned.files),
+            ("goes, unless it was changed since", planned.outputs),
+            ("stays", planned.stays),
+        ):
+            for path in paths:
+                show(f"{what}: {path}")
+    if not yes:
+        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
+    outputs = remove_session(study, planned, WallClock(), reason)
+    result = to_plain(planned) | {"outputs": to_plain(outputs)}
+    print_result(result, f"session {session} is removed", as_json=as_json)
+    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
+    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
+
+
+def _key_file_in(study: Path, participant: str) -> Path | None:
+    """Find a key file that lies in a study's folder and names the participant."""
+    for path in sorted(study.glob("*.json")):
+        with suppress(KeyFileError):
+            if participant in KeyFile(path).pseudonyms:
+                return path
+    return None
+
+
+def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
+    """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
+
+    `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
+    """
+    if as_json:
+        print_json(to_plain(erasure) | more)
+    else:
+        for name, count in erasure.entries.items():
+            if name not in erasure.faults:
+                show(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
+        if not (erasure.entries or erasure.missing):
+            show("no session is concerned")
+        if erasure.looked_for:
+            show(erasure.looked_for)
+    _print_left(study, erasure)
+    if not erasure.is_complete:
+        raise typer.Exit(1)
+
+
+def _print_left(study: Study, erasure: StudyErasure) -> None:
+    """Print on standard error which sessions and files were not reached."""
+    for fault in erasure.faults.values():
+        complain(fault)
+    for name in erasure.missing:
+        complain(f"session {name}: its log is not there, so nothing in it is erased; find it, and run this again")
+    remark(*(f"deleted: {path}" for path in erasure.outputs.deleted))
+    for path in erasure.outputs.changed:
+        complain(f"{path}: was changed since it was made, so it stays; import what is new in it, then delete it")
+    for path in (*erasure.outputs.outside, *erasure.not_reached):
+        complain(f"{path}: is not reached from here; erase it yourself")
+    for path, what in erasure.left.items():
+        folder = (study.folder / path).parent.resolve()
+        session = next((name for name, log in study.logs() if log.resolve() == folder), "")
+        if not session:
+            complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
+        elif session not in erasure.faults:
+            command = f"{PROGRAM} study withdraw {study.folder} --session {session}"
+            complain(f"{path}: {what} where no entry can be erased; remove the session, and add it anew: {command}")
+    for path in erasure.outputs.republish:
+        complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
