@@ -83,7 +83,7 @@ class TopicReport:
     blurred_whole: int = 0
     left: int = 0
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Tell what was done with the topic."""
         if self.treatment is Treatment.DROPPED:
             return f"dropped, {count_of(self.messages, 'message')}: {self.why}"
@@ -178,7 +178,7 @@ def anonymize(
             report = work.report(str(made))
             if sheet:
                 start_ns, _ = reader.bounds_ns or (0, 0)
-                facts = [(topic.topic, topic.told()) for topic in report.topics]
+                facts = [(topic.topic, topic.summary()) for topic in report.topics]
                 page = sheet.write(made.name, start_ns, facts, report.warnings)
                 report = replace(report, contact_sheet=str(page or ""))
     return report

@@ -45,7 +45,7 @@ def sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[st
     formats: dict[str, PcmFormat | None] = {}
     for topic in sounds:
         near = [info for info in infos if _namespace(info) == _namespace(topic)] or (infos if len(sounds) == 1 else [])
-        near_formats = {pcm_format for info in near for pcm_format in _told(reader, info)}
+        near_formats = {pcm_format for info in near for pcm_format in _stated_formats(reader, info)}
         formats[topic.topic] = near_formats.pop() if len(near_formats) == 1 else None
     formats |= {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
     there = {topic.topic for topic in reader.topics}
@@ -56,7 +56,7 @@ def _namespace(topic: BagTopic) -> str:
     return topic.topic.rpartition("/")[0]
 
 
-def _told(reader: BagReader, topic: BagTopic) -> Iterator[PcmFormat]:
+def _stated_formats(reader: BagReader, topic: BagTopic) -> Iterator[PcmFormat]:
     for message in reader.messages([topic.topic]):
         with suppress(BagError, MessageError, SoundError):
             yield format_of_info(reader.decode(message), PcmFormat())

@@ -36,8 +36,8 @@ class RecordFilter:
     """Select the records to log: final words, and presence when it changes or once a second."""
 
     def __init__(self) -> None:
-        self._told: tuple[Any, ...] = ()
-        self._told_ns = -PRESENCE_EVERY_NS
+        self._last_seen: tuple[Any, ...] = ()
+        self._last_ns = -PRESENCE_EVERY_NS
 
     def keeps(self, record: Any) -> bool:
         """Whether to log this record. A presence is compared with the last one logged."""
@@ -47,9 +47,9 @@ class RecordFilter:
             case Presence():
                 away = [face.looking_away for face in record.faces]
                 seen = (record.state, away, [(p.person_id, p.gaze, p.engagement) for p in record.persons])
-                news = seen != self._told or abs(record.stamp_ns - self._told_ns) >= PRESENCE_EVERY_NS
+                news = seen != self._last_seen or abs(record.stamp_ns - self._last_ns) >= PRESENCE_EVERY_NS
                 if news:
-                    self._told, self._told_ns = seen, record.stamp_ns
+                    self._last_seen, self._last_ns = seen, record.stamp_ns
                 return news
             case _:
                 return True
@@ -62,30 +62,30 @@ class LiveLog:
         """`open_log` begins or resumes the log. It is called until it succeeds."""
         self._open, self._health_log, self._retry_s = open_log, health_log, retry_s
         self._queue = health_log.queue("study_log", QUEUED, OverflowPolicy.REFUSE)
-        self._sieve = RecordFilter()
+        self._filter = RecordFilter()
         self._losses: deque[tuple[Any, int]] = deque()  # what the log is still to say that it lacks
         self._ending, self._changed = Event(), Condition()
-        self._given = self._done = self._refused = 0
-        self._ails = False
+        self._queued = self._written = self._refused = 0
+        self._is_failing = False
         self._thread = Thread(target=self._write, name="study_log", daemon=True)
         self._thread.start()
 
     def put(self, record: Any, ros_ns: int) -> bool:
         """Queue a record without waiting for the disk. Returns False if the queue is full."""
-        if not self._sieve.keeps(record):
+        if not self._filter.keeps(record):
             return True
         with self._changed:
             taken = self._queue.put((record, ros_ns))
-            self._given += taken
+            self._queued += taken
             self._refused += not taken
         return taken
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until every queued record is on disk. Returns False at once while the disk fails."""
         with self._changed:
-            queued = self._given
-            self._changed.wait_for(lambda: self._ails or self._done >= queued, timeout_s)
-            return self._done >= queued
+            queued = self._queued
+            self._changed.wait_for(lambda: self._is_failing or self._written >= queued, timeout_s)
+            return self._written >= queued
 
     def close(self) -> None:
         """Seal the log, because the session ended normally."""
@@ -110,20 +110,24 @@ class LiveLog:
                 continue
             entry = None
             with self._changed:
-                self._done += 1
+                self._written += 1
                 self._changed.notify_all()
         if log:
             self._tried(partial(log.close, sealed=True))
-        if lost := self._given - self._done:
+        if lost := self._queued - self._written:
             self._health_log.count("study_log_lost", lost)
-            self._ail(f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time")
+            self._report_failure(
+                f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time"
+            )
 
     def _reopened(self, log: StudyLog) -> StudyLog | None:
         """Open the log anew if its folder or file is gone, and note what it lacks. None if the session ends first.
 
         An entry that waited in the old log is still in the caller's hand.
         """
-        self._ail(f"{log.folder}: was removed or replaced while it was written; it is begun anew once that is possible")
+        self._report_failure(
+            f"{log.folder}: was removed or replaced while it was written; it is begun anew once that is possible"
+        )
         log.abandon()
         new = self._opened()
         if new and (missing := log.entries - new.entries) > 0:
@@ -143,16 +147,16 @@ class LiveLog:
         self._health_log.raise_issue("study_log_gap", Health.DEGRADED, f"study log: {log.folder} lacks {what}")
         with self._changed:
             self._losses.append((Recovered(torn_bytes=0, lost=(what,)), 0))
-            self._given += 1
+            self._queued += 1
 
     def _opened(self) -> StudyLog | None:
         while True:
             try:
                 log = self._open()
             except (LogError, OSError) as error:
-                self._ail(f"{error}; the monitor goes on, and tries again")
+                self._report_failure(f"{error}; the monitor goes on, and tries again")
             else:
-                self._mend()
+                self._clear_failure()
                 return log
             if self._ending.wait(self._retry_s):
                 return None
@@ -162,25 +166,25 @@ class LiveLog:
         try:
             step()
         except OSError as error:
-            self._ail(f"{error}; the monitor goes on")
+            self._report_failure(f"{error}; the monitor goes on")
         except LogError as error:
             self._health_log.count("study_log_refused")
             self._health_log.raise_issue(
                 "study_log_entry", Health.DEGRADED, f"study log: a record was refused: {error}"
             )
         else:
-            self._mend()
+            self._clear_failure()
 
-    def _ail(self, why: str) -> None:
+    def _report_failure(self, why: str) -> None:
         self._health_log.raise_issue("study_log", Health.DEGRADED, f"study log: {why}")
         with self._changed:
-            self._ails = True
+            self._is_failing = True
             self._changed.notify_all()
 
-    def _mend(self) -> None:
+    def _clear_failure(self) -> None:
         self._health_log.clear_issue("study_log")
         with self._changed:
-            self._ails = False
+            self._is_failing = False
 
 
 # A bag's records with the times they became known. None stands for an unreadable message.
@@ -201,7 +205,7 @@ def log_bag(  # noqa: PLR0917
     `records_of` gives the records; default: the recorded ones. Leaves out frames and sound.
     Returns the counts of entries and of unreadable messages.
     """
-    sieve = RecordFilter()
+    record_filter = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
         if records_of:  # watching takes long, so a typo is found first
@@ -209,7 +213,7 @@ def log_bag(  # noqa: PLR0917
         records = [
             (known_ns, record)
             for known_ns, record in (records_of or bag_records)(reader)
-            if record is None or (isinstance(record, BAGGED) and sieve.keeps(record))
+            if record is None or (isinstance(record, BAGGED) and record_filter.keeps(record))
         ]
         _check_persons({person for _, record in records for person in persons_in(record)}, info, bag)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)

@@ -85,13 +85,13 @@ def spoken_utterances(
     heard = (
         utterance
         for utterance in utterances
-        if utterance.speaker is not Speaker.ROBOT or not _is_told(utterance, turns)
+        if utterance.speaker is not Speaker.ROBOT or not _is_echo(utterance, turns)
     )
     stated = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
     return tuple(sorted((*heard, *stated), key=lambda utterance: (utterance.start_ns, utterance.utterance_id)))
 
 
-def _is_told(utterance: Utterance, turns: Iterable[RobotTurn]) -> bool:
+def _is_echo(utterance: Utterance, turns: Iterable[RobotTurn]) -> bool:
     return any(
         utterance.start_ns < turn.rings_until_ns and utterance.end_ns > turn.start_ns - LEAD_NS for turn in turns
     )

@@ -310,7 +310,7 @@ class KeyFilePerson(BaseModel):
     note: str = ""
 
 
-class _File(BaseModel):
+class _KeyFileContent(BaseModel):
     model_config = ConfigDict(extra="forbid")
     version: int = 1
     participants: dict[str, KeyFilePerson] = {}
@@ -324,7 +324,11 @@ class KeyFile:
             raise KeyFileError(f"{path}: lies in the folder of a log; name a file outside it")
         self._path = path
         try:
-            self._file = _File.model_validate_json(read_plain_file(path, MAX_KEY_BYTES)) if path.exists() else _File()
+            self._file = (
+                _KeyFileContent.model_validate_json(read_plain_file(path, MAX_KEY_BYTES))
+                if path.exists()
+                else _KeyFileContent()
+            )
         except (OSError, ValidationError) as error:
             raise KeyFileError(
                 f"{path}: is no key file: {str(error).splitlines()[0]}; name one that study participant made"

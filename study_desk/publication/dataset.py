@@ -30,7 +30,7 @@ class PublishError(TactfulError, ValueError):
     """A study cannot be published as it is; the message gives the remedy."""
 
 
-class _File(BaseModel):
+class _KeyContent(BaseModel):
     model_config = ConfigDict(extra="forbid")
     version: int = 1
     participants: dict[str, str] = {}
@@ -44,7 +44,7 @@ class PublicationKey:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = _File.model_validate_json(path.read_bytes()) if path.exists() else _File()
+            self._file = _KeyContent.model_validate_json(path.read_bytes()) if path.exists() else _KeyContent()
         except (OSError, ValidationError) as error:
             raise PublishError(
                 f"{path}: is no key of a publication: {str(error).splitlines()[0]}; name one that study publish made"

@@ -278,7 +278,7 @@ def anonymize(  # noqa: PLR0917
     with progress("anonymizing") as tell:
         report = make_anonymous(bag, out, choices, face_finder(), tell, sheet_folder=sheet)
     lines = [f"{out}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
-    lines += [f"  {topic.topic}: {topic.told()}" for topic in report.topics]
+    lines += [f"  {topic.topic}: {topic.summary()}" for topic in report.topics]
     if report.contact_sheet:
         lines.append(f"next: look through {report.contact_sheet} before you share {out}, then delete it")
     print_result(asdict(report), *lines, as_json=as_json, notes=report.warnings)

@@ -206,7 +206,7 @@ def test_a_text_beyond_all_measure_is_cut_and_said(tmp_path: Path) -> None:
     assert [len(u.text) for u in decoded(tmp_path / "new", "/u")] == [MAX_SPEECH_CHARACTERS, 8]
     assert b"Zoltan" not in b"".join(path.read_bytes() for path in (tmp_path / "new").iterdir())
     told = "redacted, 2 of 2 messages, 1 of them changed; 1 with a text too long, of which the end is left out"
-    assert of(report, "/u").told() == told
+    assert of(report, "/u").summary() == told
 
 
 def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: Path) -> None:
