@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from action_selector.choose.abstain import calibrated_set, coverage_for
+from action_selector.choose.abstain import EQUAL, calibrated_set
 from action_selector.choose.calibration import COVERAGES
 from action_selector.choose.probability_scaling import ProbabilityScaling, ScalingMethod
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
@@ -212,6 +212,22 @@ def _masses(labelled: Sequence[LabelledChoice], scaled: Predicted, coverage: flo
         for count, cases in of.items()
         if count is None or (len(cases) >= FEWEST_OF_COUNT and ceil(coverage * (len(cases) + 1)) <= len(cases))
     }
+
+
+def coverage_for(right: Sequence[Mapping[int, float]], answers: Sequence[int], wanted: float) -> float:
+    """Fit the coverage at which sets hold the right answer in a share `wanted` of cases, by split conformal."""
+    if not right:
+        raise ValueError("no labelled cases were given to calibrate on")
+    needed = []
+    for probabilities, answer in zip(right, answers, strict=True):
+        if answer not in probabilities:
+            needed.append(1.0)
+            continue
+        above = sum(value for index, value in probabilities.items() if value > probabilities[answer] + EQUAL)
+        needed.append(above + 2 * EQUAL)
+    needed.sort()
+    place = max(1, ceil(wanted * (len(needed) + 1) - EQUAL))
+    return min(1.0, needed[place - 1]) if place <= len(needed) else 1.0  # too few cases: all candidates
 
 
 def _standing(probabilities: Sequence[float]) -> dict[int, float]:

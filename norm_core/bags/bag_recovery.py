@@ -17,15 +17,8 @@ from mcap.records import Channel, Chunk, DataEnd, Header, McapRecord, Message, S
 from mcap.stream_reader import StreamReader
 from rosbags.rosbag2.errors import ReaderError
 
-from norm_core.bags.storage import (
-    MAX_TOPICS,
-    TOO_MANY_TOPICS,
-    UNMERGED,
-    decompress_chunk,
-    is_packed,
-    list_files,
-    unpack_file,
-)
+from norm_core.bags.bounded_library import MAX_TOPICS, TOO_MANY_TOPICS, decompress_chunk
+from norm_core.bags.storage import UNMERGED, is_packed, list_files, unpack_file
 from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.bags.types import Definitions
 from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder

@@ -1,22 +1,19 @@
-"""The files of a bag with the message counts that its metadata.yaml states, and one file, opened by the bag library."""
+"""The files of a bag with the message counts that its metadata.yaml states, and one of them, opened."""
 
 import re
-import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import closing, suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 
-from norm_core.bags.topic import BagError, read_qos
+from norm_core.bags.bounded_library import open_bounded
+from norm_core.bags.topic import BagError
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_config
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.unpacking import UnpackError, unpack_lz4, unpack_zstd, unpack_zstd_file
+from norm_core.runtime.unpacking import UnpackError, unpack_zstd, unpack_zstd_file
 
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")
@@ -127,44 +124,6 @@ RECOVER = f"save the readable part with {PROGRAM} bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
-# No robot has as many.
-MAX_TOPICS = 4096
-TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
-# A compressed chunk may hold as many records, and more by its size: each costs some bytes.
-_MIN_CHUNK_RECORDS = 4096
-_RECORD_HEAD_BYTES = 9
-_unchecked_decompress = storage_mcap.decompress
-
-
-def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> bytes:
-    """Unpack a chunk as the bag library does; raise BagError where its records are so many that they hold nothing."""
-    records = _unchecked_decompress(data, compression, size, crc)
-    budget = _MIN_CHUNK_RECORDS + len(data)
-    offset = 0
-    while (len(records) - offset) // _RECORD_HEAD_BYTES > budget:
-        offset += _RECORD_HEAD_BYTES + int.from_bytes(records[offset + 1 : offset + _RECORD_HEAD_BYTES], "little")
-        budget -= 1
-        if budget < 0:
-            raise BagError(f"a chunk of {len(data)} bytes unpacks to more records than a recorder packs in it")
-    return records
-
-
-class _Topics(list[Connection]):
-    """The topics of a file as the bag library adds them, of which there is a limit."""
-
-    def append(self, connection: Connection) -> None:
-        """Add a topic. Raises BagError."""
-        if len(self) >= MAX_TOPICS:
-            raise BagError(TOO_MANY_TOPICS)
-        super().append(connection)
-
-
-# The bag library unpacks a chunk whatever its size, and reads QoS by a loader that recurses. These are bounded; the
-# former get the stated size as their limit.
-storage_mcap.DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
-vars(storage_mcap).update(decompress=decompress_chunk)
-for _storage in (storage_mcap, storage_sqlite3):
-    vars(_storage).update(parse_qos=read_qos)
 
 
 class StorageFile:
@@ -183,13 +142,7 @@ class StorageFile:
             )
         try:
             file = self._unpacked() if is_packed(path) else path
-            self._reader = Reader(file)
-            if isinstance(self._reader.storage, storage_mcap.McapReader):
-                self._reader.storage.connections = _Topics()
-            else:
-                _check_tables(file)
-            self._reader.open()
-            _check_opened(self._reader, file)
+            self._reader = open_bounded(file)
         except Exception as error:  # the bag library raises its parsers' errors
             self._remove()
             raise BagError(f"{path.name}: {self._why(error)}") from error
@@ -262,26 +215,6 @@ class StorageFile:
         if isinstance(error, (KeyError, TypeError)):
             return f"{error} in it is nothing that ROS 2 writes: a foreign file, or a damaged one"
         return f"{str(error).rstrip('.') or type(error).__name__}; if it was cut short or damaged, {RECOVER}"
-
-
-def _check_tables(path: Path) -> None:
-    """Raise BagError for a database with too many topics or types; what is wrong with it else, its reader says."""
-    address = f"file:{quote(str(path.resolve()))}?immutable=1"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
-        for table in ("topics", "message_definitions"):
-            counted = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
-            if database.execute(counted).fetchone()[0] > MAX_TOPICS:
-                raise BagError(TOO_MANY_TOPICS)
-
-
-def _check_opened(reader: Reader, path: Path) -> None:
-    """Raise BagError for topics without a name, and for chunks that state more than the file holds."""
-    for connection in reader.connections:
-        if not (isinstance(connection.topic, str) and isinstance(connection.msgtype, str)):
-            raise BagError(f"names a topic or its type {connection.topic!r:.100}, which is no text")
-    chunks = reader.storage.chunks if isinstance(reader.storage, storage_mcap.McapReader) else ()
-    if sum(chunk.chunk_length for chunk in chunks) > path.stat().st_size:
-        raise BagError("its index states more chunks than the file has room for")
 
 
 def unpack_file(data: bytes) -> bytes:

@@ -129,22 +129,6 @@ def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
     assert "proposed none" in nothing.explanation
 
 
-def test_nothing_is_chosen_for_a_model_that_fails(sentences: SentenceEncoder) -> None:
-    def broken(question: Question, call: RequestContext) -> list[float]:
-        raise EngineFailedError("the server is gone")
-
-    asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
-    decision = decide(sentences, asked, engine=model(broken))
-    assert (decision.outcome, decision.chosen_index, decision.sensible) == (Outcome.FAILED, None, ())
-    ranked = "so nothing is chosen. By likeness alone: “Lay the table.”, “Stir the soup.”"
-    assert "No model answered (the server is gone), " + ranked in decision.explanation
-    assert not any(candidate.probability for candidate in decision.candidates)
-    strict = BEST_EFFORT.model_copy(update={"fall_back": False})
-    assert "By likeness" not in decide(sentences, asked, strict, engine=model(broken)).explanation
-    blind = decide(sentences, request("Wave.", "Bow."), engine=model(broken))
-    assert (blind.outcome, blind.explanation) == (Outcome.FAILED, "the server is gone")
-
-
 @pytest.mark.parametrize(
     ("step", "task", "outcome"),
     [

@@ -9,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
-from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
-from action_selector.choose.norms import DEFAULT_ORDER
+from action_selector.choose.abstain import calibrated_set
 from action_selector.decider import STEPS
 from action_selector.house_rules import HardRule, HouseRule, HouseRules
 from action_selector.observation import from_people
-from action_selector.request import SelectorConfig
 from action_selector.retrieval import Precedent, PrecedentIndex
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
-from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request
 
@@ -234,27 +231,6 @@ def test_the_reason_goes_with_the_action(sentences: SentenceEncoder) -> None:
     assert decide(sentences, nothing).justification_index == 1
 
 
-def test_it_abstains_by_policy_where_it_cannot_tell(sentences: SentenceEncoder) -> None:
-    asked = request("Wave.", "Bow.")
-    for policy, said in ((WhenUnsure.ASK_HUMAN, "Ask a person"), (WhenUnsure.DO_NOTHING, "Do nothing")):
-        decision = decide(sentences, asked, SelectorConfig(when_unsure=policy))
-        assert decision.outcome is Outcome.ABSTAINED
-        assert said in decision.explanation
-    assert decide(sentences, asked, BEST_EFFORT).outcome is Outcome.ANSWERED
-
-
-def test_the_order_of_norms_settles_what_evidence_does_not(sentences: SentenceEncoder) -> None:
-    skills = (
-        Skill(action="Bow to the guest.", norms=(Norm.POLITENESS,)),
-        Skill(action="Stop the lift door with a hand.", norms=(Norm.SAFETY,)),
-    )
-    catalogue = SkillCatalogue(skills=skills, may_do_nothing=False)
-    decision = decide(sentences, request(), SelectorConfig(), catalogue=catalogue)
-    assert (decision.chosen_index, decision.trade_off) == (1, "safety before politeness")
-    manners_first = SelectorConfig(norm_order=DEFAULT_ORDER[::-1])
-    assert decide(sentences, request(), manners_first, catalogue=catalogue).trade_off == "politeness before safety"
-
-
 PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(
     lambda weights: {index: weight / sum(weights) for index, weight in enumerate(weights)}
 )
@@ -268,18 +244,6 @@ def test_the_set_holds_enough_and_no_one_needless(probabilities: dict[int, float
     clearly_above = [probabilities[index] for index in could_be if probabilities[index] > least + 1e-6]
     assert sum(clearly_above) < coverage
     assert all(value <= least + 1e-6 for index, value in probabilities.items() if index not in could_be)
-
-
-def test_calibrated_coverage_holds_the_right_answer_often_enough() -> None:
-    cases = [{0: 0.9, 1: 0.1}] * 7 + [{0: 0.6, 1: 0.4}] * 3
-    answers = [0] * 7 + [1] * 3
-    assert (
-        sum(a in calibrated_set(p, coverage_for(cases, answers, 0.9)) for p, a in zip(cases, answers, strict=True))
-        == 10
-    )
-    low = coverage_for(cases, answers, 0.5)
-    assert [len(calibrated_set(p, low)) for p in cases] == [1] * 10
-    assert coverage_for(cases, answers, 0.99) == 1  # ten cases cannot bear that out
 
 
 def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:

@@ -19,8 +19,8 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.bag_recovery import recover_bag
+from norm_core.bags.bounded_library import MAX_TOPICS
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.storage import MAX_TOPICS
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
 from tests.norm_core.bags.bag_files import (

@@ -13,18 +13,12 @@ from norm_core.engines.reply import provenance
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture, score
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, picture, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 
 def ascending(question: Question, call: RequestContext) -> Sequence[float]:
     return [float(index) for index, _ in enumerate(question.options)]
-
-
-class TestScriptedEngine(EngineContract):
-    @pytest.fixture
-    def engine(self) -> DirectEngine:
-        return DirectEngine(ScriptedBackend(ascending, text='{"action": "wave"}'), WallClock())
 
 
 def raising(error: Exception) -> ScriptedBackend:

@@ -1,0 +1,86 @@
+"""The bag library within limits: it trusts the sizes that a file states, and a file may come from anyone.
+
+Neither a hook nor an option of the library bounds what it unpacks, how many topics it lists, or how it reads QoS.
+So this module, and no other, puts functions of ours in the place of its own: it is imported before a file is opened.
+"""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
+
+from norm_core.bags.topic import BagError, read_qos
+from norm_core.runtime.unpacking import unpack_lz4, unpack_zstd
+
+# No robot has as many.
+MAX_TOPICS = 4096
+TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
+# A compressed chunk may hold as many records, and more by its size: each costs some bytes.
+_MIN_CHUNK_RECORDS = 4096
+_RECORD_HEAD_BYTES = 9
+_unchecked_decompress = storage_mcap.decompress
+
+
+def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> bytes:
+    """Unpack a chunk as the bag library does; raise BagError where its records are so many that they hold nothing."""
+    records = _unchecked_decompress(data, compression, size, crc)
+    budget = _MIN_CHUNK_RECORDS + len(data)
+    offset = 0
+    while (len(records) - offset) // _RECORD_HEAD_BYTES > budget:
+        offset += _RECORD_HEAD_BYTES + int.from_bytes(records[offset + 1 : offset + _RECORD_HEAD_BYTES], "little")
+        budget -= 1
+        if budget < 0:
+            raise BagError(f"a chunk of {len(data)} bytes unpacks to more records than a recorder packs in it")
+    return records
+
+
+class BoundedTopics(list[Connection]):
+    """The topics of a file as the bag library adds them, of which there is a limit."""
+
+    def append(self, connection: Connection) -> None:
+        """Add a topic. Raises BagError."""
+        if len(self) >= MAX_TOPICS:
+            raise BagError(TOO_MANY_TOPICS)
+        super().append(connection)
+
+
+# The decompressors get the stated size as their limit; the library's own reader of QoS recurses.
+storage_mcap.DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
+vars(storage_mcap).update(decompress=decompress_chunk)
+for _storage in (storage_mcap, storage_sqlite3):
+    vars(_storage).update(parse_qos=read_qos)
+
+
+def open_bounded(path: Path) -> Reader:
+    """Open a bag's file; raise BagError, or what the library raises, for one that is damaged or states too much."""
+    reader = Reader(path)
+    if isinstance(reader.storage, storage_mcap.McapReader):
+        reader.storage.connections = BoundedTopics()
+    else:
+        _check_tables(path)
+    reader.open()
+    _check_opened(reader, path)
+    return reader
+
+
+def _check_tables(path: Path) -> None:
+    """Raise BagError for a database with too many topics or types; what is wrong with it else, its reader says."""
+    address = f"file:{quote(str(path.resolve()))}?immutable=1"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
+        for table in ("topics", "message_definitions"):
+            counted = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
+            if database.execute(counted).fetchone()[0] > MAX_TOPICS:
+                raise BagError(TOO_MANY_TOPICS)
+
+
+def _check_opened(reader: Reader, path: Path) -> None:
+    """Raise BagError for topics without a name, and for chunks that state more than the file holds."""
+    for connection in reader.connections:
+        if not (isinstance(connection.topic, str) and isinstance(connection.msgtype, str)):
+            raise BagError(f"names a topic or its type {connection.topic!r:.100}, which is no text")
+    chunks = reader.storage.chunks if isinstance(reader.storage, storage_mcap.McapReader) else ()
+    if sum(chunk.chunk_length for chunk in chunks) > path.stat().st_size:
+        raise BagError("its index states more chunks than the file has room for")
