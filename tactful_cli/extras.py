@@ -12,6 +12,7 @@ from rich.table import Table
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import installed_extras, is_installed
 from tactful_cli.console import print_result
+from tactful_cli.main import PARTS
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -28,7 +29,17 @@ def _project() -> dict[str, Any]:
 
 def _packages() -> dict[str, list[str]]:
     extras: dict[str, list[str]] = _project()["project"]["optional-dependencies"]
-    return {name: [re.split(r"[^\w.-]", requirement)[0] for requirement in listed] for name, listed in extras.items()}
+    of_parts = {extra: _needed_by(part) for part, extra in PARTS.items() if extra in extras}
+    return {
+        name: [re.split(r"[^\w.-]", requirement)[0] for requirement in of_parts.get(name, listed)]
+        for name, listed in extras.items()
+    }
+
+
+def _needed_by(part: str) -> list[str]:
+    """List what a part needs from others; the part itself is in the checkout."""
+    project = tomllib.loads((ROOT / part / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [requirement for requirement in project["dependencies"] if not requirement.startswith("tactful")]
 
 
 def _missing(extra: str, packages: list[str]) -> list[str]:

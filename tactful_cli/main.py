@@ -3,12 +3,14 @@
 import signal
 import sys
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
 from tactful_cli.verb import VerbsOnDemand
@@ -16,6 +18,7 @@ from tactful_cli.verb import VerbsOnDemand
 EXIT_INTERRUPTED = 130
 
 # Each verb is the `app` of a module, imported on demand. Importing all modules takes half a second.
+# Those of a part are named here too, so that where it is absent a message says what brings it.
 VERBS = {
     "doctor": "tactful_cli.doctor",
     "setup": "tactful_cli.extras",
@@ -40,10 +43,31 @@ READING = ("demo", "flags", "hear", "mcp", "up")
 HELP = ("-h", "--help")
 
 
+# The extra that brings each part; the calibration belongs to the checkout.
+PARTS = {"sim_replays": "bench", "study_desk": "study", "calibration": ""}
+
+
+def _absent_part(verb: str) -> str:
+    package = VERBS[verb].partition(".")[0]
+    return package if package in PARTS and find_spec(package) is None else ""
+
+
 class Verbs(VerbsOnDemand):
     """The verbs of `tactful`."""
 
     modules = VERBS
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the verbs of the parts that are installed."""
+        return [verb for verb in super().list_commands(ctx) if not _absent_part(verb)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb. Raises TactfulError where its part is not installed."""
+        if cmd_name in VERBS and (part := _absent_part(cmd_name)):
+            extra = PARTS[part]
+            remedy = f"install it with {install_command(extra)}" if extra else "run it in a checkout"
+            raise TactfulError(f"{cmd_name}: {extra or part} is not installed; {remedy}")
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Name the nearest verb for an unknown one, or where they are listed."""

@@ -62,12 +62,17 @@ def test_the_nodes_do_import_ros() -> None:
     assert "rclpy" in {name for _, name in imports(NODES)}
 
 
-def test_each_import_of_another_maker_is_declared() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    bounds = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+@pytest.mark.parametrize("part", ["sim_replays", "study_desk", *sorted({*ROBOT, "tactful_cli"})])
+def test_each_import_of_another_maker_is_declared(part: str) -> None:
+    """A package of the robot in the project's own file, a part in its own as well."""
+    bounds: list[str] = []
+    for path in (ROOT / "pyproject.toml", ROOT / part / "pyproject.toml"):
+        if path.is_file():
+            project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+            bounds += [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
     declared = {re.split(r"[^\w.-]", bound)[0].lower() for bound in bounds}
     makers = packages_distributions()
-    foreign = {name for _, name in imports(ROOT / "norm_core")} - {"norm_core", *sys.stdlib_module_names}
+    foreign = {name for _, name in imports(ROOT / part)} - {*OURS, *sys.stdlib_module_names}
     packages = {name: {maker.lower().replace("_", "-") for maker in makers.get(name, [name])} for name in foreign}
     assert {name for name, names in packages.items() if not declared & names} == set()
 

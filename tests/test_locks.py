@@ -9,7 +9,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 GPU_LOCKS = ("gpu-cuda12", "gpu-cuda13", "transformers-cuda12", "transformers-cuda13", "serve")
-EXTRA_LOCKS = ("docs", "mcp", "ray", "study", "weights")
+EXTRA_LOCKS = ("bench", "docs", "mcp", "ray", "study", "weights")
+PARTS = {"bench": "sim_replays", "study": "study_desk"}
 
 
 def locked(name: str) -> set[tuple[str, str]]:
@@ -31,7 +32,14 @@ def test_every_package_of_it_has_a_hash(name: str) -> None:
 @pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS])
 def test_it_holds_its_extra_within_the_bounds(name: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for text in project["optional-dependencies"][name.partition("-")[0]]:
+    bounds = project["optional-dependencies"][name.partition("-")[0]]
+    if name in PARTS:
+        part = tomllib.loads((ROOT / PARTS[name] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert bounds == [f"{part['name']}=={project['version']}"]
+        assert part["version"] == project["version"]
+        assert part["dependencies"][-1] == f"tactful=={project['version']}"
+        bounds = part["dependencies"][:-1]
+    for text in bounds:
         bound = Requirement(text)
         versions = [version for package, version in locked(name) if package == bound.name.lower()]
         assert versions, bound

@@ -1,10 +1,12 @@
-"""The wheel alone: built from the files that git tracks, installed in an empty environment, away from the checkout."""
+"""The robot's wheel alone, then with the parts bench and study, in an empty environment away from the checkout."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -17,9 +19,10 @@ from tests.goldens.collect import lasting
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = {"norm_core", "norm_monitor", "action_selector", "scoring", "study_desk", "sim_replays", "tactful_cli"}
+OURS = {"norm_core", "norm_monitor", "action_selector", "scoring", "tactful_cli"}
+PARTS = ("sim_replays", "study_desk")
 INTERFACES = ("ros2_ws/src/norm_interfaces", "ros2_ws/src/norm_bench_interfaces")
-BUILT_FROM = (*OURS, "models", *INTERFACES, "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = (*OURS, *PARTS, "models", *INTERFACES, "pyproject.toml", "README.md", "LICENSE")
 SHIPPED = ROOT / "norm_monitor/encounters/shipped"
 OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")
 
@@ -41,14 +44,22 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
     return ended.stdout
 
 
+def lend(environment: Path) -> None:
+    """Put what is installed here on its path; the .pth files there, one of which names this checkout, are not read."""
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(run(environment / "bin/python", "-c", program, cwd=environment).strip())
+    lent = [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+    (site / "lent.pth").write_text("\n".join(lent) + "\n", encoding="utf-8")
+
+
 def is_data(path: Path) -> bool:
-    """Whether a file is one that the code reads; scenarios are chosen for the wheel, and links are checked apart."""
-    return path.is_file() and path.suffix not in {".py", ".pyc"} and "scenarios" not in path.parts
+    """Whether a file is one that the code reads; encounters are chosen for the wheel, and links are checked apart."""
+    return path.is_file() and path.suffix not in {".py", ".pyc", ".toml"} and "encounters" not in path.parts
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build in a copy, as setuptools leaves folders beside what it builds, and takes old files from them."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build all in a copy, as setuptools leaves folders beside what it builds, and takes old files from them."""
     source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     for name in BUILT_FROM:
         if (ROOT / name).is_dir():
@@ -56,9 +67,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(ROOT / name, source / name)
     pip = (sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet", "--no-cache-dir")
-    run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", built, source, cwd=built)
-    (made,) = built.glob("tactful-*.whl")
-    return made
+    for project in (source, *(source / part for part in PARTS)):
+        run(*pip, "--no-deps", "--no-build-isolation", "--wheel-dir", built, project, cwd=built)
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(wheels: Path) -> Path:
+    (built,) = wheels.glob("tactful-*.whl")
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +86,18 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin/python"
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--disable-pip-version-check", "--quiet")
     run(*pip, "--no-deps", wheel, cwd=folder)
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
-    # Only these folders go on the path: the .pth files in them, one of which names this checkout, are not read.
-    lent = [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
-    (site / "lent.pth").write_text("\n".join(lent) + "\n", encoding="utf-8")
+    lend(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def with_parts(wheels: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the robot's wheel with its extras `bench` and `study`."""
+    folder = tmp_path_factory.mktemp("with_parts")
+    venv.create(folder, symlinks=True)
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--disable-pip-version-check")
+    run(*pip, "--quiet", "--no-deps", wheel, *wheels.glob("tactful_*.whl"), cwd=folder)
+    lend(folder)
     return folder
 
 
@@ -98,8 +123,34 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
 
 
 def test_it_runs_from_where_it_was_installed(installed: Path, away: Path) -> None:
-    program = "import norm_core, tactful_cli, sim_replays; print(norm_core, tactful_cli, sim_replays)"
+    program = "import norm_core, tactful_cli; print(norm_core, tactful_cli)"
     assert str(ROOT) not in run(installed / "bin/python", "-c", program, cwd=away)
+
+
+def test_it_brings_neither_bench_nor_study(installed: Path, away: Path) -> None:
+    program = "from importlib.util import find_spec; print([find_spec(name) for name in ('sim_replays', 'study_desk')])"
+    assert run(installed / "bin/python", "-c", program, cwd=away) == "[None, None]\n"
+    listed = run(installed / "bin/tactful", "--help", cwd=away)
+    assert not {"bench", "items", "study", "calibrate"} & {
+        line.split()[0] for line in listed.splitlines() if line.strip()
+    }
+    for verb, remedy in (("study", "pip install 'tactful[study]'"), ("items", "pip install 'tactful[bench]'")):
+        refused = subprocess.run(
+            [installed / "bin/tactful", verb, "--help"], cwd=away, capture_output=True, text=True, check=False
+        )
+        assert refused.returncode == 2
+        assert refused.stderr.strip().endswith(f"is not installed; install it with {remedy}")
+
+
+def test_its_extras_bring_the_parts(with_parts: Path, wheels: Path, away: Path) -> None:
+    for part in PARTS:
+        (built,) = wheels.glob(f"tactful_{'bench' if part == 'sim_replays' else 'study'}-*.whl")
+        with zipfile.ZipFile(built) as archive:
+            names = set(archive.namelist())
+        files = {path for path in (ROOT / part).rglob("*.*") if path.suffix == ".py" or is_data(path)}
+        assert {str(path.relative_to(ROOT)) for path in files} - names == set()
+    assert "clips" in run(with_parts / "bin/tactful", "study", "participant", "--help", cwd=away)
+    assert "egonormia" in run(with_parts / "bin/tactful", "bench", "run", "--help", cwd=away)
 
 
 def test_it_lists_the_models(installed: Path, away: Path) -> None:
@@ -120,3 +171,18 @@ def test_it_flags_what_the_checkout_flags(installed: Path, away: Path, bag: str)
     golden = compare.read("shipped_bags", compare.renames())
     assert named
     assert list(compare.differences({key: golden[key] for key in golden if key.startswith(f"{bag} ")}, named)) == []
+
+
+def test_it_shows_a_bag(installed: Path, away: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if name not in OF_A_CHECKOUT}
+    command = [str(installed / "bin/tactful"), "view", str(away / "zh_clinic")]
+    with subprocess.Popen(
+        command, cwd=away, env={**kept, "HOME": str(away)}, stdout=subprocess.PIPE, text=True
+    ) as view:
+        try:
+            assert view.stdout is not None
+            with urllib.request.urlopen(view.stdout.readline().strip(), timeout=PATIENCE_S) as page:
+                assert "zh_clinic" in page.read().decode()
+        finally:
+            view.send_signal(signal.SIGINT)
+            assert view.wait(PATIENCE_S) == 130

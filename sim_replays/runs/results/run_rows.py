@@ -21,12 +21,12 @@ Row = dict[str, Any]
 def frames(run_folder: str | Path) -> Any:
     """Return a run as a pandas data frame with the rows of `question_rows`.
 
-    pandas comes with the extra `study`; without it, this raises ExtraMissingError.
+    pandas comes with the extra `bench`; without it, this raises ExtraMissingError.
     """
     try:
         from pandas import DataFrame  # noqa: PLC0415  of an extra
     except ImportError as error:
-        raise ExtraMissingError(f"A data frame needs pandas; install it with {install_command('study')}") from error
+        raise ExtraMissingError(f"A data frame needs pandas; install it with {install_command('bench')}") from error
     return DataFrame(question_rows(run_folder))
 
 

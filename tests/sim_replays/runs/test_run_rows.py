@@ -62,5 +62,5 @@ def test_rows_hold_each_question_and_frames_name_their_extra(run: Path, monkeypa
         answer["answer"] for answer in answers if answer["task"] == "action"
     ]
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(TactfulError, match=r"A data frame needs pandas.* study"):
+    with pytest.raises(TactfulError, match=r"A data frame needs pandas.* bench"):
         frames(run)
