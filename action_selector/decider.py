@@ -136,7 +136,7 @@ class Decider:
         people = self._people_of(request, deadline)
         for_model = self._deadline_of_model(deadline)
         observation = self._observe(request, people, for_model)
-        if request.task and observation.told_by == "engine" and observation.outcome in _UNANSWERED:
+        if request.task and observation.source == "engine" and observation.outcome in _UNANSWERED:
             return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
         offered = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
@@ -240,7 +240,7 @@ class Decider:
         observation = observation_given(request.others, request.viewpoint)
         if request.others is not None:
             return observation
-        tracked = replace(observation, others=people, told_by="people") if people else observation
+        tracked = replace(observation, others=people, source="people") if people else observation
         engine = self._engine
         if engine is None or not engine.model_info.generates or not prompts.pictures(request, self._most_images):
             return tracked

@@ -47,15 +47,15 @@ class Observation:
 
     others: tuple[OtherAgent, ...] = ()
     viewpoint: Viewpoint = Viewpoint()
-    told_by: str = "given"
+    source: str = "given"
     outcome: Outcome = Outcome.ANSWERED
     reason: str = ""
 
 
 def observation_given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
     """Take the scene from the request. What the request omits is unknown, not absent."""
-    told_by = "given" if others is not None else "nobody"
-    return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), told_by=told_by)
+    source = "given" if others is not None else "nobody"
+    return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), source=source)
 
 
 def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
@@ -89,7 +89,7 @@ def from_engine(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observati
     """Ask a model to describe the images. On failure, return no other agents and the reason."""
     written = engine.generate(prompt, SceneObservation, max_tokens=400, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
-        return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
+        return Observation(source="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
     seen = written.value
     others = tuple(
         OtherAgent(agent_id=f"seen-{number}", **other.model_dump()) for number, other in enumerate(seen.others)
@@ -97,7 +97,7 @@ def from_engine(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observati
     return Observation(
         others=others,
         viewpoint=Viewpoint(description=seen.viewpoint, place=seen.place, role=seen.role),
-        told_by="engine",
+        source="engine",
     )
 
 

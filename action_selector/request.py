@@ -22,9 +22,9 @@ from norm_core.runtime.config import LIVE, NAMES_FILE, Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
 from norm_core.runtime.wording import count_of
 
-MOST_CANDIDATES = 64  # of others and of justifications too
-LONGEST_CHARACTERS = 20_000
-LONGEST_REPEATED = 2_000  # in a decision
+MAX_CANDIDATES = 64  # of others and of justifications too
+MAX_CHARACTERS = 20_000
+MAX_REPEATED_CHARACTERS = 2_000  # in a decision
 
 
 class UnusableError(ValueError):
@@ -56,7 +56,7 @@ class Request:
 
 def repeated(text: str) -> str:
     """Return what a decision repeats of a text of its request."""
-    return text[:LONGEST_REPEATED]
+    return text[:MAX_REPEATED_CHARACTERS]
 
 
 def repeated_places(options: Sequence[str]) -> tuple[int, int] | None:
@@ -79,8 +79,8 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     others = request.others or ()
     counted = {"candidates": request.candidates, "justifications": request.justifications, "others": others}
     for name, entries in counted.items():
-        if len(entries) > MOST_CANDIDATES:
-            raise UnusableError(f"{len(entries)} {name} were given: offer at most {MOST_CANDIDATES}")
+        if len(entries) > MAX_CANDIDATES:
+            raise UnusableError(f"{len(entries)} {name} were given: offer at most {MAX_CANDIDATES}")
     for name, options in (("candidates", request.candidates), ("justifications", request.justifications)):
         if sum(not option.strip() for option in options) > 1:
             raise UnusableError(f"{name}: two of them are empty, and one empty one means none of the above")
@@ -96,8 +96,8 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
         *(text for other in others for text in (other.role, other.appearance, other.doing)),
         *(request.situation, request.question, viewpoint.description, viewpoint.place, viewpoint.role),
     )
-    if max(map(len, texts)) > LONGEST_CHARACTERS:  # a border may have cut it already
-        raise UnusableError(f"a text of more than {LONGEST_CHARACTERS} characters was given; shorten it")
+    if max(map(len, texts)) > MAX_CHARACTERS:  # a border may have cut it already
+        raise UnusableError(f"a text of more than {MAX_CHARACTERS} characters was given; shorten it")
     candidates, justifications = len(request.candidates), len(request.justifications)
     if not request.task and candidates and justifications not in {0, candidates}:
         raise UnusableError(

@@ -104,7 +104,7 @@ def _assign(costs: Matrix) -> dict[int, int]:
 
 
 NEAREST = 5
-MOST_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
+MAX_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
 MAX_INDEX_BYTES = 4 << 30
 _AT_ONCE = 2_048  # scenes per batch, so that an encoder need not hold all of them
 
@@ -147,7 +147,7 @@ class PrecedentIndex:
         cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
     ) -> "PrecedentIndex":
         """Build an index; encodes each scene once."""
-        entries = tuple(islice(precedents, MOST_ENTRIES + 1))
+        entries = tuple(islice(precedents, MAX_ENTRIES + 1))
         if not entries:
             raise PrecedentError("there are no precedents to index")
         _check_count(len(entries))
@@ -192,8 +192,8 @@ class PrecedentIndex:
 
 
 def _check_count(count: int) -> None:
-    if count > MOST_ENTRIES:
-        raise PrecedentError(f"an index holds {MOST_ENTRIES} precedents: split them, as by place")
+    if count > MAX_ENTRIES:
+        raise PrecedentError(f"an index holds {MAX_ENTRIES} precedents: split them, as by place")
 
 
 def read_precedents(path: Path) -> list[Precedent]:

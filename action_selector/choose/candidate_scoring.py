@@ -24,7 +24,7 @@ from norm_core.records.record import record
 # A cosine higher by 0.1 makes a candidate about e times as likely.
 _SCALE = 0.1
 # More candidates than these would take the reader seconds.
-_MOST_READ = 16
+_MAX_READ = 16
 _NEAREST = "it is nearest to what is said of the scene"
 
 
@@ -129,7 +129,7 @@ def _terms(
         for ground, (sign, texts) in compared.items()
         if texts
     }
-    is_read = read and sum(bool(action.strip()) for action in actions) <= _MOST_READ  # the same with or without "none"
+    is_read = read and sum(bool(action.strip()) for action in actions) <= _MAX_READ  # the same with or without "none"
     log_odds = read.log_odds(actions) if read and is_read else None
     if log_odds is not None:
         terms.pop(_NEAREST, None)  # words that resemble the scene's say little of what fits there

@@ -24,7 +24,7 @@ from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
 
-_LONGEST = 300
+_MAX_LINE = 300
 # The vetoes that a person would ask about, the most important first.
 _TELLING = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
@@ -81,9 +81,9 @@ class DecisionBuilder:
         unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
             reason = one_line(observation.reason, 80)
-            line = f"Without knowing {unknown[observation.told_by]} ({reason}): {line}"
-        elif observation.told_by in {"nobody", "people"}:
-            line = f"Without knowing {unknown[observation.told_by]}: {line}"
+            line = f"Without knowing {unknown[observation.source]} ({reason}): {line}"
+        elif observation.source in {"nobody", "people"}:
+            line = f"Without knowing {unknown[observation.source]}: {line}"
         return replace(self, explanation=line)
 
     def decision(
@@ -150,28 +150,29 @@ def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts
     because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
     index = min(vetoed, key=lambda index: _TELLING.index(vetoed[index].veto), default=None)
     rejected = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
-    return one_line(f"{choice}{because}.{rejected}", _LONGEST)
+    return one_line(f"{choice}{because}.{rejected}", _MAX_LINE)
 
 
 def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
     """List the candidates that could be right, and what happens now."""
     shown = " or ".join(f"“{one_line(action, 60) or 'none of them'}”" for action in actions[:3])
     more = f" or {len(actions) - 3} more" if len(actions) > 3 else ""
-    return one_line(f"{advice}: {shown}{more} could be right.", _LONGEST)
+    return one_line(f"{advice}: {shown}{more} could be right.", _MAX_LINE)
 
 
 def explain_ranking(reason: str, actions: Sequence[str]) -> str:
     """State that no model answered, and give the ranking of the candidates by similarity."""
     shown = ", ".join(f"“{one_line(action, 40) or 'none of them'}”" for action in actions[:3])
     return one_line(
-        f"No model answered ({one_line(reason, 90)}), so nothing is chosen. By likeness alone: {shown}.", _LONGEST
+        f"No model answered ({one_line(reason, 90)}), so nothing is chosen. By likeness alone: {shown}.",
+        _MAX_LINE,
     )
 
 
 def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain why every candidate was vetoed."""
     reasons = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
-    return one_line(f"No candidate stands: {reasons}.", _LONGEST)
+    return one_line(f"No candidate stands: {reasons}.", _MAX_LINE)
 
 
 def one_line(text: str, longest: int) -> str:

@@ -331,7 +331,7 @@ for _pattern in (*_ORDERS, _FOREIGN_WORDS):
 _EXPLICIT = re.compile(rf"{_OPTION}|candidate|{_RULES}|选项|规则|指令|{_FOREIGN_WORDS.pattern}", re.IGNORECASE)
 _BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
 # Fewer words than this before or after an instruction belong to it, such as "please" or "dear robot".
-_FEWEST_WORDS = 3
+_MIN_WORDS = 3
 
 
 @lru_cache(maxsize=8192)
@@ -360,7 +360,7 @@ def _without_order(clause: str) -> str:
         return clause
     before, after = plain[: span[0]].rstrip(" ,:;-—–"), plain[span[1] :]
     parts = (before, after.strip() if _NEXT.match(after) else "")
-    return " ".join(part for part in parts if len(_WORDS.findall(part)) >= _FEWEST_WORDS)
+    return " ".join(part for part in parts if len(_WORDS.findall(part)) >= _MIN_WORDS)
 
 
 def _span(clause: str) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S, Clock
 
 # The pause before one step back, and the longest after doubling.
-_FIRST_NS, _LONGEST_NS = 60 * NS_PER_S, 960 * NS_PER_S
+_FIRST_PAUSE_NS, _MAX_PAUSE_NS = 60 * NS_PER_S, 960 * NS_PER_S
 
 
 @record
@@ -40,7 +40,7 @@ class PictureAllowance:
         self._model, self._clock = model, clock
         self._lock = Lock()
         self._level = 0
-        self._pause_ns, self._due_ns = _FIRST_NS, 0
+        self._pause_ns, self._due_ns = _FIRST_PAUSE_NS, 0
         self._failures = self._withheld = 0
 
     @property
@@ -75,7 +75,7 @@ class PictureAllowance:
             now_ns = self._clock.now_ns()
             # A failure soon after the last means that the step back came too early.
             is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
-            self._pause_ns = min(2 * self._pause_ns, _LONGEST_NS) if is_again else _FIRST_NS
+            self._pause_ns = min(2 * self._pause_ns, _MAX_PAUSE_NS) if is_again else _FIRST_PAUSE_NS
             self._due_ns = now_ns + self._pause_ns
             before = _reduced_parts(parts, _REDUCTIONS[self._level])
             while self._level + 1 < len(_REDUCTIONS) and _count(before):

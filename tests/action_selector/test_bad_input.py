@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.decider import Decider
-from action_selector.request import MOST_CANDIDATES, Request, SelectorConfig
+from action_selector.request import MAX_CANDIDATES, Request, SelectorConfig
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext
@@ -30,7 +30,7 @@ ENDLESS = "a" * 30_000
     [
         ({"candidates": ()}, "no candidates"),
         ({"candidates": ("Lay the table.", "", " ")}, "none of the above"),
-        ({"candidates": tuple(f"Count to {n}." for n in range(MOST_CANDIDATES + 1))}, str(MOST_CANDIDATES)),
+        ({"candidates": tuple(f"Count to {n}." for n in range(MAX_CANDIDATES + 1))}, str(MAX_CANDIDATES)),
         ({"candidates": ("Wave.", "Bow.", "wave ")}, "candidates: number 3 repeats number 1"),
         ({"justifications": ("It is kind.", "it is  kind")}, "justifications: number 2 repeats number 1"),
         ({"justifications": ("It is kind.",)}, "1 for 2 candidates; send one for each"),
@@ -42,8 +42,8 @@ ENDLESS = "a" * 30_000
         ({"justifications": (ENDLESS,)}, "more than"),
         ({"others": (other(ENDLESS),)}, "more than"),
         ({"viewpoint": Viewpoint(description=ENDLESS)}, "more than"),
-        ({"others": tuple(other(f"reading book {n}") for n in range(MOST_CANDIDATES + 1))}, "at most"),
-        ({"justifications": tuple(f"It is {n}." for n in range(MOST_CANDIDATES + 1))}, "at most"),
+        ({"others": tuple(other(f"reading book {n}") for n in range(MAX_CANDIDATES + 1))}, "at most"),
+        ({"justifications": tuple(f"It is {n}." for n in range(MAX_CANDIDATES + 1))}, "at most"),
     ],
 )
 def test_what_cannot_be_decided_is_invalid(sentences: SentenceEncoder, fields: dict[str, Any], why: str) -> None:

@@ -126,6 +126,6 @@ def test_a_missing_index_is_refused_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_more_than_an_index_holds_are_refused(sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("action_selector.retrieval.MOST_ENTRIES", 2)
+    monkeypatch.setattr("action_selector.retrieval.MAX_ENTRIES", 2)
     with pytest.raises(PrecedentError, match="an index holds 2"):
         PrecedentIndex.of(SCENES, sentences)

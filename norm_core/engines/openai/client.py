@@ -24,7 +24,7 @@ from norm_core.engines.request_context import RequestContext
 from norm_core.runtime.server_address import is_on_this_machine
 
 # Pauses between probes: the first, and the longest after doubling.
-_FIRST_S, _LONGEST_S = 0.5, 15.0
+_FIRST_PROBE_S, _MAX_PROBE_S = 0.5, 15.0
 
 
 class CircuitBreaker:
@@ -35,7 +35,7 @@ class CircuitBreaker:
         self._lock = Lock()
         self._outage = ""
         self._refused = 0
-        self._pause_s = _FIRST_S
+        self._pause_s = _FIRST_PROBE_S
         self._due_s = 0.0
 
     @property
@@ -49,7 +49,7 @@ class CircuitBreaker:
         with self._lock:
             is_new = not self._outage
             self._outage = outage
-            self._pause_s = _FIRST_S if is_new else min(2 * self._pause_s, _LONGEST_S)
+            self._pause_s = _FIRST_PROBE_S if is_new else min(2 * self._pause_s, _MAX_PROBE_S)
             self._due_s = self._now_s() + self._pause_s
             return is_new
 
@@ -72,10 +72,10 @@ class CircuitBreaker:
 
 # The interval of deadline and cancellation checks while the server works.
 _POLL_S = 0.02
-_CONNECT_S, _LEAST_CONNECT_S = 5.0, 1.0
+_CONNECT_S, _MIN_CONNECT_S = 5.0, 1.0
 # A completion with the log-probabilities of thousands of tokens is smaller.
-_MOST_BYTES = 32 * 2**20
-_LONGEST_PAUSE_S, _LONGEST_WAIT_S = 10.0, 600.0
+_MAX_BYTES = 32 * 2**20
+_MAX_RETRY_S, _MAX_WAIT_S = 10.0, 600.0
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
 _FILTERED = re.compile(r"content[_ ](filter|management policy|policy)|safety system", re.I)
 _NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
@@ -177,7 +177,7 @@ class OpenAIServer:
                 is_awaited = busy.is_limit and call.is_patient
                 # Spread the retries of many robots that share a server.
                 pause_s = busy.pause_s or self._backoff_s * 2 ** (nth + waits) * random.uniform(0.5, 1.0)
-                pause_s = min(pause_s, _LONGEST_WAIT_S if is_awaited else _LONGEST_PAUSE_S)
+                pause_s = min(pause_s, _MAX_WAIT_S if is_awaited else _MAX_RETRY_S)
                 if busy.is_limit:
                     if self.on_limit and is_awaited and self._free_s <= self._loop.time():
                         self.on_limit(f"{self.url}: {busy}; no request is sent for {pause_s:.0f} s")
@@ -221,7 +221,7 @@ class OpenAIServer:
         """Send one request; hang up on cancellation, so that the server stops too."""
         left_s = call.remaining_s()
         # Half of the time is left for the caller's next step, where a server does not even refuse.
-        connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, max(_LEAST_CONNECT_S, left_s / 2))
+        connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, max(_MIN_CONNECT_S, left_s / 2))
         posted = asyncio.ensure_future(self._post(content, min(connect_s, self._stall_s)))
         try:
             while not posted.done():
@@ -240,9 +240,9 @@ class OpenAIServer:
             async with self._client.stream("POST", self._endpoint, content=content, timeout=timeout) as response:
                 async for piece in response.aiter_bytes():
                     received += piece
-                    if len(received) > _MOST_BYTES:
+                    if len(received) > _MAX_BYTES:
                         raise EngineFailedError(
-                            f"{self.url}: the answer is larger than {_MOST_BYTES >> 20} "
+                            f"{self.url}: the answer is larger than {_MAX_BYTES >> 20} "
                             "MB; check that the URL is that of a chat API"
                         )
         except httpx2.ConnectTimeout:

