@@ -45,7 +45,7 @@ from norm_nodes import node_host
 def open_slowly(manifest, clock, open=engine_pool.open_engine):
     while not Path(sys.argv[0]).with_name("loaded").exists():
         time.sleep(0.02)
-    return open(name, clock)
+    return open(manifest, clock)
 
 engine_pool.open_engine = open_slowly
 sys.exit(node_host.main(sys.argv[1:]))
