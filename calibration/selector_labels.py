@@ -12,8 +12,8 @@ from norm_core.records.episode import Answer
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
+from sim_replays.items.target import Target
 from sim_replays.runs.results.run_folder import Run
-from sim_replays.suites.target import Target
 
 FOLDS = 5
 FEWEST_CHOICES = 100

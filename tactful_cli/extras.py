@@ -12,8 +12,7 @@ from rich.table import Table
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import installed_extras, is_installed
 from tactful_cli.console import print_result
-from tactful_cli.main import PARTS
-from tactful_cli.verb import AsJson, single
+from tactful_cli.verb import PARTS, AsJson, single
 
 app = single()
 

@@ -13,7 +13,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
-from tactful_cli.verb import VerbsOnDemand
+from tactful_cli.verb import PARTS, VerbsOnDemand
 
 EXIT_INTERRUPTED = 130
 
@@ -23,10 +23,10 @@ VERBS = {
     "doctor": "tactful_cli.doctor",
     "setup": "tactful_cli.extras",
     "demo": "tactful_cli.demo",
-    "bag": "tactful_cli.bag.group",
+    "bag": "tactful_cli.bag",
     "hear": "tactful_cli.hear",
     "flags": "tactful_cli.flags",
-    "view": "tactful_cli.view.verb",
+    "view": "tactful_cli.view",
     "models": "tactful_cli.models.group",
     "scenarios": "tactful_cli.scenarios",
     "bench": "sim_replays.verbs.bench",
@@ -41,10 +41,6 @@ VERBS = {
 # The verbs whose results the talk reader betters. In a checkout it comes with the set-up, else with the first of these.
 READING = ("demo", "flags", "hear", "mcp", "up")
 HELP = ("-h", "--help")
-
-
-# The extra that brings each part; the calibration belongs to the checkout.
-PARTS = {"sim_replays": "bench", "study_desk": "study", "calibration": ""}
 
 
 def _absent_part(verb: str) -> str:

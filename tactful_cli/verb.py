@@ -11,6 +11,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+# The extra that brings each part; the calibration belongs to the checkout.
+PARTS = {"sim_replays": "bench", "study_desk": "study", "calibration": ""}
+
 
 class VerbsOnDemand(TyperGroup):
     """A group that imports its verbs on demand. Any stands for click's types, which typer may vendor."""

@@ -11,7 +11,7 @@ from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer
 from norm_core.records.flag import Evidence, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import is_usable_stamp
+from norm_core.records.stamps import is_usable_stamp
 
 # CDR strings end at the first zero byte, and lone surrogates are no UTF-8.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

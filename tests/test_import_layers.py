@@ -95,23 +95,46 @@ def test_no_module_finds_its_files_by_its_own_path(folder: Path) -> None:
     assert using <= ABOUT_THE_CHECKOUT
 
 
-def test_no_modules_of_the_bench_import_each_other_in_a_circle() -> None:
+@pytest.mark.parametrize("folder", PURE, ids=lambda folder: folder.name)
+def test_no_modules_import_each_other_in_a_circle(folder: Path) -> None:
     """Imports for type checkers alone count too: a reader follows them as well."""
-    sources = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in (ROOT / "sim_replays").rglob("*.py")
-    }
-    below = {
-        name: {
-            node.module
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.ImportFrom) and node.module in sources
-        }
-        for name, path in sources.items()
-    }
-    while leaves := {name for name, names in below.items() if not names & below.keys()}:
+    assert circle_of(modules_below(folder)) == []
+
+
+@pytest.mark.parametrize("folder", PURE, ids=lambda folder: folder.name)
+def test_no_rooms_import_each_other_in_a_circle(folder: Path) -> None:
+    """A room is a folder of a package; a module beside the rooms may import them and be imported by them."""
+    rooms: dict[str, set[str]] = {}
+    for module, below in modules_below(folder).items():
+        for other in below:
+            room, other_room = (".".join(name.split(".")[:2]) for name in (module, other))
+            if room != other_room and all((folder / name.split(".")[1]).is_dir() for name in (room, other_room)):
+                rooms.setdefault(room, set()).add(other_room)
+    assert circle_of(rooms) == []
+
+
+def modules_below(folder: Path) -> dict[str, set[str]]:
+    """Each module of a package with the modules of it that it imports; those of the package's own face are none."""
+    paths = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}
+    paths = {name: path for name, path in paths.items() if not name.endswith(".__init__")}
+    below = {}
+    for name, path in paths.items():
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+        named = {node.module or "" for node in froms}
+        named |= {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
+        below[name] = named & paths.keys() - {name}
+    return below
+
+
+def circle_of(below: dict[str, set[str]]) -> list[str]:
+    """Return the names along one circle, or none."""
+    while leaves := {name for name in below if not below[name] & below.keys()}:
         below = {name: names for name, names in below.items() if name not in leaves}
-    assert below.keys() == set()
+    way = [min(below)] if below else []
+    while way and way.count(way[-1]) == 1:
+        way.append(min(below[way[-1]] & below.keys()))
+    return way[way.index(way[-1]) :] if way else []
 
 
 def imports(folder: Path) -> list[tuple[Path, str]]:

@@ -20,10 +20,10 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Person, Presence
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import RobotSpeech, Utterance, Word
+from norm_core.records.stamps import NS_PER_S, is_usable_stamp, join_stamp, split_stamp
 from norm_core.records.status import Counter, MonitorStatus, QueueStatus
 from norm_core.records.text_limits import MAX_ITEMS, cut_texts
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.time import NS_PER_S, is_usable_stamp, join_stamp, split_stamp
 
 T = TypeVar("T")
 

@@ -3,14 +3,9 @@
 import time
 from typing import Protocol
 
-NS_PER_S = 1_000_000_000
-NS_PER_MS = 1_000_000
+from norm_core.records.stamps import NS_PER_S as NS_PER_S  # noqa: PLC0414  for all who count in it
 
-# The range of builtin_interfaces/Time, whose seconds are a signed 32-bit number.
-MIN_STAMP_NS = -(2**31) * NS_PER_S
-MAX_STAMP_NS = 2**31 * NS_PER_S - 1
-# Room for the times that are derived from a stamp, such as the start of its window.
-_MARGIN_NS = 366 * 86_400 * NS_PER_S
+NS_PER_MS = 1_000_000
 
 
 def s_to_ns(seconds: float) -> int:
@@ -22,23 +17,6 @@ def s_to_ns(seconds: float) -> int:
 def ns_to_s(nanoseconds: int) -> float:
     """Convert to seconds for people and plots; inexact for times since the epoch."""
     return nanoseconds / NS_PER_S
-
-
-def split_stamp(stamp_ns: int) -> tuple[int, int]:
-    """Return the seconds and nanoseconds of builtin_interfaces/Time; the nanoseconds are never negative."""
-    if not MIN_STAMP_NS <= stamp_ns <= MAX_STAMP_NS:
-        raise ValueError(f"{stamp_ns} ns is outside what a ROS time can hold")
-    return divmod(stamp_ns, NS_PER_S)
-
-
-def is_usable_stamp(stamp_ns: int) -> bool:
-    """Whether a stamp is there, as seconds of -1 stand for none, and not at the ends of what a ROS time can hold."""
-    return stamp_ns != -NS_PER_S and MIN_STAMP_NS + _MARGIN_NS <= stamp_ns <= MAX_STAMP_NS - _MARGIN_NS
-
-
-def join_stamp(sec: int, nanosec: int) -> int:
-    """Return nanoseconds since the epoch; the inverse of `split_stamp`."""
-    return sec * NS_PER_S + nanosec
 
 
 class Clock(Protocol):

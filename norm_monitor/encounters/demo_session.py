@@ -15,10 +15,11 @@ from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
+from norm_core.records.stamps import join_stamp
 from norm_core.records.topics import QUERIES_TOPIC, ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.generate import AUDIO, CAMERA, make_header
 from norm_monitor.encounters.library import HERE, Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth
 from norm_monitor.encounters.media import RATE_HZ, empty_room

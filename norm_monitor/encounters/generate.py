@@ -15,9 +15,10 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
+from norm_core.records.stamps import split_stamp
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC, full_topic
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns
 from norm_monitor.encounters.encounter import Edges, Encounter
 from norm_monitor.encounters.library import Truth, truth_of, truth_path, write_truth
 from norm_monitor.encounters.media import RATE_HZ, USUAL_M, durations, frame_at, mix

@@ -14,15 +14,15 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from scoring.figures import Figures
-from sim_replays.runs.items.clip import Shot, jpegs
-from sim_replays.runs.run_config import RunConfig
+from sim_replays.items.clip import Shot, jpegs
+from sim_replays.items.dataset_files import entries
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import Key, Prediction, Predictions, SuiteError, Target, read_predictions
 from sim_replays.suites import hsri_segments, videonorms
 from sim_replays.suites.controls import best_constant, uniform
-from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.report import PublishedTable, published_results
 from sim_replays.suites.suite import FILE as SUITE_FILE
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Key, Prediction, Predictions, SuiteError, Target, read_predictions
 
 CHANCE, POSITION, MODEL, HUMAN = "chance", "position", "model", "people"
 NEAR_POINTS = 5.0  # within which a control comes near a figure without an interval

@@ -16,7 +16,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.session_log.study_folder import Study
 from norm_monitor.view.pictures import reason_against_pictures
-from sim_replays.suites.dataset_files import annotations
+from sim_replays.items.dataset_files import annotations
 from sim_replays.suites.videonorms import Annotation, Culture
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")

@@ -31,8 +31,8 @@ from norm_monitor.privacy.blur import (
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.session_log.study_folder import Study, is_study, study_of
 from norm_monitor.view.pictures import camera_topic
+from sim_replays.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
 from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
-from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
 MIN_PEOPLE, MAX_OF_SOURCE = 2, 3

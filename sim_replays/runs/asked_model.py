@@ -26,8 +26,8 @@ from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.time import Clock, WallClock
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.random_model import RANDOM, RandomBackend
-from sim_replays.suites.target import SuiteError
 
 # Of about 400 bytes each.
 _MAX_REPLIES = 1_000_000

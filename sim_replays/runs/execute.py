@@ -33,13 +33,15 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.json_lines import append_lines, drop_cut_line
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
+from sim_replays.items.dataset_files import sha256_of_files
+from sim_replays.items.item_bag import Key, build, is_built, read_key
+from sim_replays.items.run_config import RunConfig, RunItems, part_of
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.items.item_bag import Key, build, is_built, read_key
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.grading import Grade
 from sim_replays.runs.results.run_folder import Run, Spent
-from sim_replays.runs.run_config import RunConfig, RunItems, part_of
 from sim_replays.runs.shards import DIRECT, RayShards, Shards
 from sim_replays.runs.transport import (
     AnswererConfig,
@@ -49,11 +51,9 @@ from sim_replays.runs.transport import (
     Transport,
 )
 from sim_replays.suites import egonormia
-from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
 from sim_replays.suites.suite import items_of_suite, suite_called, suites
 from sim_replays.suites.suite_questions import QuestionConfig
-from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
 WHOLE_S = 3600.0

@@ -24,8 +24,8 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
 from norm_monitor.replay.node_driver import TransportError
+from sim_replays.items.item_bag import EPISODES, QUERIES
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.items.item_bag import EPISODES, QUERIES
 from sim_replays.runs.transport import AnswererConfig, Dds, Direct, TimedAnswer
 
 END_TIMEOUT_S = 10.0

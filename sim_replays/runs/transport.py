@@ -37,12 +37,12 @@ from norm_monitor.judge.questions import faces_aside_text
 from norm_monitor.judge.transcript import pictures
 from norm_monitor.replay.node_driver import TransportError, lines_of
 from norm_monitor.replay.node_process import NodeProcess, claimed_domain
+from sim_replays.items.item_bag import Record, episodes
+from sim_replays.items.target import ReplyReading, SuiteError
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
-from sim_replays.runs.items.item_bag import Record, episodes
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.suite_questions import QuestionConfig, SuiteAnswerer
-from sim_replays.suites.target import ReplyReading, SuiteError
 
 WHOLE_S = 3600.0
 # In a prompt: the option that was chosen in an earlier question of the same episode.

@@ -8,8 +8,8 @@ from math import lcm, prod
 
 from norm_core.records.outcome import Outcome
 from scoring.figures import Figures, average
+from sim_replays.items.target import Key, Prediction, Predictions, Target
 from sim_replays.suites.suite import Control, Suite
-from sim_replays.suites.target import Key, Prediction, Predictions, Target
 
 # Chooses for every question; the number selects the random draw of a choice that draws.
 Choice = Callable[[Sequence[Target], int], Predictions]

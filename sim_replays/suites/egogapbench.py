@@ -13,12 +13,12 @@ from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_file
 from scoring.figures import Figure, share
-from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.clip import Shot, one_a_second, pictures_folder
+from sim_replays.items.dataset_files import entries
+from sim_replays.items.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.target import Predictions, SuiteError, Target, first_pick
 from sim_replays.suites.controls import uniform
-from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick
 
 TASK = "eas"
 SUFFIX = ".bundles.jsonl"

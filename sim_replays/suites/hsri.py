@@ -18,8 +18,9 @@ from norm_core.runtime.time import s_to_ns
 from scoring.f1 import confusion, f1_score, macro_f1
 from scoring.figures import Figure, share
 from scoring.intervals import cluster_interval, draw_clusters
-from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of, with_times
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.item_bag import in_order, shots_of, utterance_of, with_times
+from sim_replays.items.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.target import Predictions, Target, first_pick, picks_target
 from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
 from sim_replays.suites.hsri_segments import (
     CHOICES,
@@ -35,7 +36,6 @@ from sim_replays.suites.hsri_segments import (
     targets,
 )
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Predictions, Target, first_pick, picks_target
 
 PAPER_FRAMES = 15
 _PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}

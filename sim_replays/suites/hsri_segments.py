@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
-from sim_replays.suites.dataset_files import annotations, raise_for
-from sim_replays.suites.target import Target
+from sim_replays.items.dataset_files import annotations, raise_for
+from sim_replays.items.target import Target
 
 FILE = "segments.jsonl"
 SEEDS = (0, 1, 2)

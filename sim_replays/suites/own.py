@@ -10,11 +10,11 @@ from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from scoring.figures import Figures, share
-from sim_replays.runs.items.clip import one_a_second
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.clip import one_a_second
+from sim_replays.items.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.target import Predictions, SuiteError, Target, first_pick, read_predictions
 from sim_replays.suites.controls import uniform
 from sim_replays.suites.suite import KnownAnswer, Suite
-from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick, read_predictions
 
 TASK, SETTING, ACCURACY = "action", "given", "accuracy"
 

@@ -11,8 +11,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, in_words
 from scoring.figures import Figure, Figures, difference, share
-from sim_replays.suites.suite import RANGES, Suite
-from sim_replays.suites.target import (
+from sim_replays.items.target import (
     PredictionFile,
     Predictions,
     ReplyReading,
@@ -20,6 +19,7 @@ from sim_replays.suites.target import (
     picks_target,
     prediction_by_name,
 )
+from sim_replays.suites.suite import RANGES, Suite
 
 MISSING = "missing"
 # Two kinds of figure, which never share a table.

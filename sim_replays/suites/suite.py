@@ -21,8 +21,8 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures
-from sim_replays.runs.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.suites.target import Predictions, SuiteError, Target, prediction_by_name
+from sim_replays.items.run_config import Frames, RunConfig, RunItems, ids_in, is_named
+from sim_replays.items.target import Predictions, SuiteError, Target, prediction_by_name
 
 _LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 

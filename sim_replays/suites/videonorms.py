@@ -19,13 +19,13 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import shipped_file
 from scoring.f1 import class_f1, confusion, macro_f1
 from scoring.figures import Figure, average_grade
-from sim_replays.runs.items.item_bag import in_order, shots_of, utterance_of
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.dataset_files import annotations
+from sim_replays.items.item_bag import in_order, shots_of, utterance_of
+from sim_replays.items.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.target import Predictions, Target, first_pick
 from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
-from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.suite import Form, Reading, Suite, json_object
 from sim_replays.suites.suite_questions import CULTURES
-from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
@@ -239,7 +239,7 @@ def _lines(name: str, text: str) -> tuple[Utterance, ...]:
 
 def _ears(data: Path, asking: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
     # A late import: Whisper takes seconds to load.
-    transcriber = import_module("sim_replays.runs.items.clip_hearing").ClipTranscriber(asking.whisper)
+    transcriber = import_module("sim_replays.items.clip_hearing").ClipTranscriber(asking.whisper)
     folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
     return partial(transcriber.heard, folder)
 

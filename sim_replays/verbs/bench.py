@@ -14,15 +14,15 @@ from norm_monitor.encounters.library import SPLITS
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.items.run_config import Frames, Precedents, RunConfig, ids_in, is_named
+from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.suites.own import check_known_answer
 from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
-from sim_replays.suites.target import SuiteError, read_predictions
 from sim_replays.verbs import comparison, monitor_bench
 from sim_replays.verbs import runs as suite_runs
 from tactful_cli.flag_watch import FlagOptions

@@ -12,8 +12,8 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.json_lines import RunError
 from norm_core.runtime.wording import count_of, in_words
 from scoring.figures import Figures
+from sim_replays.items.run_config import RunConfig, part_of
 from sim_replays.runs.results.run_folder import Run, compare, finish, first_differing_question, open_run, why_not_paired
-from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
 from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.suite import Suite, suite_called, suites

@@ -14,6 +14,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_monitor.privacy.blur import TiledFaceDetector
 from norm_monitor.session_log.study_folder import Study
+from sim_replays.items.dataset_files import entries
 from sim_replays.own_items.annotation import ItemAnnotation
 from sim_replays.own_items.assembly import assemble
 from sim_replays.own_items.candidates import Asker, filter_scenes, propose
@@ -23,7 +24,6 @@ from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, Item
 from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.execute import ENCODER
-from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.videonorms import Culture
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table

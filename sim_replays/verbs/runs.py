@@ -15,19 +15,19 @@ from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import SuiteError
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
 from sim_replays.runs.results.run_folder import Spent, open_run, predictions, read_spent
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
-from sim_replays.suites.target import SuiteError
 from sim_replays.verbs.comparison import show_report
-from tactful_cli.bag.group import progress
+from tactful_cli.bag import progress
 from tactful_cli.console import err
 
 _TOLD_EVERY_S = 10.0

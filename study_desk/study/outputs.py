@@ -13,6 +13,7 @@ from norm_monitor.session_log.study_folder import Study, append_line, read_lines
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
 PUBLISHED = "published"
+KEY_FILE = "publication_key.json"  # of what is published; it stays in the study
 STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
 CHECKSUMS = "checksums.sha256"
 PACK, PACK_MEDIA = "pack", "pack media"

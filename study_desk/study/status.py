@@ -20,10 +20,9 @@ from norm_monitor.session_log.recording import (
 from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import STUDY_FILE, Study, is_study
-from study_desk.publication.dataset import KEY_FILE
 from study_desk.study.erase import retention_of
 from study_desk.study.frozen_plan import PLANS
-from study_desk.study.outputs import LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
+from study_desk.study.outputs import KEY_FILE, LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
 from study_desk.study.withdrawal import REMOVED, RemovedSession, removed_sessions
 
 

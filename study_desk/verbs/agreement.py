@@ -24,7 +24,7 @@ from study_desk.coding.reliability import (
     AgreementRow,
     Estimate,
 )
-from tactful_cli.bag.group import progress
+from tactful_cli.bag import progress
 from tactful_cli.console import print_result, titled_table
 from tactful_cli.verb import AsJson
 

@@ -10,7 +10,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.study_folder import Study
 from study_desk.study.coding_pack import assign, write_pack
 from study_desk.verbs.arguments import StudyPath
-from tactful_cli.bag.group import progress
+from tactful_cli.bag import progress
 from tactful_cli.console import print_json, remark, show
 from tactful_cli.verb import AsJson
 

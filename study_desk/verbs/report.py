@@ -14,12 +14,12 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import KeyFile, NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
+from study_desk.analysis.dataset import LICENCES, PublicationKey
+from study_desk.analysis.publish import publish as publish_study
 from study_desk.analysis.session_page import session_page
 from study_desk.analysis.study_tables import few_units, study_tables
 from study_desk.analysis.write_analysis import write_analysis
-from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
-from study_desk.publication.publish import publish as publish_study
-from study_desk.study.outputs import REPORT, default_output, note_output
+from study_desk.study.outputs import KEY_FILE, REPORT, default_output, note_output
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_result
 from tactful_cli.verb import AsJson

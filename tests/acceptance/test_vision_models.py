@@ -22,8 +22,9 @@ from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
 from norm_core.records.outcome import Outcome
+from norm_core.records.stamps import split_stamp
 from norm_core.records.topics import SENSES_ENDED_TOPIC
-from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns, split_stamp
+from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.replay.node_process import NodeProcess
 from tests.command_line import tactful

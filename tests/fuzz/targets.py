@@ -48,10 +48,10 @@ from norm_monitor.session_log.redact import KeyFile
 from norm_monitor.session_log.schema import SessionInfo
 from norm_monitor.session_log.session_config import WordsPolicy
 from norm_monitor.session_log.writer import StudyLog
+from sim_replays.items.dataset_files import annotations
 from sim_replays.monitor_bench.labelled_recording import read_intervals
 from sim_replays.own_items.check import read_items, suite_name_of
 from sim_replays.own_items.item_run import ItemRun, Scene
-from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.egogapbench import read as read_egogapbench
 from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri

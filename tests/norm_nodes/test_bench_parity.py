@@ -17,8 +17,8 @@ from norm_monitor.encounters.demo_session import shift_record
 from norm_monitor.encounters.generate import AUDIO
 from norm_monitor.encounters.library import HERE, find, read
 from norm_monitor.replay.node_driver import FLAGS, TransportError, over_dds
+from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.execute import selector_files
-from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, Transport
 from sim_replays.session_replay import in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk

@@ -8,8 +8,9 @@ import pytest
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
-from norm_core.runtime.time import NS_PER_S, split_stamp
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.replay.node_process import NodeProcess
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
 from tests.observer import Observer

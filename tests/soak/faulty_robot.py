@@ -21,7 +21,8 @@ from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import Bool, String, UInt8MultiArray
 
 from norm_core.records.frame import Frame
-from norm_core.runtime.time import s_to_ns, split_stamp
+from norm_core.records.stamps import split_stamp
+from norm_core.runtime.time import s_to_ns
 
 CAMERA, SOUND, HEARD, PERSON_SPEAKS = "/soak/camera", "/soak/sound", "/soak/heard", "/soak/person_speaks"
 WORDS, VOICE, CLOCK = "/soak/words", "/soak/voice", "/clock"

@@ -18,7 +18,7 @@ from openpyxl import Workbook
 
 from norm_monitor.session_log import text_search
 from norm_monitor.session_log.text_search import Forbidden, TextSearch, search_folder
-from study_desk.publication.publish import Leak, find_leaks
+from study_desk.analysis.publish import Leak, find_leaks
 
 SAID = "I don't “feel” über-well,\n\ttoday"
 SEARCH = TextSearch(

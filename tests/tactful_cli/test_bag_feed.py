@@ -10,7 +10,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
 from norm_monitor.replay.bag_driver import BagSenses
 from norm_monitor.view.timeline import SessionTimeline
-from tactful_cli.view.verb import shown_records
+from tactful_cli.view import shown_records
 from tests.study_session import START_NS, records
 
 

@@ -11,7 +11,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.view.pictures import LiveStills
 from norm_monitor.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
-from tactful_cli.view.verb import LiveControls, LiveFeed
+from tactful_cli.view import LiveControls, LiveFeed
 from tests.node_records import camera_frame, node_status
 
 START_NS = 1_700_000_000 * NS_PER_S

@@ -10,8 +10,8 @@ import simplejpeg
 from numpy.typing import NDArray
 
 from norm_core.records.record import record
+from norm_core.records.stamps import join_stamp
 from norm_core.runtime.picture_decoding import JPEG_MAGIC, PNG_MAGIC, check_packed_picture, check_picture_size
-from norm_core.runtime.time import join_stamp
 from norm_core.runtime.unpacking import UnpackError
 from norm_monitor.senses.camera.faults import CameraFault
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from norm_core.records.record import record
+from norm_core.records.stamps import join_stamp
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import NS_PER_S, join_stamp
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.pcm import (
     PcmFormat,
     Samples,

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import Field
 
 from norm_core.records.presence import Engagement, Gaze, Person, Presence
+from norm_core.records.stamps import join_stamp
 from norm_core.runtime.config import LIVE, Config
-from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.people.transforms import StampedValues, TransformError, TransformTree
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from norm_core.records.record import record
-from norm_core.runtime.time import join_stamp
+from norm_core.records.stamps import join_stamp
 
 V = TypeVar("V")
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
+from norm_core.records.stamps import join_stamp
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
-from norm_core.runtime.time import join_stamp
 from norm_monitor.senses.microphone.audio_message import decode, has_fields
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from norm_core.records.speech import Speaker, Timing, Utterance
-from norm_core.runtime.time import NS_PER_S, join_stamp
+from norm_core.records.stamps import join_stamp
+from norm_core.runtime.time import NS_PER_S
 
 # An edge this long before a text does not time it.
 _STALE_NS = 30 * NS_PER_S

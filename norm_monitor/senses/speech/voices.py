@@ -3,7 +3,8 @@
 from typing import Any
 
 from norm_core.records.speech import Utterance
-from norm_core.runtime.time import NS_PER_S, join_stamp
+from norm_core.records.stamps import join_stamp
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS, LiveSpeechAdapter
 
 # The topics below the namespace of humans that tell who says what.

@@ -10,7 +10,7 @@ from norm_core.engines.prompt_file import prompt_file
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.json_lines import append_lines, drop_cut_line, read_lines
-from sim_replays.suites.target import Key, Predictions, SuiteError, Target
+from sim_replays.items.target import Key, Predictions, SuiteError, Target
 
 GRADES = "grades.jsonl"
 _PROMPTS = prompt_file("grades", "sim_replays.runs.results")

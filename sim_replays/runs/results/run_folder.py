@@ -26,8 +26,18 @@ from norm_core.runtime.json_lines import (
     write_whole,
 )
 from scoring.intervals import interval_of_gain, sums_by_group
+from sim_replays.items.item_bag import Key, read_key
+from sim_replays.items.target import Key as SuiteKey
+from sim_replays.items.target import (
+    Prediction,
+    PredictionFile,
+    Predictions,
+    ReplyReading,
+    Target,
+    intersection_over_union,
+    picks_target,
+)
 from sim_replays.runs.asked_model import AskedRequest
-from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import (
@@ -41,16 +51,6 @@ from sim_replays.suites.report import (
     to_plain,
 )
 from sim_replays.suites.suite import suite_called
-from sim_replays.suites.target import Key as SuiteKey
-from sim_replays.suites.target import (
-    Prediction,
-    PredictionFile,
-    Predictions,
-    ReplyReading,
-    Target,
-    intersection_over_union,
-    picks_target,
-)
 
 ANSWERS, SCORE = "answers.jsonl", "score.json"
 __all__ = ["ASKED", "BAG", "RAW", "begin", "write_whole"]

@@ -9,8 +9,8 @@ from norm_core.records.decision import Decision, Veto
 from norm_core.records.episode import Query
 from norm_core.runtime.extras import ExtraMissingError, install_command
 from norm_core.runtime.json_lines import read_lines
+from sim_replays.items.item_bag import QUERIES
 from sim_replays.runs.asked_model import AskedRequest
-from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.results.run_folder import ASKED, BAG, mark, open_run, predictions
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import MISSING

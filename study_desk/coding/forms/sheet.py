@@ -8,8 +8,9 @@ from typing import Any
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.stamps import MAX_STAMP_NS, MIN_STAMP_NS
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_MS, NS_PER_S, ns_to_s
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_monitor.session_log.labels import Sheet, one_line
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import Label

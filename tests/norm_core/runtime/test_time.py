@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.runtime.time import (
-    MAX_STAMP_NS,
-    MIN_STAMP_NS,
-    NS_PER_S,
-    join_stamp,
-    ns_to_s,
-    s_to_ns,
-    split_stamp,
-)
+from norm_core.records.stamps import MAX_STAMP_NS, MIN_STAMP_NS, join_stamp, split_stamp
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 
 
 @given(st.integers(MIN_STAMP_NS, MAX_STAMP_NS))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from types import SimpleNamespace as Fields
 
-from norm_core.runtime.time import split_stamp
+from norm_core.records.stamps import split_stamp
 
 Place = tuple[float, float, float]
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)

@@ -14,10 +14,10 @@ from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.asked_model import AnswerCache, AskedModel
 from sim_replays.runs.random_model import RandomBackend
 from sim_replays.suites.suite_questions import NormEvidence
-from sim_replays.suites.target import SuiteError
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 PROMPT = Prompt(version="select_action-1", parts=(Text(text="It rains."),))

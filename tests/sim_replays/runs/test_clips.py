@@ -23,16 +23,16 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.json_lines import RunError
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
+from sim_replays.items.clip import jpegs, shots
+from sim_replays.items.item_bag import Record, build, episodes
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
-from sim_replays.runs.items.clip import jpegs, shots
-from sim_replays.runs.items.item_bag import Record, build, episodes
 from sim_replays.runs.results.run_folder import Run, predictions
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, JudgeAnswerer, JudgeAnswererConfig, TimedAnswer, node_of
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import items_of_suite
-from sim_replays.suites.target import SuiteError
 from tests.norm_core.engines.fake_server import describe_model
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder

@@ -12,13 +12,13 @@ from action_selector.retrieval import PrecedentIndex
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
+from sim_replays.items.item_bag import build, episodes
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.execute import files_for, index_of, run
-from sim_replays.runs.items.item_bag import build, episodes
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egonormia
 from sim_replays.suites.suite import items_of_suite
-from sim_replays.suites.target import SuiteError
 from tests.sim_replays.requested_data import pictures
 
 

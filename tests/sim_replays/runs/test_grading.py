@@ -13,10 +13,10 @@ from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.runtime.time import WallClock
+from sim_replays.items.target import SuiteError
 from sim_replays.runs.results.grading import GRADES, Grade, grade_answers, pairs
 from sim_replays.runs.results.run_folder import Run, finish, open_run, predictions
 from sim_replays.suites import videonorms
-from sim_replays.suites.target import SuiteError
 from sim_replays.verbs import comparison
 from sim_replays.verbs.bench import app
 from tests.norm_core.engines.scripted import ScriptedBackend

@@ -17,14 +17,14 @@ import pytest
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.json_lines import RunError
 from norm_monitor.replay.node_process import NodeProcess
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import SuiteError
 from sim_replays.runs import execute, transport
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, TransportError
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
-from sim_replays.suites.target import SuiteError
 from tests.command_line import IN_BACKGROUND, TACTFUL
 from tests.patience import PATIENCE_S
 from tests.sim_replays.requested_data import hsri_folder

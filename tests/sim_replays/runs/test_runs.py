@@ -11,15 +11,15 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.json_lines import RunError
+from sim_replays.items.item_bag import build, episodes
+from sim_replays.items.run_config import RunConfig
+from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.runs.execute import run, selector_files
-from sim_replays.runs.items.item_bag import build, episodes
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, compare, first_differing_question, open_run
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.suite import items_of_suite, suite_called
-from sim_replays.suites.target import SuiteError, read_predictions
 
 FILES = selector_files("encoder")
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from norm_core.records.episode import Query
+from sim_replays.items.item_bag import episodes, read_key
+from sim_replays.items.run_config import RunConfig
 from sim_replays.runs import shards
 from sim_replays.runs.execute import run, selector_files
-from sim_replays.runs.items.item_bag import episodes, read_key
 from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, first_differing_question, open_run
-from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import LOCAL, Block, RayShards, Shards, blocks, shares
 from sim_replays.runs.transport import Dds, Direct, TimedAnswer, Transport, TransportError
 

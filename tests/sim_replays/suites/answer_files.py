@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sim_replays.items.target import Target, read_predictions
 from sim_replays.suites.report import Report, report
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Target, read_predictions
 
 
 def written(path: Path, lines: Iterable[dict[str, Any]]) -> Path:

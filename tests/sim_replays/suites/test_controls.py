@@ -9,6 +9,7 @@ import pytest
 from norm_core.runtime.config import ConfigError, check_config
 from scoring.f1 import class_f1, confusion, f1_score, macro_f1
 from scoring.intervals import interval_of_gain
+from sim_replays.items.target import PredictionFile, Target, intersection_over_union
 from sim_replays.runs.results.run_folder import sign_flip_p
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
@@ -17,7 +18,6 @@ from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
 from sim_replays.suites.report import Published, PublishedTable, published_results, report, to_plain
 from sim_replays.suites.suite import OURS, suite_called
-from sim_replays.suites.target import PredictionFile, Target, intersection_over_union
 from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import hsri_folder, norm, segment
 

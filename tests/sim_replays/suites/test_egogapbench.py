@@ -10,9 +10,9 @@ from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
 from norm_core.runtime.time import ReplayClock
+from sim_replays.items.target import SuiteError, Target
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites.egogapbench import EgoGapItem, EgoGapKind, EgoGapSetting
-from sim_replays.suites.target import SuiteError, Target
 
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sim_replays.items.target import SuiteError, intersection_over_union
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import EgoNormiaSetting
-from sim_replays.suites.target import SuiteError, intersection_over_union
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from norm_core.records.flag import Attribute
+from sim_replays.items.target import SuiteError
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.hsri import SUITE as HSRI
-from sim_replays.suites.target import SuiteError
 from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import norm, segment
 from tests.sim_replays.suites.answer_files import right, scored, written

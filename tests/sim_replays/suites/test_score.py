@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
+from sim_replays.items.target import SuiteError, Target, prediction_by_index, read_predictions
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.report import to_plain
 from sim_replays.suites.suite import FORMS, suite_called, suites
-from sim_replays.suites.target import SuiteError, Target, prediction_by_index, read_predictions
 from sim_replays.suites.videonorms import FORMS as NORM_FORMS
 from tests.command_line import tactful
 from tests.sim_replays.suites.answer_files import right, scored, written

@@ -24,7 +24,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC, NAMESPACE, full_topic
 from norm_core.runtime.plain_file import read_plain_file
-from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
+from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
 MAX_BYTES = 64 << 20

@@ -7,7 +7,7 @@ from typing import Any
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
-from norm_core.runtime.time import join_stamp
+from norm_core.records.stamps import join_stamp
 from norm_nodes.endpoint import SPEECH
 from norm_nodes.rclpy_internals import answer_goal
 

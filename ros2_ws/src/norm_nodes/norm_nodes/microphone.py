@@ -9,9 +9,10 @@ from typing import IO, Any
 from pydantic import Field
 from std_msgs.msg import UInt8MultiArray
 
+from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_S, split_stamp
+from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.encounter_player import stamped_sound
 from norm_nodes.endpoint import EVENTS, LATCHED

@@ -8,9 +8,9 @@ import cv2
 from pydantic import Field
 from sensor_msgs.msg import CompressedImage
 
+from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import split_stamp
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import PublisherNode
 

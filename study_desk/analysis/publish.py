@@ -15,8 +15,8 @@ from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from norm_monitor.session_log.study_folder import Study
 from norm_monitor.session_log.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
+from study_desk.analysis.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.analysis.write_analysis import private_folder, write_private
-from study_desk.publication.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.study.erase import retention_of
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
 

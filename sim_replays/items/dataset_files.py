@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from norm_core.runtime.config import Config, ConfigError, check_config
-from sim_replays.suites.target import SuiteError
+from sim_replays.items.target import SuiteError
 
 # Keys under which a file's list may stand.
 _LISTS = ("data", "items", "bundles", "annotations", "segments")

@@ -8,7 +8,7 @@ import cv2
 
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.suites.target import SuiteError
+from sim_replays.items.target import SuiteError
 
 FRAMES, VIDEOS = "frames", "videos"
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")

@@ -23,8 +23,6 @@ from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
 from study_desk.analysis.study_tables import complete_coders, with_consensus
 
-KEY_FILE = "publication_key.json"
-
 
 class PublishError(TactfulError, ValueError):
     """A study cannot be published as it is; the message gives the remedy."""
@@ -212,7 +210,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-_DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.publication", "dictionary.json"))
+_DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.analysis", "dictionary.json"))
 
 
 def _event_dictionary(file: StudyFile) -> dict[str, Any]:
@@ -245,7 +243,7 @@ def _description(study: str, licence: str) -> dict[str, Any]:
 def _readme(file: StudyFile, sessions: int, people: int) -> str:
     conditions = ", ".join(file.conditions) or "none"
     about = {"study": file.study, "sessions": sessions, "people": people, "conditions": conditions, "task": TASK}
-    return shipped_text("study_desk.publication", "readme.md").format(**about)
+    return shipped_text("study_desk.analysis", "readme.md").format(**about)
 
 
 def _licence(licence: str) -> str:

@@ -25,10 +25,10 @@ from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
-from sim_replays.runs.items.clip import Shot, jpegs, shots
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
-from sim_replays.suites.dataset_files import sha256_of_files
-from sim_replays.suites.target import SuiteError, Target
+from sim_replays.items.clip import Shot, jpegs, shots
+from sim_replays.items.dataset_files import sha256_of_files
+from sim_replays.items.run_config import RunConfig, RunItem, RunItems
+from sim_replays.items.target import SuiteError, Target
 
 START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that the same items give the same bytes
 EPISODES, FRAMES = full_topic(EPISODES_TOPIC), full_topic(FRAMES_TOPIC)

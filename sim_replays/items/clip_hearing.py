@@ -11,8 +11,8 @@ from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.runs.items.clip import VIDEO_SUFFIXES, VIDEOS
-from sim_replays.suites.target import SuiteError
+from sim_replays.items.clip import VIDEO_SUFFIXES, VIDEOS
+from sim_replays.items.target import SuiteError
 
 AUDIO = "audio"
 AUDIO_SUFFIXES = (".wav", ".flac", ".mp3", ".m4a", ".ogg")

@@ -9,8 +9,8 @@ from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
-from sim_replays.runs.items.clip import Shot
-from sim_replays.suites.target import SuiteError, Target
+from sim_replays.items.clip import Shot
+from sim_replays.items.target import SuiteError, Target
 
 Frames = Literal["discrete", "tiled", "discrete-shuffled", "tiled-shuffled"]
 Precedents = Literal["", "none", "best-5", "random-5"]

@@ -1,1 +1,0 @@
-"""Publish a study: a pseudonymised dataset, and the check that nothing personal is in it."""

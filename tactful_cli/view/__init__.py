@@ -1,1 +1,0 @@
-"""`tactful view`, one file a source of what the page shows."""
