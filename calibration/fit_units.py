@@ -146,12 +146,12 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
             sensitivity: point.model_copy(update={"early": _early_bars(likely_early, likely, point)})
             for sensitivity, point in operating_points(units, likely, talks).items()
         },
-        cue_precision=cue_precision(units),
+        sightings=sighting_precision(units),
     )
 
 
-def cue_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
-    """Return the share of each cue's findings that coders mark with its polarity and one of its attributes."""
+def sighting_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
+    """Return the share of what each cue sees that coders mark with its polarity and one of its attributes."""
     count: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for unit in units:

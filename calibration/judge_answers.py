@@ -19,8 +19,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
-from norm_monitor.assessment.fusion import ClosedUnit
 from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.assessment.weighing import evidence_odds
 from norm_monitor.context.meaning import TextMatcher
@@ -83,7 +83,7 @@ def units_with_views(
     source: LabelledEncounter, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable, model: UnitModel
 ) -> list[LabelledUnitView]:
     """Run the monitor on an encounter's records; return the units whose facts it weighs, as a judge sees them."""
-    closed: list[ClosedUnit] = []
+    closed: list[UnitEvidence] = []
     views: list[UnitView] = []
     clock = ReplayClock()
     config = MonitorConfig.for_replay(labelled.sources, calls_per_hour=NO_CEILING)
@@ -114,7 +114,7 @@ def units_with_views(
     return views_of_units
 
 
-def _log_odds(closed: ClosedUnit, model: UnitModel) -> tuple[float, float] | None:
+def _log_odds(closed: UnitEvidence, model: UnitModel) -> tuple[float, float] | None:
     """Return the log odds of an error and of a competence by the facts; None where they are not weighed."""
     if closed.measured is None or closed.unit.kind not in FITTED:
         return None

@@ -7,9 +7,9 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.fusion import ClosedUnit
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import Facts
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.context.exchange import Exchange
@@ -67,7 +67,7 @@ def labelled_units(
 ) -> list[LabelledUnit]:
     """Run the monitor on the records of an encounter, and label each unit that it measured; a judge may attend."""
     truth = labelled.truth
-    closed: list[ClosedUnit] = []
+    closed: list[UnitEvidence] = []
     clock = ReplayClock()
     config = MonitorConfig.for_replay(labelled.sources, calls_per_hour=NO_CEILING if attend else 0.0)
     monitor = Monitor(config, table, meaning, clock, unit_model=BLANK, note_closed=closed.append)
@@ -103,7 +103,7 @@ def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
     """Whether a label of the same polarity is near, and shares an attribute."""
     return any(
         event.polarity is finding.polarity
-        and abs(event.onset_ns - finding.onset_ns) <= _NEAR_NS
+        and abs(event.onset_ns - finding.unit.onset_ns) <= _NEAR_NS
         and bool(set(event.attributes) & set(finding.attributes))
         for event in events
     )

@@ -23,16 +23,15 @@ from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
-from norm_core.runtime.time import Clock, s_to_ns
+from norm_core.runtime.time import NS_PER_S, Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
 from norm_monitor.assessment.finding import Finding, RequestWindowAt
 from norm_monitor.assessment.fusion import Fusion, FusionConfig, NoteClosed
-from norm_monitor.assessment.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
-from norm_monitor.assessment.sightings import is_praise_of_talk_to_nobody
+from norm_monitor.assessment.reasons.every_reason import Reasons
 from norm_monitor.assessment.site_thresholds import SiteThresholds, made_with
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import UnitJudgement, UnitKind, units_of
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, units_of
 from norm_monitor.assessment.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import TextMatcher
@@ -127,8 +126,8 @@ class Monitor:
     1. `take` gives a record to the windows, the history of the talk and the check of clocks, and requests a window at
        its end where a cue may wait for it.
     2. `_advance` moves a source's time on; `_flags_of_closing` takes each window that this completes.
-    3. `_process_window` runs the cues over the window's scene, measures its units, gives findings and facts to
-       `Fusion`, and notes what the judge is to be asked; `units_to_judge` hands that out.
+    3. `_process_window` measures the units of the window's scene, gives facts and what is seen to `Fusion`, and notes
+       what the judge is to be asked; `units_to_judge` hands that out.
     4. `take_judgement` gives the judge's answers to `Fusion`; `notes_to_write` and `take_note` then bring the notes.
     5. `end_input` ends what is open; `closed_windows` returns the windows of all this.
     """
@@ -170,7 +169,8 @@ class Monitor:
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
         self._skew = ClockSkew()
-        self._fusion = Fusion(fusion, self._model, note_closed, self._site)
+        self._reasons = Reasons(table, matcher)
+        self._fusion = Fusion(fusion, self._model, note_closed, self._site, self._reasons.of)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
         self._late_answers = LateAnswers()
@@ -488,16 +488,10 @@ class Monitor:
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
-        cue_findings = list(find_cues(scene, self._table, self._matcher, self._cues))
-        findings = [
-            finding
-            for finding in cue_findings
-            if isinstance(finding, Finding)
-            and not robot_may_have_spoken(finding, scene)
-            and not is_praise_of_talk_to_nobody(finding, scene, self._table)
-            and not (finding.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
-        ]
-        again_ns = {again.at_ns for again in cue_findings if isinstance(again, RequestWindowAt)}
+        self._reasons.scene = scene
+        found = list(find_cues(scene, self._table, self._matcher, self._cues))
+        findings = [finding for finding in found if isinstance(finding, Finding)]
+        again_ns = {again.at_ns for again in found if isinstance(again, RequestWindowAt)}
         cited = _CitedWindow(window)
         make_provenance = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
@@ -506,7 +500,7 @@ class Monitor:
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        if self._triggers.note_window(scene, findings, self._fusion.change_by_judge):
+        if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
             make_provenance()  # the judge's answers cite the window
         cited.is_closed = True
         return flags, again_ns, cited.digest
@@ -539,7 +533,7 @@ class Monitor:
         robot_is_missing = self._is_robot_missing(scene.window.end_ns)
         for measured_unit in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
             is_turn = measured_unit.unit.kind is UnitKind.ROBOT_TURN
-            may_be = is_turn or not (robot_is_missing or robot_may_have_broken(measured_unit.unit, scene))
+            may_be = is_turn or not (robot_is_missing or _robot_may_have_broken(measured_unit.unit, scene))
             if (measured_unit.settled and may_be) or (is_turn and not measured_unit.turn.ongoing):
                 yield measured_unit
 
@@ -555,6 +549,15 @@ class Monitor:
                 return entry.stamp_ns + 1 if before != self._presence else None
             case Frame():
                 return None
+
+
+# How long before a silence an unidentified voice still matters: it may be the speech to answer.
+_BEFORE_NS = 1 * NS_PER_S
+
+
+def _robot_may_have_broken(unit: Unit, scene: Scene) -> bool:
+    """Whether an unidentified voice within or after a unit may have been the robot's."""
+    return any(turn.speaker is Speaker.UNKNOWN and turn.end_ns >= unit.onset_ns - _BEFORE_NS for turn in scene.turns)
 
 
 def _judge_budget(config: MonitorConfig) -> float:

@@ -16,9 +16,10 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
-from norm_monitor.assessment.fusion import ClosedUnit, FusionConfig
+from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitJudgement
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.encounter import Encounter, talk_name
@@ -73,7 +74,7 @@ def play_all(
 
 def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float]) -> PlayedEncounter:
     """Run the monitor on an encounter without the judge, and with it under each ceiling of calls."""
-    (meaning, table), calibration, closed = _shared(), shipped_calibration(), list[ClosedUnit]()
+    (meaning, table), calibration, closed = _shared(), shipped_calibration(), list[UnitEvidence]()
     alone = monitor_script(encounter, meaning, table, note_closed=closed.append)
     sessions, asked, judgements = {ALONE: alone, JUDGE: alone}, {ALONE: 0}, list[UnitJudgement]()
     fusion = FusionConfig(judge_weight=calibration.weight, judged_bars=calibration.bars)
@@ -119,7 +120,7 @@ def _alarm(judgement: UnitJudgement) -> Alarm:
     return Alarm(polarity=polarity, attributes=judgement.attributes, onset_ns=onset_ns, known_ns=onset_ns)
 
 
-def _likely(closed: Sequence[ClosedUnit], judged: Mapping[str, UnitJudgement], weight: float) -> dict[str, Pairs]:
+def _likely(closed: Sequence[UnitEvidence], judged: Mapping[str, UnitJudgement], weight: float) -> dict[str, Pairs]:
     """Return each unit's probabilities by its facts, by the judge, and by both."""
     rows: dict[str, list[tuple[float, ...]]] = {ALONE: [], JUDGE: [], BOTH: []}
     model = shipped_unit_model()

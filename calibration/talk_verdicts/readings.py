@@ -20,9 +20,9 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.assessment.fusion import ClosedUnit
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
@@ -200,7 +200,7 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
             utterances.append(_utterance(place, turn, start_ns, end_ns))
             records.append((end_ns, utterances[-1]))
     records += marks_of_script(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
-    closed: list[ClosedUnit] = []
+    closed: list[UnitEvidence] = []
     config, clock = MonitorConfig.for_replay((UTTERANCES,)), ReplayClock()
     monitor = Monitor(config, table, matcher, clock, note_closed=closed.append)
     for at_ns, entry in sorted(records, key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech))):

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, SocialFlag, Tier
+from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.assessment.finding import Finding, quote, quote_end
-from norm_monitor.assessment.unit import UnitJudgement, UnitKind
+from norm_monitor.assessment.finding import Reason, quote, quote_end
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore
 
@@ -117,20 +118,19 @@ def cue_of(kind: UnitKind, polarity: Polarity) -> str:
     return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
 
 
-@record
-class UnitNote:
-    """A note on a unit."""
-
-    cue_id: str
-    rationale: str
-    correction: str
+def least_severity(polarity: Polarity) -> Severity:
+    """Return the severity of a flag of which no cue states one."""
+    return Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO
 
 
-def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> UnitNote:
-    """Say what the unit's facts amount to."""
+def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> Reason:
+    """Say what the unit's facts amount to, where no cue says it."""
     unit, amiss = measured.unit, polarity is Polarity.ERROR
-    return UnitNote(
+    return Reason(
         cue_id=cue_of(unit.kind, polarity),
+        polarity=polarity,
+        attributes=attributes,
+        severity=least_severity(polarity),
         rationale=_rationale(measured, amiss, attributes[0]),
         correction=correction_of(unit.kind, attributes[0]) if amiss else "",
     )
@@ -197,15 +197,6 @@ def correction_of(kind: UnitKind, about: Attribute) -> str:
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
     return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _INSTEAD[about]
-
-
-@record
-class UnitEvidence:
-    """What is known of a unit at one moment."""
-
-    measured: MeasuredUnit | None
-    findings: tuple[Finding, ...]
-    judgement: UnitJudgement | None
 
 
 @record

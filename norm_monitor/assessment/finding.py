@@ -1,4 +1,4 @@
-"""The findings of a cue."""
+"""What cues say of a unit: findings, which are evidence, and reasons, which only word a flag."""
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
@@ -14,28 +14,35 @@ AT_MOST = {
 
 
 @record
-class Finding:
-    """One piece of evidence on a unit, from a cue or the judge.
-
-    A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
-    """
+class Reason:
+    """What a cue says of a unit: it words a flag of its polarity, and decides nothing."""
 
     cue_id: str
-    unit: Unit
-    anchor: str = ""
     polarity: Polarity
     attributes: tuple[Attribute, ...]
     failure: Failure = Failure.SOCIAL
     severity: Severity = Severity.INFO
-    probability: float = 0.0  # of a custom cue; shipped cues state none, as the unit's facts are weighed instead
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Evidence, ...] = ()
     rationale: str
     correction: str = ""
 
+
+@record
+class Finding(Reason):
+    """One piece of evidence on a unit: something seen, or what a custom cue finds.
+
+    A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
+    Without a probability a finding decides nothing where the unit's facts are weighed.
+    """
+
+    unit: Unit
+    anchor: str = ""
+    probability: float = 0.0
+
     @property
-    def onset_ns(self) -> int:
-        """The onset of the unit."""
-        return self.unit.onset_ns
+    def key(self) -> tuple[str, str, str]:
+        """What a newer finding must share to replace this one."""
+        return self.unit.unit_id, self.cue_id, self.anchor
 
 
 @record

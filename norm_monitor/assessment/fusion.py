@@ -1,12 +1,14 @@
 """Fuse the evidence on each unit into one flag, and limit floods."""
 
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Protocol
 
 from pydantic import Field, field_validator
 
-from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, SocialFlag, Tier
+from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.status import Counter
@@ -14,28 +16,19 @@ from norm_core.runtime.config import LIVE, NAMES_FILE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.assessment.explanation import (
     FlagWithdrawal,
-    UnitEvidence,
-    UnitNote,
     cited_facts,
     correction_of,
     cue_of,
     explain_withdrawal,
+    least_severity,
     note_of,
 )
-from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.omission_filter import TIMING_CUES
-from norm_monitor.assessment.reasons.reactions import REGRETS
+from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, MakeProvenance, UnitEvidence
 from norm_monitor.assessment.unit_facts import TIMED_FACTS, MeasuredUnit
-from norm_monitor.assessment.unit_model import (
-    AdditiveScore,
-    KindModel,
-    OperatingPoint,
-    Sensitivity,
-    UnitModel,
-    UnitReading,
-)
+from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, counted_judgement, weigh
 
 # The probability from which a unit is flagged, by polarity and attribute.
@@ -44,6 +37,8 @@ Bars = dict[tuple[Polarity, Attribute], float]
 RATE_PERIOD_NS = 600 * NS_PER_S
 # Units that are nothing but timing.
 _TIMED_KINDS = frozenset({UnitKind.SILENCE, UnitKind.PERSON_TURN})
+# Sightings that compare the times of two sources.
+_TIMED_SIGHTINGS = frozenset({"ignores_looking_away", "ignores_leaving"})
 # A unit whose end was never seen counts as ended so long after its onset.
 LONGEST_UNIT_NS = 300 * NS_PER_S
 
@@ -128,62 +123,73 @@ def _bar(text: str) -> tuple[str, float]:
         return "", 0.0
 
 
-# Makes the provenance of a flag, by the configuration that holds when the flag changes.
-MakeProvenance = Callable[[], Provenance]
+@record
+class _Published:
+    """What was published of a unit, and by what."""
+
+    flag: SocialFlag | None = None
+    essence: tuple[object, ...] = ()  # what of the flag is worth publishing a change of
+    sufficed: UnitEvidence | None = None  # what last sufficed for a flag
+    sufficed_by: MakeProvenance = Provenance
+    over_limit: bool = False
+    decided_at: int = -1  # the count of changes to other units and settings at the last decision
+
+    @property
+    def stands(self) -> bool:
+        """Whether there is a flag that was not withdrawn."""
+        return self.flag is not None and self.flag.state is not FlagState.WITHDRAWN
 
 
 @dataclass
 class _OpenUnit:
-    """A unit that takes evidence, and its flag as last published."""
+    """A unit that takes evidence: what is known of it, and what was published."""
 
-    unit: Unit
-    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    found_by: dict[tuple[str, str], MakeProvenance] = field(default_factory=dict)
-    measured: MeasuredUnit | None = None
-    early: MeasuredUnit | None = None  # as first measured, before any reaction was known
-    reading: UnitReading | None = None
-    measured_by: MakeProvenance = Provenance
-    judgement: UnitJudgement | None = None
-    judged_by: MakeProvenance = Provenance
-    flag: SocialFlag | None = None
-    stated: tuple[object, ...] = ()  # the essence of the flag
-    over_limit: bool = False
-    # What last sufficed for a flag, and the provenance of that.
-    sufficed: UnitEvidence | None = None
-    sufficed_by: MakeProvenance = Provenance
-    decided_at: int = -1  # the count of changes to other units and settings at the last decision
+    known: UnitEvidence
+    published: _Published = field(default_factory=_Published)
 
     @property
-    def evidence(self) -> UnitEvidence:
-        """What is known of the unit now."""
-        return UnitEvidence(measured=self.measured, findings=tuple(self.findings.values()), judgement=self.judgement)
-
-    @property
-    def is_early(self) -> bool:
-        """Whether it was measured before any reaction was known, and not since."""
-        return self.measured is not None and not self.measured.settled
+    def unit(self) -> Unit:
+        """The unit, with its end as far as it is known."""
+        return self.known.unit
 
     @property
     def end_ns(self) -> int:
         """When the unit ended, or is taken to have ended at the latest."""
         return self.unit.onset_ns + LONGEST_UNIT_NS if self.unit.offset_ns is None else self.unit.offset_ns
 
+    @property
+    def onset(self) -> tuple[int, str]:
+        """The order of units."""
+        return self.unit.onset_ns, self.unit.unit_id
+
 
 @record
 class _Decision:
-    """What a unit's evidence suffices for, and what explains it: a finding, a note on the facts, or the judge."""
+    """A flag that the evidence suffices for, and what words it."""
 
     assessment: Assessment
     attributes: tuple[Attribute, ...]
-    lead: Finding | None
-    note: UnitNote | None
-    cue_id: str
+    support: tuple[Reason, ...]  # all that cues say for it, the one that words it first
+    reason: Reason | None  # None for the judge alone
     make_provenance: MakeProvenance
+
+    @property
+    def severity(self) -> Severity:
+        """The highest that any cue states."""
+        least = least_severity(self.assessment.polarity)
+        return max((reason.severity for reason in self.support), key=list(Severity).index, default=least)
+
+    @property
+    def tier(self) -> Tier:
+        """Whose evidence speaks for it."""
+        if not self.assessment.judgement:
+            return Tier.CUE
+        return Tier.FUSED if self.support or self.assessment.facts_support else Tier.JUDGE
 
     def essence(self, unit: Unit) -> tuple[object, ...]:
         """Return what of its flag is worth publishing a change of."""
-        assessment = self.assessment
-        stated = assessment.polarity, frozenset(self.attributes), assessment.severity, assessment.tier, self.cue_id
+        assessment, cue_id = self.assessment, self.reason.cue_id if self.reason else ""
+        stated = assessment.polarity, frozenset(self.attributes), self.severity, self.tier, cue_id
         return *stated, round(assessment.probability, 2), unit.offset_ns is not None
 
 
@@ -209,22 +215,18 @@ class _RateLimit:
             self._onsets[key] = {**lately, unit.unit_id: unit.onset_ns}
 
 
-@record
-class ClosedUnit:
-    """A unit that takes no more evidence, with all that is known of it; calibration learns from these."""
-
-    unit: Unit
-    measured: MeasuredUnit | None  # None if it was never measured
-    findings: tuple[Finding, ...]
-    early: MeasuredUnit | None = None  # as measured at its end, before any reaction
-
-    def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:
-        """Weigh what is known of the unit by a model, without a judge or with it."""
-        reading = model.read(self.unit.kind, self.measured.facts) if self.measured else None
-        return weigh(model.counted(self.unit.kind, self.findings), judgement, weight, reading)
+NoteClosed = Callable[[UnitEvidence], None]
 
 
-NoteClosed = Callable[[ClosedUnit], None]
+class FindReasons(Protocol):
+    """Find what words the flag of a unit."""
+
+    def __call__(self, unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
+        """Return what cues say of a unit, for either polarity, the best first."""
+
+
+def _no_reasons(unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
+    return ()
 
 
 class Fusion:
@@ -235,10 +237,10 @@ class Fusion:
     1. `take`, `take_facts`, `take_judgement` and `track` add evidence to its unit; `hold_timing` and `reconfigure`
        change what counts of it.
     2. `_weighed` makes one probability of a unit's evidence, and `_decide` decides whether that suffices for a flag.
-       Both only read.
+       Both only read. What suffices is worded by what `find_reasons` says of the unit; that decides nothing.
     3. `_changed` compares the decision with the flag as published: it opens (`_open_flag`, within the limit of
        flags), updates or withdraws it (`_withdraw`). Here alone are states and counters written.
-    4. `_flag_of` words the flag: its evidence, its explanation, its provenance.
+    4. `_flag_of` puts the flag together: its evidence, its explanation, its provenance.
     5. `close` ends a unit, and its flag with it.
 
     A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
@@ -253,8 +255,9 @@ class Fusion:
         model: UnitModel,
         note_closed: NoteClosed | None = None,
         site: SiteThresholds | None = None,
+        find_reasons: FindReasons = _no_reasons,
     ) -> None:
-        self._model, self._note_closed, self._site = model, note_closed, site
+        self._model, self._note_closed, self._site, self._find_reasons = model, note_closed, site, find_reasons
         self._tally: Tally[str] = Tally()
         self._changes = 0  # of what other units and the settings contribute to a decision
         self.reset()
@@ -286,12 +289,12 @@ class Fusion:
         if not begins:
             return []
         for state in self._open.values():
-            counted = (item for item in state.findings.items() if self._counts(state.unit, item[1].cue_id))
-            state.findings = dict(counted)
-            if state.measured:
-                self._measure(state, state.measured)
-            if state.unit.kind in _TIMED_KINDS:
-                state.judgement = None
+            known, unit = state.known, state.unit
+            counted = tuple(finding for finding in known.findings if self._counts(unit, finding.cue_id))
+            judgement = None if unit.kind in _TIMED_KINDS else known.judgement
+            state.known = replace(known, findings=counted, judgement=judgement)
+            if known.measured:
+                self._measure(state, known.measured, known.provenance_of(FACTS))
         return self._changed_flags(decision_ns)
 
     def _lacks_timing(self, unit: Unit) -> bool:
@@ -299,15 +302,15 @@ class Fusion:
 
     def _counts(self, unit: Unit, cue_id: str = "") -> bool:
         """Whether evidence on a unit counts: not that of timing while clocks lie apart."""
-        return not self._lacks_timing(unit) or not (cue_id in TIMING_CUES or unit.kind in _TIMED_KINDS)
+        return not self._lacks_timing(unit) or not (cue_id in _TIMED_SIGHTINGS or unit.kind in _TIMED_KINDS)
 
-    def _measure(self, state: _OpenUnit, measured: MeasuredUnit) -> None:
+    def _measure(self, state: _OpenUnit, measured: MeasuredUnit, make_provenance: MakeProvenance) -> None:
         if self._lacks_timing(state.unit):
             measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
-        state.measured = measured
-        counts = self._counts(state.unit)
-        kind, facts, is_early = measured.unit.kind, measured.facts, not measured.settled
-        state.reading = self._model.read(kind, facts, is_early=is_early) if counts else None
+        kind, is_early = measured.unit.kind, not measured.settled
+        reading = self._model.read(kind, measured.facts, is_early=is_early) if self._counts(state.unit) else None
+        made_by = {**state.known.made_by, FACTS: make_provenance}
+        state.known = replace(state.known, measured=measured, reading=reading, made_by=made_by)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -319,13 +322,18 @@ class Fusion:
         """The onset of the oldest unit whose end is unknown."""
         return min((state.unit.onset_ns for state in self._open.values() if state.unit.offset_ns is None), default=None)
 
+    @property
+    def findings(self) -> list[Finding]:
+        """What cues found in the units that take evidence."""
+        return [finding for state in self._open.values() for finding in state.known.findings]
+
     def change_by_judge(self, unit: Unit) -> float:
         """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
-        state = self._open.get(unit.unit_id) or _OpenUnit(unit)
-        if state.reading is None and self._counts(unit):
-            state = replace(state, reading=self._model.read(unit.kind, {}))
-        assessment = self._weighed(state)
-        return 1 - assessment.probability if self._decide(state) else sum(assessment.likely.values())
+        state = self._open.get(unit.unit_id) or _OpenUnit(UnitEvidence(unit=unit))
+        if state.known.reading is None and self._counts(unit):
+            state = _OpenUnit(replace(state.known, reading=self._model.read(unit.kind, {})))
+        assessment = self._weighed(state.known)
+        return 1 - assessment.probability if self._decide(state.known) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether a unit takes no more evidence."""
@@ -334,17 +342,17 @@ class Fusion:
 
     def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
-        key = finding.cue_id, finding.anchor
         state = self._open.get(finding.unit.unit_id)
-        if (state is None or key not in state.findings) and self.is_closed(finding.unit):
+        is_new = state is None or all(other.key != finding.key for other in state.known.findings)
+        if is_new and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
         if not self._counts(finding.unit, finding.cue_id):
             self._tally["findings_without_timing"] += 1
             return None
-        state = self._state_of(finding.unit)
         make_provenance()  # a finding cites its window, whether it is flagged or not
-        state.findings[key], state.found_by[key] = finding, make_provenance
+        state = self._state_of(finding.unit)
+        state.known = state.known.with_finding(finding, make_provenance)
         return self._changed(state, decision_ns)
 
     def take_facts(
@@ -356,17 +364,16 @@ class Fusion:
         known = self._open.get(measured.unit.unit_id)
         unit_before = known and known.unit
         state = self._state_of(measured.unit)
+        before = state.known.measured
         if not measured.settled:
-            if state.early is not None or state.measured is not None:
+            if state.known.early or before:
                 return None
-            state.early = measured
+            state.known = replace(state.known, early=measured)
             if not self._model.kind_model(measured.unit.kind, is_early=True):
                 return None
-        before = state.measured
         if before is None or before.facts != measured.facts or before.settled != measured.settled:
-            self._measure(state, measured)
-            state.measured_by = make_provenance
-        elif state.unit == unit_before and state.decided_at == self._changes:
+            self._measure(state, measured, make_provenance)
+        elif state.unit == unit_before and state.published.decided_at == self._changes:
             return None  # the decision would be the same
         return None if self._only_lasts(state) else self._changed(state, decision_ns)
 
@@ -380,28 +387,28 @@ class Fusion:
         if not self._counts(judgement.unit):
             return []
         state = self._state_of(judgement.unit)
-        state.judgement, state.judged_by = judgement, make_provenance
+        made_by = {**state.known.made_by, JUDGE: make_provenance}
+        state.known = replace(state.known, judgement=judgement, made_by=made_by)
         self._changes += 1
         incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
         return [flag for flag in (self._changed(flag_state, decision_ns) for flag_state in incident) if flag]
 
-    def _counted_judgement(self, state: _OpenUnit) -> UnitJudgement | None:
-        judged = ((other.unit, other.judgement) for other in self._open.values())
-        return counted_judgement(state.unit, state.judgement, judged)
+    def _counted_judgement(self, known: UnitEvidence) -> UnitJudgement | None:
+        judged = ((other.unit, other.known.judgement) for other in self._open.values())
+        return counted_judgement(known.unit, known.judgement, judged)
 
     def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
         """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
         state = self._open.get(judgement.unit.unit_id)
-        if state is None or state.judgement is None:
+        if state is None or state.known.judgement is None:
             return None
-        state.judgement = judgement
+        state.known = replace(state.known, judgement=judgement)
         self._changes += 1
-        decision, before = self._decide(state), state.flag
-        if decision is None or before is None or before.state is FlagState.WITHDRAWN:
+        decision, before = self._decide(state.known), state.published
+        if decision is None or before.flag is None or not before.stands:
             return None
-        state.sufficed, state.stated = state.evidence, decision.essence(state.unit)
-        flag = self._flag_of(state, decision, FlagState.UPDATED, before.decision_ns)
-        state.flag = flag
+        flag = self._flag_of(state, decision, FlagState.UPDATED, before.flag.decision_ns)
+        state.published = replace(before, flag=flag, sufficed=state.known, essence=decision.essence(state.unit))
         return flag
 
     def is_open(self, unit: Unit) -> bool:
@@ -411,8 +418,8 @@ class Fusion:
     def is_flagged_by_judge(self, unit: Unit) -> bool:
         """Whether a unit has a flag to which the judge's answer leads."""
         state = self._open.get(unit.unit_id)
-        flag = state.flag if state else None
-        return bool(flag and flag.state is not FlagState.WITHDRAWN and flag.tier is not Tier.CUE)
+        flag = state.published.flag if state and state.published.stands else None
+        return bool(flag and flag.tier is not Tier.CUE)
 
     def track(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
         """Tell that units ended; return the flags that this changes."""
@@ -420,7 +427,7 @@ class Fusion:
         for unit in units:
             state = self._open.get(unit.unit_id)
             if state and state.unit.offset_ns is None and unit.offset_ns is not None:
-                state.unit = unit
+                state.known = replace(state.known, unit=unit)
                 if flag := self._changed(state, decision_ns):
                     flags.append(flag)
         return flags
@@ -435,16 +442,14 @@ class Fusion:
         ended = [state for state in self._open.values() if until_ns is None or state.end_ns < self._closed_until_ns]
         self._changes += bool(ended)
         flags = []
-        for state in sorted(ended, key=_by_onset):
+        for state in sorted(ended, key=attrgetter("onset")):
             del self._open[state.unit.unit_id]
             if self._note_closed:
-                findings = tuple(state.findings.values())
-                measured = state.measured if state.measured and state.measured.settled else None
-                self._note_closed(ClosedUnit(unit=state.unit, measured=measured, findings=findings, early=state.early))
-            if state.flag is None:
+                self._note_closed(replace(state.known, measured=None) if state.known.is_early else state.known)
+            if state.published.flag is None:
                 continue
-            at_ns = state.flag.decision_ns  # closing decides nothing new
-            decision = self._decide(state)
+            at_ns = state.published.flag.decision_ns  # closing decides nothing new
+            decision = self._decide(state.known)
             flag = self._flag_of(state, decision, FlagState.CLOSED, at_ns) if decision else self._withdraw(state, at_ns)
             if flag and state.unit.unit_id in unanswered:
                 flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
@@ -452,102 +457,108 @@ class Fusion:
         return flags
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
-        state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
-        ends_ns = [ended_unit.offset_ns for ended_unit in (state.unit, unit) if ended_unit.offset_ns is not None]
-        state.unit = replace(unit, offset_ns=max(ends_ns, default=None))
+        state = self._open.setdefault(unit.unit_id, _OpenUnit(UnitEvidence(unit=unit)))
+        state.known = state.known.with_end_of(unit)
         return state
 
     def _only_lasts(self, state: _OpenUnit) -> bool:
         """Whether an error would be withdrawn for no other reason than that a silence goes on."""
-        before, unit = state.flag, state.unit
-        if before is None or before.state is FlagState.WITHDRAWN or before.polarity is not Polarity.ERROR:
+        before, unit = state.published.flag, state.unit
+        if before is None or not state.published.stands or before.polarity is not Polarity.ERROR:
             return False
         if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
             return False
-        decision = self._decide(state)
+        decision = self._decide(state.known)
         return decision is None or decision.assessment.polarity is not before.polarity
 
     def _changed_flags(self, decision_ns: int) -> list[SocialFlag]:
         """Return the flags of open units that a change of what counts changes."""
-        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
+        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=attrgetter("onset"))]
         return [flag for flag in changed if flag]
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
-        decision, state.decided_at = self._decide(state), self._changes
+        decision, before = self._decide(state.known), state.published
+        state.published = replace(before, decided_at=self._changes)
         if decision is None:
             return self._withdraw(state, decision_ns)
-        state.sufficed, state.sufficed_by = state.evidence, decision.make_provenance
-        before, stated, state.stated = state.flag, state.stated, decision.essence(state.unit)
-        if before and before.state is not FlagState.WITHDRAWN and stated == state.stated:
+        state.published = replace(
+            state.published,
+            sufficed=state.known,
+            sufficed_by=decision.make_provenance,
+            essence=decision.essence(state.unit),
+        )
+        if before.stands and before.essence == state.published.essence:
             decision.make_provenance()  # the window is cited all the same
             return None
         flag = self._flag_of(state, decision, FlagState.UPDATED, decision_ns)
-        if before is None:
+        if before.flag is None:
             return self._open_flag(state, flag)
-        state.flag = flag
+        state.published = replace(state.published, flag=flag)
         return flag
 
     def _open_flag(self, state: _OpenUnit, flag: SocialFlag) -> SocialFlag | None:
         """Open a flag, unless its attributes have had too many; a unit over the limit stays without."""
-        if state.over_limit:
+        if state.published.over_limit:
             return None
         if self._rate.is_reached(flag, state.unit, self._config.most_per_attribute):
             self._tally["events_over_rate_limit"] += 1
-            state.over_limit = True
+            state.published = replace(state.published, over_limit=True)
             return None
         self._rate.count(flag, state.unit)
         self._tally["events_opened"] += 1
-        state.flag = replace(flag, state=FlagState.OPENED)
-        return state.flag
+        opened = replace(flag, state=FlagState.OPENED)
+        state.published = replace(state.published, flag=opened)
+        return opened
 
     def _withdraw(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Withdraw the flag of a unit whose evidence no longer suffices, if it has one, and say what changed."""
-        before = state.flag
-        if before is None or before.state is FlagState.WITHDRAWN:
+        before, known = state.published, state.known
+        if before.flag is None or not before.stands:
             return None
         self._tally["events_withdrawn"] += 1
-        model = self._kind_model(state)
-        scores = model.polarities if model else {}
+        polarity = before.flag.polarity
         if self._lacks_timing(state.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
-            why = explain_withdrawal(state.sufficed or state.evidence, state.evidence, before.polarity, scores)
-        state.flag = replace(
-            before,
+            model = self._kind_model(known)
+            why = explain_withdrawal(before.sufficed or known, known, polarity, model.polarities if model else {})
+        flag = replace(
+            before.flag,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
             state=FlagState.WITHDRAWN,
-            probability=self._weighed(state).likely[before.polarity],
+            probability=self._weighed(known).likely[polarity],
             base_log_odds=None,  # the evidence is what changed, not what adds up
-            evidence=why.evidence or before.evidence,
+            evidence=why.evidence or before.flag.evidence,
             rationale=f"Withdrawn, as {why.reason}.",
-            provenance=state.sufficed_by(),
+            provenance=before.sufficed_by(),
         )
-        return state.flag
+        state.published = replace(before, flag=flag)
+        return flag
 
-    def _weighed(self, state: _OpenUnit) -> Assessment:
+    def _weighed(self, known: UnitEvidence) -> Assessment:
         muted = self._config.muted
-        findings = self._model.counted(state.unit.kind, state.findings.values())
+        findings = self._model.counted(known.unit.kind, known.findings)
         findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
-        reading = state.reading
+        reading = known.reading
         if reading:
-            odds = {candidate: odds for candidate, odds in reading.odds.items() if self._score_of(state, candidate)}
+            odds = {candidate: odds for candidate, odds in reading.odds.items() if self._score_of(known, candidate)}
             reading = replace(reading, odds=odds)
-        return weigh(findings, self._counted_judgement(state), self._config.judge_weight, reading)
+        return weigh(findings, self._counted_judgement(known), self._config.judge_weight, reading)
 
-    def _bars_of(self, state: _OpenUnit) -> Bars:
-        if self._counted_judgement(state):
+    def _bars_of(self, known: UnitEvidence) -> Bars:
+        if self._counted_judgement(known):
             return self._judged_bars
-        return self._early_bars if state.is_early else self._bars
+        return self._early_bars if known.is_early else self._bars
 
-    def _kind_model(self, state: _OpenUnit) -> KindModel | None:
+    def _kind_model(self, known: UnitEvidence) -> KindModel | None:
         """Return the weights by which the facts of a unit are weighed; None where they are not."""
-        return self._model.kind_model(state.unit.kind, is_early=state.is_early) if state.reading else None
+        return self._model.kind_model(known.unit.kind, is_early=known.is_early) if known.reading else None
 
-    def _decide(self, state: _OpenUnit) -> _Decision | None:
+    def _decide(self, known: UnitEvidence) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
-        muted, assessment, bars = self._config.muted, self._weighed(state), self._bars_of(state)
+        muted, assessment, bars = self._config.muted, self._weighed(known), self._bars_of(known)
         attributes = tuple(
             attribute
             for attribute in assessment.attributes
@@ -555,77 +566,71 @@ class Fusion:
         )
         if not attributes:
             return None
-        lead, note = self._lead(assessment), None
-        if lead is None and assessment.tier is not Tier.JUDGE and state.measured:
-            note = note_of(state.measured, assessment.polarity, attributes)
-        cue_id = note.cue_id if note else lead.cue_id if lead else ""
-        if cue_id in muted and not assessment.judgement:
-            return None
-        by_cue = state.found_by[lead.cue_id, lead.anchor] if lead and not state.reading else state.measured_by
-        return _Decision(
+        decision = self._worded(known, assessment, attributes)
+        is_muted = decision.reason is not None and decision.reason.cue_id in muted
+        return None if is_muted and not assessment.judgement else decision
+
+    def _worded(self, known: UnitEvidence, assessment: Assessment, attributes: tuple[Attribute, ...]) -> _Decision:
+        """Choose what words a flag: the best that cues say of the same attributes, else what the facts amount to."""
+        reasons = self._find_reasons(known.unit, without_timing=self._lacks_timing(known.unit))
+        support = (
+            *(finding for finding in assessment.support if finding.probability),
+            *(reason for reason in reasons if reason.polarity is assessment.polarity),
+            *(finding for finding in assessment.support if not finding.probability),
+        )
+        named = set(assessment.attributes)
+        reason = next((reason for reason in support if _is_stated(reason) or named & set(reason.attributes)), None)
+        part = reason.key if isinstance(reason, Finding) and not known.reading else FACTS
+        decision = _Decision(
             assessment=assessment,
             attributes=attributes,
-            lead=lead,
-            note=note,
-            cue_id=cue_id,
-            make_provenance=state.judged_by if assessment.judgement else by_cue,
+            support=support,
+            reason=reason,
+            make_provenance=known.provenance_of(JUDGE if assessment.judgement else part),
         )
+        if reason is None and decision.tier is not Tier.JUDGE and known.measured:
+            return replace(decision, reason=note_of(known.measured, assessment.polarity, attributes))
+        return decision
 
     def _flag_of(self, state: _OpenUnit, decision: _Decision, flag_state: FlagState, decision_ns: int) -> SocialFlag:
         """Return the flag of a decision, with its evidence, explanation and provenance."""
-        unit, assessment, lead = state.unit, decision.assessment, decision.lead
-        score = self._score_of(state, assessment.polarity)
-        reasons = [reason for reason in (assessment.judgement, lead, decision.note) if reason]
-        corrections = [reason.correction for reason in reasons]
+        unit, assessment, reason = state.unit, decision.assessment, decision.reason
+        score = self._score_of(state.known, assessment.polarity)
+        notes = [note for note in (assessment.judgement, reason) if note]
+        corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
             corrections.append(correction_of(unit.kind, decision.attributes[0]))
+        bars = self._bars_of(state.known)
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
             state=flag_state,
             polarity=assessment.polarity,
             attributes=decision.attributes,
-            failure=lead.failure if lead else Failure.SOCIAL,
-            severity=assessment.severity,
+            failure=reason.failure if reason else Failure.SOCIAL,
+            severity=decision.severity,
             probability=assessment.probability,
-            least_probability=min(
-                self._bars_of(state)[assessment.polarity, attribute] for attribute in decision.attributes
-            ),
+            least_probability=min(bars[assessment.polarity, attribute] for attribute in decision.attributes),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
             decision_ns=decision_ns,
-            tier=assessment.tier,
-            cue_id=decision.cue_id,
+            tier=decision.tier,
+            cue_id=reason.cue_id if reason else "",
             person_id=unit.person_id,
-            evidence=self._evidence(state, assessment),
-            rationale=next((reason.rationale for reason in reasons if reason.rationale), ""),
+            evidence=self._evidence(state.known, decision),
+            rationale=next((note.rationale for note in notes if note.rationale), ""),
             correction=next(filter(None, corrections), ""),
             provenance=decision.make_provenance(),
         )
 
-    def _lead(self, assessment: Assessment) -> Finding | None:
-        """Return the finding that explains the flag: about the same attributes, by the cue that is most often right.
-
-        A later regret explains it only where no other does.
-        """
-        precision = self._model.cue_precision
-        attributes = set(assessment.attributes)
-        return min(
-            (finding for finding in assessment.support if finding.probability or set(finding.attributes) & attributes),
-            key=lambda finding: (
-                finding.cue_id in REGRETS,
-                -(finding.probability or precision.get(finding.cue_id, 0.0)),
-            ),
-            default=None,
-        )
-
-    def _evidence(self, state: _OpenUnit, assessment: Assessment) -> tuple[Evidence, ...]:
+    def _evidence(self, known: UnitEvidence, decision: _Decision) -> tuple[Evidence, ...]:
         """Return the measured facts, each once: of the cues, of what weighed most, and of the judge."""
-        facts = [fact for finding in assessment.support for fact in finding.evidence]
-        if state.measured and (score := self._score_of(state, assessment.polarity)):
-            facts += cited_facts(state.measured, score)
-        onset_ns, end_ns = state.unit.onset_ns, state.unit.offset_ns
+        assessment = decision.assessment
+        facts = [fact for reason in decision.support for fact in reason.evidence]
+        if known.measured and (score := self._score_of(known, assessment.polarity)):
+            facts += cited_facts(known.measured, score)
+        onset_ns, end_ns = known.unit.onset_ns, known.unit.offset_ns
         steps = [step.evidence(onset_ns, onset_ns if end_ns is None else end_ns) for step in assessment.steps]
         weights = {step.measure: step.weight for step in steps}
         judged = assessment.judgement.evidence if assessment.judgement else ()
@@ -634,11 +639,12 @@ class Fusion:
         facts += [step for step in steps if step.measure not in judged_measures]
         return tuple(dict.fromkeys(facts))
 
-    def _score_of(self, state: _OpenUnit, polarity: Polarity) -> AdditiveScore | None:
+    def _score_of(self, known: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
         """Return the score by which the facts of a unit are weighed; None where they are not."""
-        model = None if cue_of(state.unit.kind, polarity) in self._config.muted else self._kind_model(state)
+        model = None if cue_of(known.unit.kind, polarity) in self._config.muted else self._kind_model(known)
         return model.polarities.get(polarity) if model else None
 
 
-def _by_onset(state: _OpenUnit) -> tuple[int, str]:
-    return state.unit.onset_ns, state.unit.unit_id
+def _is_stated(reason: Reason) -> bool:
+    """Whether a cue states how probable it is."""
+    return isinstance(reason, Finding) and bool(reason.probability)

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from norm_core.records.flag import Evidence, Polarity
+from norm_core.records.flag import Evidence
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.assessment.finding import Finding, Findings, RequestWindowAt, evidence_of, quote, quote_end
+from norm_monitor.assessment.finding import Findings, RequestWindowAt, evidence_of, quote, quote_end
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import Unit, UnitKind
+from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -40,14 +40,6 @@ def known_until_ns(scene: Scene, last: Presence) -> int:
     """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
     newest = next(presence for presence in reversed(scene.presences) if presence.source_topic == last.source_topic)
     return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
-
-
-def nobody_is_seen(scene: Scene, start_ns: int, end_ns: int) -> bool:
-    """Whether sources saw nobody between two times, and were there to see; one that fell silent before saw nothing."""
-    before = {presence.source_topic: presence for presence in scene.presences if presence.stamp_ns <= start_ns}
-    between = [presence for presence in scene.presences if start_ns < presence.stamp_ns <= end_ns]
-    sights = [*(change for change in before.values() if change.stamp_ns > start_ns - BELIEVED_NS), *between]
-    return bool(before and between) and all(sight.state is not PresenceState.PRESENT for sight in sights)
 
 
 def sighting_or_turn(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
@@ -132,17 +124,6 @@ def leaving(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterat
                 yield RequestWindowAt(at_ns=due_ns + 1)
             else:
                 yield _ignores(table, robot, gone_ns, until_ns, last)
-
-
-def is_praise_of_talk_to_nobody(finding: Finding, scene: Scene, table: ThresholdTable) -> bool:
-    """Whether a finding praises a turn of the robot's while nobody has been there for long."""
-    alone_ns = s_to_ns(table.cues["ignores_leaving"].value("alone_s"))
-    unit = finding.unit
-    if finding.polarity is not Polarity.COMPETENCE or unit.kind is not UnitKind.ROBOT_TURN:
-        return False
-    end_ns = scene.end_ns if unit.offset_ns is None else unit.offset_ns
-    heard = any(u.end_ns > unit.onset_ns - alone_ns and u.start_ns < end_ns + alone_ns for u in scene.user_turns)
-    return not heard and nobody_is_seen(scene, unit.onset_ns - alone_ns, end_ns)
 
 
 def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:

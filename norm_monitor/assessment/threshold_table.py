@@ -1,4 +1,4 @@
-"""The versioned table of each cue's thresholds, by measure and language."""
+"""The versioned table of cues: what each flags, and the thresholds of those that are evidence."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,20 +9,19 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.runtime.config import Config, ConfigError, load_config, load_private_config
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.unit import Unit
 
 SHIPPED = shipped_file("norm_monitor.assessment", "thresholds.yaml")
 
 
 class Threshold(Config):
-    """One threshold; `zh` replaces it in Chinese, `bands` are the values at which the severity rises."""
+    """One threshold; `bands` are the values at which the severity rises."""
 
     value: float
     unit: str = ""
     evidence: Literal["V", "A", "K", "default"]
     source: str
-    zh: float | None = None
     bands: dict[Severity, float] = Field(default_factory=dict)
 
 
@@ -44,10 +43,9 @@ class Cue(Config):
             raise ValueError("an error needs a correction")
         return self
 
-    def value(self, name: str, locale: str = "en") -> float:
+    def value(self, name: str) -> float:
         """Return the threshold of that name."""
-        threshold = self.thresholds[name]
-        return threshold.zh if locale == "zh" and threshold.zh is not None else threshold.value
+        return self.thresholds[name].value
 
     def severity_of(self, name: str, measured: float) -> Severity:
         """Return the severity of the highest band that the measured value reaches, or else the cue's own."""
@@ -84,6 +82,22 @@ class ThresholdTable(Config):
             raise ConfigError(f"cue {', '.join(sorted(taken))}: the table has it already; choose another name")
         return self.model_copy(update={"cues": {**self.cues, **cues}})
 
+    def reason(
+        self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
+    ) -> Reason:
+        """Return what this cue says of a turn or a silence; the table supplies the rest."""
+        cue = self.cues[cue_id]
+        return Reason(
+            cue_id=cue_id,
+            polarity=cue.polarity,
+            attributes=cue.attributes,
+            failure=cue.failure,
+            severity=severity or cue.severity,
+            evidence=tuple(evidence),
+            rationale=rationale,
+            correction=cue.correction,
+        )
+
     def finding(
         self,
         cue_id: str,
@@ -94,8 +108,6 @@ class ThresholdTable(Config):
         rationale: str,
         severity: Severity | None = None,
         probability: float | None = None,
-        correction: str = "",
-        attributes: tuple[Attribute, ...] = (),
     ) -> Finding:
         """Return a finding of this cue about a unit; the table supplies the missing values."""
         cue = self.cues[cue_id]
@@ -104,11 +116,11 @@ class ThresholdTable(Config):
             unit=unit,
             anchor=anchor,
             polarity=cue.polarity,
-            attributes=attributes or cue.attributes,
+            attributes=cue.attributes,
             failure=cue.failure,
             severity=severity or cue.severity,
             probability=cue.probability if probability is None else probability,
             evidence=tuple(evidence),
             rationale=rationale,
-            correction=correction or cue.correction,
+            correction=cue.correction,
         )

@@ -14,7 +14,7 @@ from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_monitor.assessment.unit import Unit, units_of
+from norm_monitor.assessment.unit import Unit, UnitKind, units_of
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene, exchange_context
@@ -43,6 +43,8 @@ _QUIET_NS = 4 * NS_PER_S
 # How many turns on either side are looked at.
 _NEAREST = 12
 _FAR_M = 2.0
+# After so long a silence there is no answer.
+NO_ANSWER_NS = 5 * NS_PER_S
 # The share of words that a repeated turn has in common with the first.
 _SAME_SHARE = 0.6
 
@@ -160,11 +162,22 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
         place = places.get((unit.of_id, unit.onset_ns))
         if place is None:
             continue
+        near = _Neighbours(turns, place)
         if place not in units:
-            near = _Neighbours(turns, place)
             read, turns_on = reader_facts.get(place, ({}, None))
             units[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
-        yield replace(units[place], unit=unit)
+        yield replace(units[place], unit=_waited(unit, near))
+
+
+def _waited(unit: Unit, near: "_Neighbours") -> Unit:
+    """Return a silence until the robot's answer, where the person asks once more before it."""
+    following = near.after[0] if near.after else None
+    asks_again = following and not following.is_robot and owes_answer(near.turn, following)
+    if unit.kind is not UnitKind.SILENCE or not asks_again or near.robot_after is None:
+        return unit
+    if following and following.start_ns - unit.onset_ns >= NO_ANSWER_NS:
+        return unit  # without an answer by then, it stands for itself
+    return replace(unit, offset_ns=near.robot_after.start_ns)
 
 
 def _measured(  # noqa: PLR0917
@@ -274,7 +287,8 @@ def _is_settled(near: _Neighbours, scene: Scene) -> bool:
 
 
 def _timing(near: _Neighbours, scene: Scene) -> Facts:
-    turn, known_ns, owed = near.turn, max(scene.end_ns, near.turn.end_ns), _is_owed(near)
+    turn, known_ns = near.turn, max(scene.end_ns, near.turn.end_ns)
+    owed = owes_answer(turn, near.after[0] if near.after else None)
     around = (*near.before, *near.after)
     voices = {near.speaker_id for near in (turn, *around) if not near.is_robot}
     facts = {
@@ -305,13 +319,12 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
     return facts
 
 
-def _is_owed(near: _Neighbours) -> bool:
+def owes_answer(turn: Turn, following: Turn | None) -> bool:
     """Whether a person asks something, and then the robot speaks, nobody does, or the person asks again."""
-    turn = near.turn
     if turn.is_robot or is_unfinished(turn.text) or announces_pause(turn.text):
         return False
     asks = has_open_question(turn.text) or is_request(turn.text)
-    return asks and (not near.after or near.after[0].is_robot or _asks_again(turn, near.after[0]))
+    return asks and (following is None or following.is_robot or _asks_again(turn, following))
 
 
 def _asks_again(turn: Turn, following: Turn) -> bool:

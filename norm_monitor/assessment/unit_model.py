@@ -27,7 +27,7 @@ SHIPPED_BY_READER = {
     ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
     ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
 }
-KIND, FORMAT = "unit weights", 2
+KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 
@@ -124,7 +124,7 @@ class UnitModel(Artefact):
     # By what is known at the unit's end, before any reaction.
     early_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
     operating_points: dict[Sensitivity, OperatingPoint]
-    cue_precision: dict[str, float]  # the share of a cue's findings that coders mark so
+    sightings: dict[str, float]  # by cue, the share of what it sees that coders mark so
 
     @classmethod
     def load(cls, path: Path = SHIPPED) -> "UnitModel":
@@ -136,7 +136,7 @@ class UnitModel(Artefact):
         """Return a model that weighs nothing."""
         point = OperatingPoint(error=1, competence=1, false_errors_per_hour=0)
         return cls(
-            kind=KIND, format=FORMAT, made_on="", made_with=MADE_WITH, fitted_on={}, kinds={}, cue_precision={},
+            kind=KIND, format=FORMAT, made_on="", made_with=MADE_WITH, fitted_on={}, kinds={}, sightings={},
             operating_points=dict.fromkeys(Sensitivity, point),
         )  # fmt: skip
 
@@ -155,11 +155,11 @@ class UnitModel(Artefact):
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
-        """Return findings with their weight: where no facts are weighed, a cue counts as much as it is right."""
+        """Return findings with their weight: where no facts are weighed, a sighting counts as often as it is right."""
         if kind in self.kinds:
             return list(findings)
         return [
-            replace(finding, probability=finding.probability or self.cue_precision.get(finding.cue_id, 0.0))
+            replace(finding, probability=finding.probability or self.sightings.get(finding.cue_id, 0.0))
             for finding in findings
         ]
 

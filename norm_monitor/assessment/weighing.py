@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log, prod
 
-from norm_core.records.flag import Attribute, Evidence, Polarity, Severity, Tier
+from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.record import record
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.unit import Unit, UnitJudgement, judge_measure
@@ -81,8 +81,7 @@ class Assessment:
     polarity: Polarity
     likely: dict[Polarity, float]
     attributes: tuple[Attribute, ...]
-    severity: Severity
-    tier: Tier
+    facts_support: bool  # whether the unit's facts alone are for the polarity
     support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
     judgement: UnitJudgement | None  # the judgement, if it is for the polarity
     steps: tuple[Step, ...]  # what beside the facts leads to the probability
@@ -114,15 +113,12 @@ def weigh(
             key=lambda finding: (-finding.probability, finding.cue_id, finding.anchor),
         )
     )
-    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
     supports = judgement if judgement and is_for(judgement, polarity) else None
-    has_cues = bool(support or (reading and reading.odds.get(polarity, 0) >= 1))
     return Assessment(
         polarity=polarity,
         likely={polarity: odds[polarity] / (1 + sum(odds.values())) for polarity in Polarity},
         attributes=_attributes(support, supports, reading, polarity),
-        severity=max((finding.severity for finding in support), key=list(Severity).index, default=least),
-        tier=(Tier.FUSED if has_cues else Tier.JUDGE) if supports else Tier.CUE,
+        facts_support=bool(reading and reading.odds.get(polarity, 0) >= 1),
         support=support,
         judgement=supports,
         steps=steps_to(

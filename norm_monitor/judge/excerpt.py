@@ -13,7 +13,6 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.unit import SHORTEST_SILENCE_NS, Unit, UnitKind
 from norm_monitor.context.memory import is_self_disclosure
 from norm_monitor.context.scene import Scene
@@ -44,11 +43,11 @@ class UnitView:
     window: Window  # its frames and presences are shown, and its digest is cited
     known_until_ns: int
     turns: tuple[Turn, ...]
-    findings: tuple[Finding, ...]  # of the cues, as measured facts
+    evidence: tuple[Evidence, ...] = ()  # what the cues measured
     earlier: tuple[Turn, ...] = ()  # what the memory holds of the talk before `turns`
 
 
-def unit_view(unit: Unit, scene: Scene, findings: tuple[Finding, ...]) -> UnitView:
+def unit_view(unit: Unit, scene: Scene, evidence: tuple[Evidence, ...] = ()) -> UnitView:
     """Return the view of a unit at the end of the scene's window."""
     before = [t for t in scene.turns if unit.onset_ns - TALK_BEFORE_NS <= t.end_ns and t.start_ns <= unit.onset_ns]
     after = [turn for turn in scene.turns if turn.start_ns > unit.onset_ns][:MOST_TURNS_AFTER]
@@ -58,7 +57,7 @@ def unit_view(unit: Unit, scene: Scene, findings: tuple[Finding, ...]) -> UnitVi
         window=scene.window,
         known_until_ns=scene.end_ns,
         turns=turns,
-        findings=findings,
+        evidence=evidence,
         earlier=_earlier(scene, turns[0]) if turns else (),
     )
 
@@ -266,7 +265,7 @@ class Excerpt:
             start_ns=unit.onset_ns,
             end_ns=max(end_ns, unit.onset_ns),
             unit=unit,
-            evidence=tuple(fact for finding in view.findings for fact in finding.evidence),
+            evidence=view.evidence,
             earlier=view.earlier,
         )
 

@@ -4,10 +4,11 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from norm_core.records.flag import Evidence
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.unit import Unit, UnitKind, units_of
 from norm_monitor.assessment.unit_facts import LONGEST_S
 from norm_monitor.context.scene import Scene
@@ -19,6 +20,8 @@ from norm_monitor.judge.excerpt import UnitView, unit_view
 REACTION_NS = 3 * NS_PER_S
 # A silence is judged after this time even if it lasts: a longer one means the same.
 LONG_SILENCE_NS = s_to_ns(LONGEST_S)
+# A robot that waits may speak so long after the pause that it left to a person.
+_PATIENCE_NS = 30 * NS_PER_S
 # How many units wait for a consumer; beyond that, those whose flag changes the least likely are dropped.
 MAX_DUE = 64
 _REMEMBERED = 200
@@ -67,7 +70,6 @@ class JudgeTriggers:
         self._waiting.clear()
         self._decided: OrderedDict[str, None] = OrderedDict()  # asked about, or left out
         self._begun: OrderedDict[str, None] = OrderedDict()  # incidents of which a unit was asked about
-        self._findings: OrderedDict[str, dict[tuple[str, str], Finding]] = OrderedDict()
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -77,20 +79,28 @@ class JudgeTriggers:
         return tuple(counter for counter in (beyond, dropped) if counter.count)
 
     def note_window(
-        self, scene: Scene, findings: Iterable[Finding], change_of: Callable[[Unit], float] = lambda unit: 0.0
+        self,
+        scene: Scene,
+        findings: Sequence[Finding],
+        change_of: Callable[[Unit], float] = lambda unit: 0.0,
+        reasons_of: Callable[[Unit], Sequence[Reason]] = lambda unit: (),
     ) -> bool:
         """Choose among the units that can be judged now; return whether any is due with this window.
 
-        `change_of` tells how likely an answer changes whether a unit is flagged.
+        `change_of` tells how likely an answer changes whether a unit is flagged. What cues found and `reasons_of`
+        gives is shown to the judge as measured.
         """
         if not self._per_hour:
             return False
-        for finding in findings:
-            self._findings.setdefault(finding.unit.unit_id, {})[finding.cue_id, finding.anchor] = finding
-        _keep_newest(self._findings)
-        self._waiting.update((candidate.unit.unit_id, candidate) for candidate in self._ripe(scene))
+        cited = [finding.unit for finding in findings]
+        for candidate in _candidates(scene, cited, reasons_of):
+            if candidate.unit.unit_id not in self._decided and _is_ripe(candidate.unit, scene):
+                self._waiting[candidate.unit.unit_id] = candidate
         self._earn(scene.window.end_ns)
-        due = list(self._chosen(scene, change_of))
+        due = [
+            (change, unit_view(unit, scene, _measured(unit, findings, reasons_of(unit))))
+            for change, unit in self._chosen(change_of)
+        ]
         self._due = sorted([*self._due, *due], key=lambda entry: -entry[0])
         self._not_judged += len(self._due[MAX_DUE:])
         del self._due[MAX_DUE:]
@@ -112,19 +122,13 @@ class JudgeTriggers:
         count, self._due = len(self._due), [entry for entry in self._due if not is_closed(entry[1].unit)]
         self._not_judged += count - len(self._due)
 
-    def _ripe(self, scene: Scene) -> Iterator[Candidate]:
-        cited = [finding.unit for findings in self._findings.values() for finding in findings.values()]
-        for candidate in _candidates(scene, cited):
-            if candidate.unit.unit_id not in self._decided and _is_ripe(candidate.unit, scene):
-                yield candidate
-
     def _earn(self, now_ns: int) -> None:
         if self._budget_at_ns is not None:
             earned = self._per_hour * max(0, now_ns - self._budget_at_ns) / _HOUR_NS
             self._budget = min(self._max_saved, self._budget + earned)
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
-    def _chosen(self, scene: Scene, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, UnitView]]:
+    def _chosen(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
         changes = {unit_id: change_of(candidate.unit) for unit_id, candidate in self._waiting.items()}
 
         def rank(candidate: Candidate) -> tuple[bool, float, int, str]:
@@ -139,8 +143,7 @@ class JudgeTriggers:
             self._begun[first.incident] = None
             _keep_newest(self._begun)
             self._budget -= 1
-            findings = tuple(self._findings.get(first.unit.unit_id, {}).values())
-            yield changes[first.unit.unit_id], unit_view(first.unit, scene, findings)
+            yield changes[first.unit.unit_id], first.unit
 
     def _leave_out(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""
@@ -159,7 +162,16 @@ class JudgeTriggers:
         _keep_newest(self._decided)
 
 
-def _candidates(scene: Scene, cited: Iterable[Unit]) -> Iterator[Candidate]:
+def _measured(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
+    """Return what cues measured of a unit; the length of a silence stands in the talk itself."""
+    own = [finding for finding in findings if finding.unit.unit_id == unit.unit_id]
+    shown = [*own, *(() if unit.kind is UnitKind.SILENCE else reasons)]
+    return tuple(fact for reason in shown for fact in reason.evidence)
+
+
+def _candidates(
+    scene: Scene, cited: Iterable[Unit], reasons_of: Callable[[Unit], Sequence[Reason]]
+) -> Iterator[Candidate]:
     """Yield the units worth a question.
 
     Of people's turns these are the ones that the robot talks into or leaves open, and those in which a cue finds
@@ -169,6 +181,8 @@ def _candidates(scene: Scene, cited: Iterable[Unit]) -> Iterator[Candidate]:
     robot_turns = [unit for unit in units if unit.kind is UnitKind.ROBOT_TURN]
     left_open = {Unit.of_turn(turn).unit_id for turn in scene.user_turns if _is_left_open(turn, scene)}
     cited_units = {unit.unit_id: unit for unit in cited if unit.kind in {UnitKind.SIGHTING, UnitKind.PERSON_TURN}}
+    earlier = (unit for unit in units_of(scene, scene.start_ns - _PATIENCE_NS) if unit.kind is UnitKind.PERSON_TURN)
+    cited_units |= {unit.unit_id: unit for unit in earlier if reasons_of(unit)}
     for unit in {**cited_units, **{unit.unit_id: unit for unit in units}}.values():
         incident = _incident_of(unit, robot_turns)
         is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | cited_units.keys()

@@ -120,7 +120,7 @@ class SuiteAnswerer:
         scene = History().scene(window, input_ended=True)
         scores: list[Scores] = []
         for unit in units_of(scene, window.start_ns):
-            excerpt = Excerpt.of_unit(unit_view(unit, scene, ()))
+            excerpt = Excerpt.of_unit(unit_view(unit, scene))
             planned = plan(excerpt, self._images, self._rules.deployment_context)
             scores += self._model.ask_many(planned.prompt, [planned.detection], deadline.from_now())
         if not scores:  # nobody spoke: the segment itself is all there is

@@ -39,14 +39,7 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
     for name, cue in table.cues.items():
         for key, threshold in cue.thresholds.items():
             evidence = f"{threshold.evidence}: {threshold.source}"
-            yield _row(f"`{name}`", f"`{key}`", _value(threshold), _meaning(name, key), evidence)
-
-
-def _meaning(cue_id: str, key: str) -> str:
-    family = "protest" if cue_id == "misunderstood" or cue_id.startswith("protest_") else cue_id
-    family = "admits" if cue_id == "apologised_for" or cue_id.startswith("admits_") else family
-    meanings: dict[str, str] = _TEXTS["meanings"]
-    return meanings.get(f"{family}.{key}") or meanings[key]
+            yield _row(f"`{name}`", f"`{key}`", _value(threshold), _TEXTS["meanings"][key], evidence)
 
 
 def _attributes(cue: Cue) -> str:
@@ -54,12 +47,9 @@ def _attributes(cue: Cue) -> str:
 
 
 def _value(threshold: Threshold) -> str:
-    """Show the number with its unit, its Chinese value and the values from which severity rises."""
+    """Show the number with its unit and the values from which severity rises."""
     unit = f" {threshold.unit}" if threshold.unit else ""
-    if threshold.value == 1 and threshold.unit in {"words", "turns"}:
-        unit = unit.removesuffix("s")
-    more = [] if threshold.zh is None else [f"Chinese: {threshold.zh:g}{unit}"]
-    more += [f"{severity} from {least:g}{unit}" for severity, least in threshold.bands.items()]
+    more = [f"{severity} from {least:g}{unit}" for severity, least in threshold.bands.items()]
     return "; ".join((f"{threshold.value:g}{unit}", *more))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
@@ -10,8 +10,10 @@ from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity, UnitModel
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, OperatingPoint, Sensitivity, Steps, UnitModel
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.scene import History, Scene
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 
@@ -111,19 +113,47 @@ def when_given(entry: Entry) -> int:
     return entry.end_ns if isinstance(entry, Utterance) else entry.stamp_ns
 
 
-def cues_alone(table: ThresholdTable | None = None, likely: float = 0.7) -> UnitModel:
-    """A model that weighs no facts, so that whatever a cue finds is flagged."""
-    cues = (table or ThresholdTable.shipped()).cues
+def scene_of(talk: Iterable[Entry], end_s: float = 30) -> Scene:
+    """The scene at the end of one long window."""
+    return History().scene(window_of(talk, end_s))
+
+
+ABOUT = (Attribute.CONVERSATIONAL_MECHANICS, Attribute.KNOWLEDGE_STATE, Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS)
+
+
+def errors_by(fact: str, least: float, *named: Attribute) -> KindModel:
+    """Weights by which a unit is an error of these attributes once one fact reaches a value."""
+    reached = AdditiveScore(intercept=-9, facts={fact: Steps(cuts=(least,), values=(0.0, 11.0))})
+    never = AdditiveScore(intercept=-9, facts={})
+    return KindModel(
+        polarities={Polarity.ERROR: reached, Polarity.COMPETENCE: never},
+        attributes={polarity: dict.fromkeys(Attribute, never) for polarity in Polarity},
+        coded=dict.fromkeys(Polarity, tuple(((attribute,), 1) for attribute in named)),
+        named_from=dict.fromkeys(Polarity, 0.2),
+    )
+
+
+def waiting_alone(**turns: float) -> UnitModel:
+    """A model that flags each silence in which an answer is owed for two seconds, and each sighting.
+
+    A turn of the robot's it flags only where a fact reaches the value named here.
+    """
+    of_turns = [(UnitKind.ROBOT_TURN, errors_by(fact, least, *ABOUT)) for fact, least in turns.items()]
+    silence = errors_by("owed_silence_s", 2.0, Attribute.CONVERSATIONAL_MECHANICS)
     point = OperatingPoint(error=0.5, competence=0.5, false_errors_per_hour=0)
     return UnitModel.blank().model_copy(
-        update={"cue_precision": dict.fromkeys(cues, likely), "operating_points": dict.fromkeys(Sensitivity, point)}
+        update={
+            "kinds": {UnitKind.SILENCE: silence, **dict(of_turns)},
+            "sightings": dict.fromkeys(("ignores_leaving", "ignores_looking_away", "too_near"), 0.7),
+            "operating_points": dict.fromkeys(Sensitivity, point),
+        }
     )
 
 
 class Watched:
     """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it.
 
-    By default each finding of a cue is flagged; with the shipped weights, if `weighed`.
+    By default what `waiting_alone` flags; with the shipped weights, if `weighed`.
     """
 
     def __init__(
@@ -133,11 +163,14 @@ class Watched:
         fusion: FusionConfig | None = None,
         *,
         weighed: bool = False,
+        **turns: float,
     ) -> None:
         self.clock = ReplayClock()
         config = ALONE.model_copy(update={"fusion": fusion}) if fusion else ALONE
         table = table or ThresholdTable.shipped()
-        self.monitor = Monitor(config, table, meaning, self.clock, unit_model=None if weighed else cues_alone(table))
+        self.monitor = Monitor(
+            config, table, meaning, self.clock, unit_model=None if weighed else waiting_alone(**turns)
+        )
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
         """Every flag as it was published, in order."""

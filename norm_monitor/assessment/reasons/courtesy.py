@@ -1,21 +1,17 @@
-"""Greetings, thanks, farewells and manners."""
+"""Courtesy: greetings, thanks, farewells, kind words and tact."""
 
 import re
 from collections.abc import Iterator
 
-from norm_core.records.flag import Evidence
-from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.assessment.finding import Findings, RequestWindowAt, evidence_of, quote, quote_about
-from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import Unit
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.assessment.finding import Reason, evidence_of, quote, quote_about
+from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.meaning import Match, TextMatcher
-from norm_monitor.context.scene import Scene
-from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import clauses, is_question, question_in, sentences, tokens, word_count
 
 # A longer turn contains another request, which may be answered alone.
-_LONGEST_RITUAL = 4
-_LONGEST_LEAVE = 10
+_GREETING_WORDS = 4
+_LEAVE_WORDS = 10
 _LEAVE = re.compile(
     r"((ok|okay|well|right|and|so|then|all right) )*"
     r"(good ?bye|bye( bye)?|see (you|ya)|good night|take care|ciao|cheerio"
@@ -25,109 +21,148 @@ _LEAVE = re.compile(
 _LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
 # The rituals that each may be mistaken for.
 _RESEMBLES = {"greeting": ("farewell", "welcome"), "farewell": ("greeting",), "thanks": ("farewell", "greeting")}
+_GREETING_NS = 5 * NS_PER_S
 # How long after the robot's last turn "hey" is no greeting.
 _TALK_LASTS_NS = 60 * NS_PER_S
 
 
-def greeting(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot greets, or does not return a greeting."""
-    yield from _said(scene, table, matcher, "greeting", "greets")
-    within_ns = s_to_ns(table.cues["no_greeting"].value("within_s"))
-    for user in scene.recent:
-        match = None if user.is_robot else _ritual_in(matcher, user.text, "greeting")
-        if match is None or user.word_count > _LONGEST_RITUAL or _calls_out(scene, user):
+def observes_ritual(moment: Moment) -> Iterator[Reason]:
+    """The robot greets, says goodbye, accepts thanks or thanks the person."""
+    robot, before = moment.turn, moment.person_before
+    rituals = {
+        "greets": (_ritual_in(moment.matcher, robot.text, "greeting"), "The robot said {}, which reads as a greeting."),
+        "says_goodbye": (
+            _ritual_in(moment.matcher, robot.text, "farewell"),
+            "The robot said {}, which reads as a farewell.",
+        ),
+    }
+    if before and moment.matcher.match(before.text, "thanks") and (accepts := moment.match("welcome")):
+        rituals["accepts_thanks"] = (accepts, "The person thanked the robot, and it said {}.")
+    else:
+        rituals["thanks_user"] = (
+            _ritual_in(moment.matcher, robot.text, "thanks"),
+            "The robot thanked the person: {}.",
+        )
+    for cue_id, (match, note) in rituals.items():
+        if match:
+            evidence = evidence_of(robot, "nearness to the ritual", match.nearness, match.threshold)
+            yield moment.reason(cue_id, [evidence], note.format(quote_about(robot, match.sentence)))
+
+
+def returns_no_greeting(moment: Moment) -> Iterator[Reason]:
+    """A person greets, and the robot's next turn does not greet back."""
+    reply, matcher = moment.turn, moment.matcher
+    for user in moment.answered:
+        match = _ritual_in(matcher, user.text, "greeting")
+        if match is None or user.word_count > _GREETING_WORDS or reply.start_ns - user.end_ns > _GREETING_NS:
             continue
-        around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(_ritual_in(matcher, robot.text, "greeting") for robot in around):
-            continue
-        due_ns = user.end_ns + within_ns
-        reply = next((r for r in around if r.start_ns >= user.start_ns), None)
-        if reply is None and scene.end_ns <= due_ns:
-            yield RequestWindowAt(at_ns=due_ns + 1)
-        elif reply is None or not reply.ongoing:
-            answer = "did not return the greeting" if reply else "said nothing"
-            yield table.finding(
+        around = [
+            robot
+            for robot in moment.scene.robot_turns
+            if -2 * _GREETING_NS <= robot.start_ns - user.end_ns <= _GREETING_NS
+        ]
+        lately = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in moment.scene.robot_turns)
+        calls_out = lately and "hey" in tokens(user.text)[:2]
+        if not calls_out and not any(_ritual_in(matcher, robot.text, "greeting") for robot in around):
+            yield moment.reason(
                 "no_greeting",
-                Unit.of_turn(reply) if reply else Unit.of_silence(user, due_ns),
-                anchor=user.turn_id,
-                evidence=[evidence_of(user, "nearness to a greeting", match.nearness, match.threshold)],
-                rationale=f"The person said {quote(user)}, and the robot {answer}.",
+                [evidence_of(user, "nearness to a greeting", match.nearness, match.threshold)],
+                f"The person said {quote(user)}, and the robot did not return the greeting.",
             )
 
 
-def parting(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot says goodbye."""
-    yield from _said(scene, table, matcher, "farewell", "says_goodbye")
+# From which nearness on a protest needs nothing to bear it out.
+_CERTAIN = 0.6
 
 
-def thanks(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot accepts thanks, or thanks the person."""
-    for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing:
+def makes_no_amends(moment: Moment) -> Iterator[Reason]:
+    """After a clear protest the robot goes on as before."""
+    robot, before, matcher = moment.turn, moment.robot_before, moment.matcher
+    heeds = any(moment.match(concept) for concept in ("amends", "sympathy", "adapting"))
+    for user in moment.answered if before and not heeds else ():
+        protest = matcher.match(user.text, "protest")
+        if not protest or protest.nearness < _CERTAIN or before is None:
             continue
-        before = scene.user_turn_before(robot)
-        if before and matcher.match(before.text, "thanks") and (match := matcher.match(robot.text, "welcome")):
-            yield _done(
-                table,
-                "accepts_thanks",
-                robot,
-                match,
-                f"The person thanked the robot, and it said {quote_about(robot, match.sentence)}.",
-            )
-        elif gave := _ritual_in(matcher, robot.text, "thanks"):
-            yield _done(
-                table,
-                "thanks_user",
-                robot,
-                gave,
-                f"The robot thanked the person: {quote_about(robot, gave.sentence)}.",
-            )
-
-
-def complaint(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """After a clear protest the robot continues without a reply to it."""
-    least = table.cues["no_apology"].value("certain")
-    for user in scene.recent:
-        robot = scene.next_robot_turn(user) if not user.is_robot else None
-        before = scene.robot_turn_before(user)
-        if robot is None or before is None or robot.ongoing:
-            continue
-        nearest = matcher.match(user.text, "protest")
-        heeded = any(matcher.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
-        alike = matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text)
-        if nearest and nearest.nearness >= least and alike and not heeded:
-            yield table.finding(
+        if matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text):
+            yield moment.reason(
                 "no_apology",
-                Unit.of_turn(robot),
-                anchor=user.turn_id,
-                evidence=[
-                    evidence_of(user, "nearness to a protest", nearest.nearness, least),
+                [
+                    evidence_of(user, "nearness to a protest", protest.nearness, _CERTAIN),
                     evidence_of(robot, "words of the reply", robot.word_count),
                 ],
-                rationale=f"The person said {quote(user)}, which reads as an objection; the robot went on as before.",
+                f"The person said {quote(user)}, which reads as an objection; the robot went on as before.",
             )
 
 
-def _said(scene: Scene, table: ThresholdTable, matcher: TextMatcher, concept: str, cue_id: str) -> Iterator[Findings]:
-    for robot in scene.recent:
-        if robot.is_robot and not robot.ongoing and (match := _ritual_in(matcher, robot.text, concept)):
-            note = f"The robot said {quote_about(robot, match.sentence)}, which reads as a {concept}."
-            yield _done(table, cue_id, robot, match, note)
+# By concept: the cue, what is measured, and what the words read as.
+_KINDNESS = {
+    "disclosure": ("discloses", "nearness to disclosure", "telling something private about somebody"),
+    "well_wish": ("wishes_well", "nearness to well wish", "wishing the person well"),
+    "reassuring": ("reassures", "nearness to reassuring", "putting the person at ease"),
+    "offering": ("offers_help", "nearness to offering", "an offer of help"),
+    "praise": ("encourages", "nearness to praise", "praise or encouragement"),
+}
 
 
-def _takes_leave(text: str) -> bool:
-    """Whether one clause of a short text is a parting formula."""
-    return word_count(text) <= _LONGEST_LEAVE and any(
-        _LEAVE.fullmatch(" ".join(tokens(part))) or _LEAVE_ZH.search(part)
-        for sentence in sentences(text)
-        for part in clauses(sentence) or [sentence]
-    )
+def shows_manners(moment: Moment) -> Iterator[Reason]:
+    """The robot reveals a secret, or says something kind to a person."""
+    robot = moment.turn
+    for concept, (cue_id, measure, reads_as) in _KINDNESS.items():
+        if match := moment.match(concept):
+            yield moment.reason(
+                cue_id,
+                [evidence_of(robot, measure, match.nearness, match.threshold)],
+                f"The robot said {quote_about(robot, match.sentence)}, which reads as {reads_as}.",
+            )
 
 
-def _calls_out(scene: Scene, user: Turn) -> bool:
-    """Whether "hey" calls for attention in the middle of a talk."""
-    lately = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in scene.robot_turns)
-    return lately and "hey" in tokens(user.text)[:2]
+# The least cosine of a question to what was told just before.
+_ABOUT_IT = 0.3
+
+
+def follows_up(moment: Moment) -> Iterator[Reason]:
+    """The robot asks about what a person just told."""
+    robot = moment.turn
+    before = next((turn for turn in reversed(moment.scene.turns) if turn.start_ns < robot.start_ns), None)
+    if match := moment.match("asking_follow_up"):
+        evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
+    elif before and not before.is_robot and not is_question(before.text) and question_in(robot.text):
+        similarity = moment.matcher.similarity(before.text, robot.text)
+        if similarity < _ABOUT_IT:
+            return
+        evidence = evidence_of(before, "similarity of the question to it", similarity, _ABOUT_IT)
+    else:
+        return
+    note = f"The robot asked {quote(robot)}, which follows up on what the person said."
+    yield moment.reason("follow_up_question", [evidence], note)
+
+
+def minds_news(moment: Moment) -> Iterator[Reason]:
+    """The robot reacts to bad news with cheer or sympathy, or shares the joy in good news, as the words show them."""
+    if not moment.answered:
+        return
+    robot, user, matcher = moment.turn, moment.answered[-1], moment.matcher
+    bad = matcher.match(user.text, "bad_news") or matcher.match(user.text, "unhappy_answer")
+    if bad and (match := moment.match("sympathy")):
+        cue_id = "sympathises"
+        note = f"The robot said {quote_about(robot, match.sentence)}, which shows sympathy with the person's trouble."
+    elif bad and (match := moment.match("enthusiasm")):
+        cue_id = "cheerful_after_bad_news"
+        note = f"The person said {quote_about(user, bad.sentence)}, and the robot answered cheerfully."
+    elif (
+        not bad
+        and matcher.match(user.text, "good_news")
+        and (match := moment.match("congratulation") or moment.match("enthusiasm"))
+    ):
+        cue_id = "shares_joy"
+        note = f"The robot said {quote_about(robot, match.sentence)}, which shares the joy in the person's news."
+    else:
+        return
+    evidence = [
+        evidence_of(user, "words of the person", user.word_count),
+        evidence_of(robot, "nearness of the reply", match.nearness, match.threshold),
+    ]
+    yield moment.reason(cue_id, evidence, note)
 
 
 def _ritual_in(matcher: TextMatcher, text: str, concept: str) -> Match | None:
@@ -138,104 +173,10 @@ def _ritual_in(matcher: TextMatcher, text: str, concept: str) -> Match | None:
     return match if match and not nearer and not leaves else None
 
 
-def _done(table: ThresholdTable, cue_id: str, robot: Turn, match: Match, rationale: str) -> Findings:
-    return table.finding(
-        cue_id,
-        Unit.of_turn(robot),
-        evidence=[evidence_of(robot, "nearness to the ritual", match.nearness, match.threshold)],
-        rationale=rationale,
+def _takes_leave(text: str) -> bool:
+    """Whether one clause of a short text is a parting formula."""
+    return word_count(text) <= _LEAVE_WORDS and any(
+        _LEAVE.fullmatch(" ".join(tokens(part))) or _LEAVE_ZH.search(part)
+        for sentence in sentences(text)
+        for part in clauses(sentence) or [sentence]
     )
-
-
-_SAID = {
-    "disclosure": ("discloses", "The robot said {words}, which reads as telling something private about somebody."),
-    "well_wish": ("wishes_well", "The robot said {words}, which reads as wishing the person well."),
-    "reassuring": ("reassures", "The robot said {words}, which reads as putting the person at ease."),
-    "offering": ("offers_help", "The robot said {words}, which reads as an offer of help."),
-    "praise": ("encourages", "The robot said {words}, which reads as praise or encouragement."),
-}
-
-
-def manners(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot reveals a secret, or says something kind to a person."""
-    for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing:
-            continue
-        for concept, (cue_id, note) in _SAID.items():
-            if match := matcher.match(robot.text, concept):
-                measure = f"nearness to {concept.replace('_', ' ')}"
-                yield table.finding(
-                    cue_id,
-                    Unit.of_turn(robot),
-                    evidence=[evidence_of(robot, measure, match.nearness, match.threshold)],
-                    rationale=note.format(words=quote_about(robot, match.sentence)),
-                )
-
-
-def follow_up(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot asks about what a person just told."""
-    cue = table.cues["follow_up_question"]
-    for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing:
-            continue
-        evidence: Evidence | None = None
-        if match := matcher.match(robot.text, "asking_follow_up"):
-            evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
-        elif statement := _statement_before(scene, robot):
-            similarity = matcher.similarity(statement.text, robot.text)
-            if similarity >= cue.value("similarity"):
-                evidence = evidence_of(
-                    statement, "similarity of the question to it", similarity, cue.value("similarity")
-                )
-        if evidence:
-            yield table.finding(
-                "follow_up_question",
-                Unit.of_turn(robot),
-                evidence=[evidence],
-                rationale=f"The robot asked {quote(robot)}, which follows up on what the person said.",
-            )
-
-
-def _statement_before(scene: Scene, robot: Turn) -> Turn | None:
-    """Return what a person told, without a question, just before the robot's question."""
-    before = next((turn for turn in reversed(scene.turns) if turn.start_ns < robot.start_ns), None)
-    is_told = before is not None and not before.is_robot and not is_question(before.text)
-    return before if is_told and question_in(robot.text) else None
-
-
-def tone(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot reacts to bad news with cheer or sympathy, or shares the joy in good news, as the words show them."""
-    for user in scene.recent:
-        if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
-            continue
-        following = scene.next_user_turn(user)
-        if following and following.start_ns < robot.start_ns:
-            continue
-        bad = matcher.match(user.text, "bad_news") or matcher.match(user.text, "unhappy_answer")
-        if bad and (match := matcher.match(robot.text, "sympathy")):
-            cue_id = "sympathises"
-            note = (
-                f"The robot said {quote_about(robot, match.sentence)}, which shows sympathy with the person's trouble."
-            )
-        elif bad and (match := matcher.match(robot.text, "enthusiasm")):
-            cue_id = "cheerful_after_bad_news"
-            note = f"The person said {quote_about(user, bad.sentence)}, and the robot answered cheerfully."
-        elif (
-            not bad
-            and matcher.match(user.text, "good_news")
-            and (match := matcher.match(robot.text, "congratulation") or matcher.match(robot.text, "enthusiasm"))
-        ):
-            cue_id = "shares_joy"
-            note = f"The robot said {quote_about(robot, match.sentence)}, which shares the joy in the person's news."
-        else:
-            continue
-        yield table.finding(
-            cue_id,
-            Unit.of_turn(robot),
-            anchor=user.turn_id,
-            evidence=[
-                evidence_of(user, "words of the person", user.word_count),
-                evidence_of(robot, "nearness of the reply", match.nearness, match.threshold),
-            ],
-            rationale=note,
-        )

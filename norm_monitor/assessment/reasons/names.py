@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from norm_core.records.flag import Severity
-from norm_monitor.assessment.finding import Findings, evidence_of, quote
-from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import Unit
-from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.context.scene import Scene
-from norm_monitor.context.turns import Turn
+from norm_monitor.assessment.finding import Reason, evidence_of, quote
+from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.wording import tokens
 
-LIKE_SPELT = 0.7
+# The least likeness of two spellings of one name, and of two names that a recognizer may confuse by their sound.
+_LIKE_SPELT, _LIKE_SOUND = 0.7, 0.75
 # Letters and the sounds that a recognizer hardly tells apart, applied in this order.
 _SOUNDS = (
     (r"ph", "F"), (r"ck|[ckqg](?![eiy])|ch(?=[rl])", "K"), (r"tsch|tch|sch|sh|ch|[jg]|ti(?=on)|c(?=[eiy])|[sz]", "S"),
@@ -42,47 +39,36 @@ _NO_NAMES = {
 }  # fmt: skip
 
 
-def names(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot uses the name that a person gave, uses another, or asks for it again."""
-    for robot in scene.recent:
-        if not robot.is_robot or not (called := _called(robot.text)):
-            continue
-        own_names = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
-        all_names = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
-        if not own_names and not any(_is_same_name(called, name) for name in all_names):
-            answer = scene.next_user_turn(robot)
-            if answer is None or not matcher.match(answer.text, "misunderstood"):
-                yield table.finding(
-                    "calls_by_name",
-                    Unit.of_turn(robot),
-                    evidence=[evidence_of(robot, "names used", 1, 1)],
-                    rationale=f"The robot called the person by name, {called}: {quote(robot)}.",
-                )
-        elif any(_is_same_name(called, name) for name in all_names):
-            yield table.finding(
-                "recalls_name",
-                Unit.of_turn(robot),
-                evidence=[evidence_of(robot, "names given and used", 1, 1)],
-                rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
-            )
-        elif (objects := _objects(scene, matcher, robot, own_names)) or not any(
-            sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in own_names
-        ):
-            yield table.finding(
-                "wrong_name",
-                Unit.of_turn(robot),
-                severity=Severity.MAJOR if objects else Severity.MINOR,
-                evidence=[evidence_of(robot, "names used that were given", 0, 1)],
-                rationale=f"The person is {' or '.join(sorted(own_names))}, and the robot called them {called}.",
-            )
+def names_person(moment: Moment) -> Iterator[Reason]:
+    """The robot uses the name that a person gave, uses another, or is the first to use one."""
+    robot, scene = moment.turn, moment.scene
+    if not (called := _called(robot.text)):
+        return
+    own_names = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
+    all_names = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
+    objects = _objects(moment, own_names)
+    if any(_is_same_name(called, name) for name in all_names):
+        evidence = evidence_of(robot, "names given and used", 1, 1)
+        note = f"The robot used the name the person had given, {called}: {quote(robot)}."
+        yield moment.reason("recalls_name", [evidence], note)
+    elif own_names and (objects or not any(_sound_alike(called, name) for name in own_names)):
+        yield moment.reason(
+            "wrong_name",
+            [evidence_of(robot, "names used that were given", 0, 1)],
+            f"The person is {' or '.join(sorted(own_names))}, and the robot called them {called}.",
+            Severity.MAJOR if objects else Severity.MINOR,
+        )
+    elif not own_names and not objects:
+        note = f"The robot called the person by name, {called}: {quote(robot)}."
+        yield moment.reason("calls_by_name", [evidence_of(robot, "names used", 1, 1)], note)
 
 
-def sounds_alike(name: str, other: str, least: float) -> bool:
+def _sound_alike(name: str, other: str) -> bool:
     """Whether a recognizer may take one name for the other, by their consonants or their whole sound."""
     mine, theirs = _sound(name), _sound(other)
     if re.sub("[AEO]", "", mine) == re.sub("[AEO]", "", theirs):
         return True
-    return SequenceMatcher(None, mine, theirs).ratio() >= least
+    return SequenceMatcher(None, mine, theirs).ratio() >= _LIKE_SOUND
 
 
 def _sound(name: str) -> str:
@@ -93,13 +79,13 @@ def _sound(name: str) -> str:
     return re.sub(r"(.)\1+", r"\1", plain)
 
 
-def _objects(scene: Scene, matcher: TextMatcher, robot: Turn, own_names: set[str]) -> bool:
+def _objects(moment: Moment, own_names: set[str]) -> bool:
     """Whether the person corrects the name in their next turn."""
-    answer = scene.next_user_turn(robot)
+    answer = moment.scene.next_user_turn(moment.turn)
     if answer is None:
         return False
     says_own = bool(given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in own_names)
-    return says_own or bool(matcher.match(answer.text, "misunderstood"))
+    return (bool(own_names) and says_own) or bool(moment.matcher.match(answer.text, "misunderstood"))
 
 
 def given_names(text: str) -> list[str]:
@@ -118,4 +104,4 @@ def _called(text: str) -> str:
 
 def _is_same_name(name: str, other: str) -> bool:
     """Whether two names are the same, because a recognizer spells a name in several ways."""
-    return SequenceMatcher(None, name.lower(), other.lower()).ratio() >= LIKE_SPELT
+    return SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _LIKE_SPELT

@@ -2,90 +2,105 @@
 
 from collections.abc import Iterator
 
-from norm_core.records.flag import Attribute
-from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.assessment.finding import Findings, evidence_of, quote, quote_about
-from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import Unit
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.assessment.finding import Reason, evidence_of, quote, quote_about
+from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.meaning import Match, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
 # Kinds of error: each is a concept with its cue.
-PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
-AMENDS = (
+_PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
+_AMENDS = (
     "admits_interrupting",
     "admits_not_listening",
     "admits_impoliteness",
     "admits_ignored_wish",
     "admits_ignored_feeling",
 )
-# These show that the robot regretted a turn; any other cue shows better why.
-REGRETS = (*AMENDS, "apologised_for")
+# A reaction belongs to what came 0.3 to 5 s before (mean 1.64 s, Mirnig); a longer one objects among other things.
+_PROTEST_S, _PROTEST_WORDS = 5.0, 14
+# Later an apology is for something else: it is due within one turn of the robot's (Giuliani 2015).
+_AMENDS_S = 25.0
+# Repair is short, and commonest after gaps of about 0.7 s (Dingemanse; Kendrick 2015).
+_REPAIR_S, _REPAIR_WORDS = 3.0, 8
 # Robot turns this near to each other are one action.
 _ONE_GO_NS = 2 * NS_PER_S
 _HARDLY_LESS = 0.1
 
 
-def protest(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """A person objects to the robot's last action; the confidence rises once the robot apologizes."""
-    for user in scene.recent:
-        done = _criticized_turn(scene, user) if not user.is_robot else None
+def meets_protest(moment: Moment) -> Iterator[Reason]:
+    """A person objects to the robot's turn."""
+    robot, scene, matcher = moment.turn, moment.scene, moment.matcher
+    for user in scene.user_turns:
+        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _PROTEST_S
+        if user.start_ns <= robot.start_ns or is_late or user.word_count > _PROTEST_WORDS:
+            continue
         match = matcher.match(user.text, "protest")
-        if done is None or not match or matcher.match(user.text, "stop").nearness > match.nearness:
-            continue  # a wish to stop, which need not object to what was said
-        kinds = _kinds(matcher, match.sentence, PROTESTS)
-        cue_id = kinds[0]
-        cue = table.cues[cue_id]
-        late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
-        if late or user.word_count > cue.value("words"):
-            continue
-        yield table.finding(
-            cue_id,
-            Unit.of_turn(done),
-            anchor=user.turn_id,
-            attributes=_attributes(table, kinds),
-            evidence=[evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
-            rationale=f"The person then said {quote(user)}, which reads as an objection to this turn of the robot's.",
-        )
+        wishes_stop = matcher.match(user.text, "stop").nearness > match.nearness  # which need not object to the words
+        if match and not wishes_stop and _criticized_turn(scene, user) is robot:
+            for cue_id in _kinds(matcher, match.sentence, _PROTESTS):
+                yield moment.reason(
+                    cue_id,
+                    [evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
+                    f"The person then said {quote(user)}, which reads as an objection to this turn of the robot's.",
+                )
 
 
-def amends(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot apologizes: a competence, and evidence that its action before was an error."""
-    for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing or not (match := _amends_kind(scene, matcher, robot)):
-            continue
-        yield table.finding(
+def apologizes(moment: Moment) -> Iterator[Reason]:
+    """The robot admits an error."""
+    robot = moment.turn
+    if match := _apology(moment.scene, moment.matcher, robot):
+        yield moment.reason(
             "admits_error",
-            Unit.of_turn(robot),
-            evidence=[evidence_of(robot, "nearness to an apology", match.nearness, match.threshold)],
-            rationale=f"The robot said {quote_about(robot, match.sentence)}, which admits a mistake.",
+            [evidence_of(robot, "nearness to an apology", match.nearness, match.threshold)],
+            f"The robot said {quote_about(robot, match.sentence)}, which admits a mistake.",
         )
+
+
+def is_regretted(moment: Moment) -> Iterator[Reason]:
+    """The robot later apologizes for the turn."""
+    done, scene, matcher = moment.turn, moment.scene, moment.matcher
+    for robot in scene.robot_turns:
+        after_s = ns_to_s(robot.start_ns - done.end_ns)
         user = scene.user_turn_before(robot)
-        done = _criticized_turn(scene, user) if user else None
-        kinds = _kinds(matcher, robot.text, AMENDS)
-        named = bool(matcher.match(robot.text, kinds[0]))
-        cue_id = kinds[0] if named else "apologised_for"
-        within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
-        if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
+        if robot.ongoing or not 0 < after_s <= _AMENDS_S or user is None or _criticized_turn(scene, user) is not done:
             continue
-        if not named and matcher.match(done.text, "greeting"):
-            continue  # the robot regrets something that it did not do
-        yield table.finding(
-            cue_id,
-            Unit.of_turn(done),
-            anchor=robot.turn_id,
-            attributes=_attributes(table, kinds) if named else (),
-            evidence=[
-                evidence_of(done, "time until the apology", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
-                evidence_of(robot, "nearness to an apology", match.nearness, match.threshold),
-            ],
-            rationale=f"The robot later said {quote_about(robot, match.sentence)}, "
-            "which reads as regret for this turn.",
-        )
+        if not (match := _apology(scene, matcher, robot)):
+            continue
+        kinds = _kinds(matcher, robot.text, _AMENDS)
+        if not matcher.match(robot.text, kinds[0]):
+            if matcher.match(done.text, "greeting"):
+                continue  # the robot regrets something that it did not do
+            kinds = ("apologised_for",)
+        for cue_id in kinds:
+            yield moment.reason(
+                cue_id,
+                [
+                    evidence_of(done, "time until the apology", after_s, unit="s"),
+                    evidence_of(robot, "nearness to an apology", match.nearness, match.threshold),
+                ],
+                f"The robot later said {quote_about(robot, match.sentence)}, which reads as regret for this turn.",
+            )
 
 
-def _amends_kind(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
+def is_not_understood(moment: Moment) -> Iterator[Reason]:
+    """A person asks the robot to say it again."""
+    robot, scene = moment.turn, moment.scene
+    for user in scene.user_turns:
+        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _REPAIR_S
+        is_about = user.start_ns > robot.start_ns and scene.robot_turn_before(user) is robot
+        if is_late or not is_about or user.word_count > _REPAIR_WORDS:
+            continue
+        if match := moment.matcher.match(user.text, "repair_request"):
+            yield moment.reason(
+                "user_repair",
+                [evidence_of(user, "nearness to a request to repeat", match.nearness, match.threshold)],
+                f"The person then asked {quote(user)}, so the robot was not understood.",
+            )
+
+
+def _apology(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
     """Return how the robot apologizes, unless it only regrets what happened to somebody."""
     match = matcher.match(robot.text, "amends")
     user = scene.user_turn_before(robot)
@@ -101,10 +116,6 @@ def _kinds(matcher: TextMatcher, text: str, kinds: tuple[str, ...]) -> tuple[str
     return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
 
 
-def _attributes(table: ThresholdTable, kinds: tuple[str, ...]) -> tuple[Attribute, ...]:
-    return tuple(dict.fromkeys(attribute for kind in kinds for attribute in table.cues[kind].attributes))
-
-
 def _criticized_turn(scene: Scene, user: Turn) -> Turn | None:
     """Return the robot's turn that a reaction is about: the first of those said in one go."""
     turns = [robot for robot in scene.robot_turns if robot.start_ns < user.start_ns]
@@ -113,27 +124,7 @@ def _criticized_turn(scene: Scene, user: Turn) -> Turn | None:
     first = turns.pop()
     while turns and first.start_ns - turns[-1].end_ns < _ONE_GO_NS:
         earlier = turns.pop()
-        if any(earlier.start_ns < u.start_ns < first.start_ns for u in scene.user_turns):
+        if any(earlier.start_ns < other.start_ns < first.start_ns for other in scene.user_turns):
             break
         first = earlier
     return first
-
-
-def user_repair(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """A person did not understand what the robot said."""
-    for turn in scene.recent:
-        robot = scene.robot_turn_before(turn)
-        if turn.is_robot or robot is None or not turn.text:
-            continue
-        gap_s = ns_to_s(turn.start_ns - robot.end_ns)
-        cue = table.cues["user_repair"]
-        if gap_s > cue.value("within_s") and turn.timed:
-            continue
-        if turn.word_count <= cue.value("words") and (match := matcher.match(turn.text, "repair_request")):
-            yield table.finding(
-                "user_repair",
-                Unit.of_turn(robot),
-                anchor=turn.turn_id,
-                evidence=[evidence_of(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
-                rationale=f"The person then asked {quote(turn)}, so the robot was not understood.",
-            )

@@ -1,12 +1,12 @@
-"""Turn-taking: the robot interrupts, leaves time, talks on after "stop", repeats itself, or talks for long."""
+"""Turn-taking: the robot interrupts, leaves time, answers late, talks on after "stop", repeats itself, or lectures."""
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.assessment.finding import Findings, evidence_of, quote, quote_end
-from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit import Unit
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.assessment.finding import Reason, evidence_of, quote, quote_end
+from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
@@ -18,195 +18,182 @@ from norm_monitor.context.wording import (
     is_question,
     is_unfinished,
     is_warning,
-    locale_of,
     tokens,
 )
 
-_TAIL_NS = NS_PER_S // 2
+# Who speaks so long before the robot's start and so long after it is interrupted; a shorter overlap ends a turn.
+_ACTIVE_NS, _ON_S = NS_PER_S // 5, 0.3
+# So long after words that leave a sentence open, and so long before their end, the turn is still the person's; at any
+# later time it is where they go on just as the robot starts.
+_HELD_NS, _TAIL_NS, _RESUMES_NS = 3 * NS_PER_S // 2, NS_PER_S // 2, NS_PER_S // 2
 _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
-_NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
 
 
-def robot_cuts_in(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+def cuts_in(moment: Moment) -> Iterator[Reason]:
     """The robot starts while a person speaks, or in a pause within their turn."""
-    cue = table.cues["robot_cuts_in"]
-    active_ns, on_ns, resumes_ns, pause_ns = (
-        s_to_ns(cue.value(name)) for name in ("voice_active_s", "talks_on_s", "resumes_s", "pause_s")
-    )
-    for robot in scene.recent:
-        if not robot.is_robot or is_backchannel(robot.text) or is_filler(robot.text) or is_warning(robot.text):
-            continue
-        for begin_ns, _ in robot.spans:
-            user = (
-                _interrupted_speaker(scene, begin_ns, active_ns, on_ns)
-                or _pausing_speaker(scene, begin_ns, resumes_ns)
-                or _unfinished_speaker(scene, begin_ns, pause_ns)
-            )
-            if user is None:
-                continue
-            overlap_s = ns_to_s(user.overlap_ns(robot))
-            yield table.finding(
+    robot = moment.turn
+    if is_backchannel(robot.text) or is_filler(robot.text) or is_warning(robot.text):
+        return
+    for begin_ns, _ in robot.spans:
+        if user := _interrupted(moment.scene, begin_ns):
+            yield moment.reason(
                 "robot_cuts_in",
-                Unit.of_turn(robot),
-                anchor=user.turn_id,
-                evidence=[
-                    evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
+                [
+                    evidence_of(user, "both voices at once", ns_to_s(user.overlap_ns(robot)), _ON_S, "s"),
                     evidence_of(robot, "words of the robot", robot.word_count, None, "words"),
                 ],
-                rationale=f"The robot began to speak before the person had finished {quote_end(user)}.",
+                f"The robot began to speak before the person had finished {quote_end(user)}.",
             )
-            break
+            return
 
 
-def waits_for_end(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """A person pauses mid-turn and the robot waits; the cue notes a long pause.
+def _interrupted(scene: Scene, begin_ns: int) -> Turn | None:
+    """Return the person who speaks before and after a start of the robot's, or whose last words leave more to come."""
+    on_ns = begin_ns + int(_ON_S * NS_PER_S)
+    for user in scene.user_turns:
+        claims = user.timed and not is_backchannel(user.text)
+        if claims and any(start <= begin_ns - _ACTIVE_NS and end >= on_ns for start, end in user.spans):
+            return user
+    for before, user in pairwise(scene.user_turns):
+        resumes = before.end_ns <= begin_ns < user.start_ns <= begin_ns + _RESUMES_NS and before.timed and user.timed
+        if resumes and is_unfinished(before.text) and not is_backchannel(user.text):
+            return user
+    last = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns and user.timed), None)
+    if last is None or not -_TAIL_NS <= begin_ns - last.end_ns <= _HELD_NS:
+        return None
+    thinks = _THINKING.search(" ".join(tokens(last.text)[-5:])) and not is_question(last.text)
+    return last if thinks or is_unfinished(last.text) else None
+
+
+# A shorter pause is left to anybody; one from the second on is left on purpose, and after the third it is over.
+_PAUSE_S, _LONG_S, _MAX_S = 1.4, 2.4, 12.0
+
+
+def waits_for_end(moment: Moment) -> Iterator[Reason]:
+    """A person pauses and goes on, and the robot waits.
 
     Silence alone is no waiting: the robot speaks afterwards, and it spoke before or the words hold the turn.
     """
-    cue = table.cues["waits_for_end"]
-    least_ns, long_ns, most_ns = (s_to_ns(cue.value(name)) for name in ("pause_s", "long_s", "most_s"))
-    for before, turn in zip(scene.turns, scene.turns[1:], strict=False):
-        if before.is_robot or turn.is_robot or not (before.timed and turn.timed):
-            continue
-        pause_ns = turn.start_ns - before.end_ns
-        if any(robot.active_ns(before.end_ns, turn.start_ns) for robot in scene.robot_turns):
-            continue
-        reply = scene.next_robot_turn(turn)
-        if reply is None or reply.start_ns < scene.start_ns or not _listened(scene, before, reply, most_ns):
-            continue
-        is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, matcher)
-        if is_long or (least_ns <= pause_ns < long_ns and is_unfinished(before.text)):
-            yield table.finding(
-                "waits_for_end",
-                Unit.of_turn(before),
-                evidence=[evidence_of(before, "pause left to the person", ns_to_s(pause_ns), ns_to_s(least_ns), "s")],
-                rationale=f"The person paused for {ns_to_s(pause_ns):.1f} s after {quote_end(before)}, "
-                "and the robot let them go on.",
-            )
+    turn, scene = moment.turn, moment.scene
+    following = next((after for after in scene.turns if after.start_ns > turn.start_ns), None)
+    if following is None or following.is_robot or not (turn.timed and following.timed):
+        return
+    pause_s = ns_to_s(following.start_ns - turn.end_ns)
+    is_broken = any(robot.active_ns(turn.end_ns, following.start_ns) for robot in scene.robot_turns)
+    reply = scene.next_robot_turn(following)
+    if is_broken or reply is None or not _listened(scene, turn, reply):
+        return
+    is_long = _LONG_S <= pause_s <= _MAX_S and not _is_over(turn, moment.matcher)
+    if is_long or (_PAUSE_S <= pause_s < _LONG_S and is_unfinished(turn.text)):
+        yield moment.reason(
+            "waits_for_end",
+            [evidence_of(turn, "pause left to the person", pause_s, _PAUSE_S, "s")],
+            f"The person paused for {pause_s:.1f} s after {quote_end(turn)}, and the robot let them go on.",
+        )
 
 
-def _listened(scene: Scene, before: Turn, reply: Turn, most_ns: int) -> bool:
+def _listened(scene: Scene, turn: Turn, reply: Turn) -> bool:
     """Whether the robot takes part in the talk around a pause, and does not merely say nothing."""
     last = scene.user_turn_before(reply)
-    holds = is_unfinished(before.text) or announces_pause(before.text)
-    takes_up = last is not None and reply.start_ns - last.end_ns <= most_ns
-    return takes_up and (holds or scene.robot_turn_before(before) is not None)
+    holds = is_unfinished(turn.text) or announces_pause(turn.text)
+    takes_up = last is not None and ns_to_s(reply.start_ns - last.end_ns) <= _MAX_S
+    return takes_up and (holds or scene.robot_turn_before(turn) is not None)
 
 
 def _is_over(turn: Turn, matcher: TextMatcher) -> bool:
     """Whether the turn yields to the robot or to nobody: then the robot's silence is not waiting."""
     asks = is_question(turn.text) and not is_unfinished(turn.text)
-    return asks or any(matcher.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
+    return asks or any(matcher.match(turn.text, concept) for concept in ("greeting", "farewell", "thanks"))
 
 
-def _interrupted_speaker(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:
-    """Return the person whose voice was active before `begin_ns` and well after it."""
-    for user in scene.user_turns:
-        claims = user.timed and not is_backchannel(user.text)
-        if claims and any(s <= begin_ns - active_ns and e >= begin_ns + on_ns for s, e in user.spans):
-            return user
-    return None
-
-
-def _pausing_speaker(scene: Scene, begin_ns: int, resumes_ns: int) -> Turn | None:
-    """Return the person who had paused mid-sentence and continued as the robot started."""
-    for before, user in zip(scene.user_turns, scene.user_turns[1:], strict=False):
-        claims = before.timed and user.timed and is_unfinished(before.text) and not is_backchannel(user.text)
-        if claims and before.end_ns <= begin_ns < user.start_ns <= begin_ns + resumes_ns:
-            return user
-    return None
-
-
-def _unfinished_speaker(scene: Scene, begin_ns: int, pause_ns: int) -> Turn | None:
-    """Return the person whose last words before `begin_ns` are unfinished or ask for time to think."""
-    before = next((user for user in reversed(scene.user_turns) if user.start_ns < begin_ns), None)
-    just = before and before.timed and -_TAIL_NS <= begin_ns - before.end_ns <= pause_ns
-    return before if before and just and _wants_more_time(before.text) else None
-
-
-def _wants_more_time(text: str) -> bool:
-    words = tokens(text)
-    if not words or text.rstrip().endswith(("?", "？")):
-        return False
-    return words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None
-
-
-# A longer turn asks for more than to stop.
-_MOST_WORDS = 8
-
-
-def stopping(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """A person says "stop" into the robot's turn, and the robot talks on."""
-    cue = table.cues["ignores_stop"]
-    longest_s = cue.value("talks_on_s")
-    for user in scene.recent:
-        if user.is_robot or user.word_count > _MOST_WORDS or not (match := matcher.match(user.text, "stop")):
-            continue
-        robot = next(
-            (
-                robot_turn
-                for robot_turn in scene.robot_turns
-                if robot_turn.start_ns < user.start_ns <= robot_turn.end_ns
-            ),
-            None,
+def answers_late(moment: Moment) -> Iterator[Reason]:
+    """The robot says nothing after a person's turn, or answers late."""
+    turn, scene, end_ns = moment.turn, moment.scene, moment.unit.offset_ns
+    silence_s = ns_to_s((scene.end_ns if end_ns is None else end_ns) - moment.unit.onset_ns)
+    missing, late = moment.table.cues["no_response"], moment.table.cues["response_delay"]
+    longest_s = missing.value("silence_s")
+    if silence_s < longest_s and any(robot.start_ns == end_ns for robot in scene.robot_turns):
+        yield moment.reason(
+            "response_delay",
+            [evidence_of(turn, "silence before the answer", silence_s, late.value("delay_s"), "s")],
+            f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
+            late.severity_of("delay_s", silence_s),
         )
-        if robot is None:
-            continue  # the robot was silent: "turn the heating off" is another request
-        on_ns = robot.active_ns(user.end_ns, robot.end_ns)
-        if on_ns > s_to_ns(longest_s):
-            yield table.finding(
+    else:
+        yield moment.reason(
+            "no_response",
+            [evidence_of(turn, "silence after the turn", silence_s, longest_s, "s")],
+            f"The person said {quote_end(turn)}, and the robot said nothing for {silence_s:.1f} s.",
+            missing.severity_of("silence_s", silence_s),
+        )
+
+
+# A longer turn asks for more than to stop; the robot's voice takes some time to stop when it is told to.
+_STOP_WORDS, _STOPS_S = 8, 1.5
+
+
+def ignores_stop(moment: Moment) -> Iterator[Reason]:
+    """A person says "stop" into the robot's turn, and the robot talks on."""
+    robot = moment.turn
+    for user in moment.scene.user_turns:
+        is_within = robot.start_ns < user.start_ns <= robot.end_ns and user.word_count <= _STOP_WORDS
+        if not is_within or not (match := moment.matcher.match(user.text, "stop")):
+            continue
+        on_s = ns_to_s(robot.active_ns(user.end_ns, robot.end_ns))
+        if on_s > _STOPS_S:
+            yield moment.reason(
                 "ignores_stop",
-                Unit.of_turn(robot),
-                anchor=user.turn_id,
-                evidence=[
+                [
                     evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold),
-                    evidence_of(robot, "robot talks on for", ns_to_s(on_ns), longest_s, "s"),
+                    evidence_of(robot, "robot talks on for", on_s, _STOPS_S, "s"),
                 ],
-                rationale=f"The person said {quote(user)}, and the robot talked on for {ns_to_s(on_ns):.1f} s.",
+                f"The person said {quote(user)}, and the robot talked on for {on_s:.1f} s.",
             )
 
 
-def robot_repeats(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+# From which cosine two turns say the same, how many turns of the robot's back, and in how many words at least.
+_SAME, _TURNS_BACK, _REPEATED_WORDS = 0.85, 3, 4
+
+
+def repeats(moment: Moment) -> Iterator[Reason]:
     """The robot repeats one of its last turns without a request."""
-    cue = table.cues["robot_repeats"]
-    for index, turn in enumerate(scene.robot_turns):
-        if turn.end_ns < scene.start_ns or turn.word_count < cue.value("words"):
-            continue
-        for earlier in reversed(scene.robot_turns[max(0, index - int(cue.value("turns"))) : index]):
-            similarity = matcher.similarity(earlier.text, turn.text)
-            between = [u for u in scene.user_turns if earlier.start_ns < u.start_ns < turn.start_ns]
-            if similarity >= cue.value("similarity") and not (between and _asked_again(matcher, between[-1].text)):
-                ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
-                yield table.finding(
-                    "robot_repeats",
-                    Unit.of_turn(turn),
-                    evidence=[evidence_of(turn, "similarity to an earlier turn", similarity, cue.value("similarity"))],
-                    rationale=f"The robot said nearly the same {ago_s:.0f} s before: {quote(turn)}.",
-                )
-                break
-
-
-def monologue(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
-    """The robot talks for long without a pause for others."""
-    cue = table.cues["monologue"]
-    for turn in scene.recent:
-        if not turn.is_robot:
-            continue
-        length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
-        most_s, most_words = cue.value("length_s", locale_of(turn.text)), cue.value("words", locale_of(turn.text))
-        if length_s >= most_s or (words >= most_words and not turn.ongoing):
-            much = f"for {length_s:.1f} s" if length_s >= most_s else f"{words} words"
-            yield table.finding(
-                "monologue",
-                Unit.of_turn(turn),
-                evidence=[
-                    evidence_of(turn, "length of the turn", length_s, most_s, "s"),
-                    evidence_of(turn, "words of the turn", words, most_words, "words"),
-                ],
-                rationale=f"The robot spoke {much} without a pause for the person.",
+    turn, scene = moment.turn, moment.scene
+    if turn.word_count < _REPEATED_WORDS:
+        return
+    before = [robot for robot in scene.robot_turns if robot.start_ns < turn.start_ns]
+    for earlier in reversed(before[-_TURNS_BACK:]):
+        similarity = moment.matcher.similarity(earlier.text, turn.text)
+        between = [user for user in scene.user_turns if earlier.start_ns < user.start_ns < turn.start_ns]
+        if similarity >= _SAME and not (between and _asks_again(moment.matcher, between[-1].text)):
+            ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
+            yield moment.reason(
+                "robot_repeats",
+                [evidence_of(turn, "similarity to an earlier turn", similarity, _SAME)],
+                f"The robot said nearly the same {ago_s:.0f} s before: {quote(turn)}.",
             )
+            return
 
 
-def _asked_again(matcher: TextMatcher, text: str) -> bool:
+def _asks_again(matcher: TextMatcher, text: str) -> bool:
     """Whether somebody asks to hear something once more."""
     return asks_to_repeat(text) or bool(matcher.match(text, "repair_request"))
+
+
+# From where on a turn is a lecture; no source gives a number.
+_LECTURE_S, _LECTURE_WORDS = 20.0, 60
+
+
+def lectures(moment: Moment) -> Iterator[Reason]:
+    """The robot talks for long without a pause for others."""
+    turn = moment.turn
+    length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
+    if length_s >= _LECTURE_S or (words >= _LECTURE_WORDS and not turn.ongoing):
+        much = f"for {length_s:.1f} s" if length_s >= _LECTURE_S else f"{words} words"
+        yield moment.reason(
+            "monologue",
+            [
+                evidence_of(turn, "length of the turn", length_s, _LECTURE_S, "s"),
+                evidence_of(turn, "words of the turn", words, _LECTURE_WORDS, "words"),
+            ],
+            f"The robot spoke {much} without a pause for the person.",
+        )

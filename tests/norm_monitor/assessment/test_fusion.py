@@ -20,7 +20,7 @@ from norm_monitor.assessment.unit_facts import MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
 from norm_monitor.context.turns import Turn
 from tests.node_records import counted
-from tests.norm_monitor.encounter_talk import cues_alone
+from tests.norm_monitor.encounter_talk import waiting_alone
 
 
 def unit(onset_s: float = 10, offset_s: float | None = 0) -> Unit:
@@ -69,14 +69,14 @@ def judgement(about: Unit, error: float, competent: float = 0.01, **changes: Any
 
 
 def fusion(**config: object) -> Fusion:
-    return Fusion(FusionConfig.model_validate(config), cues_alone())
+    return Fusion(FusionConfig.model_validate(config), waiting_alone())
 
 
 def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
         given = evidence.provenance
         return next(iter(fused.take_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
-    return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.onset_ns)
+    return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.unit.onset_ns)
 
 
 def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from norm_core.records.flag import FlagState, Polarity, Severity, SocialFlag
+from norm_core.records.flag import FlagState, Polarity
+from norm_core.records.speech import Timing
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -12,8 +13,8 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.monitor_bench.script_driver import records_of_script
-from tests.norm_monitor.assessment.test_registry import alone
-from tests.norm_monitor.encounter_talk import Watched, last_of, robot, user
+from tests.norm_monitor.assessment.test_reasons import said_of
+from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seconds, user
 
 MOST_WORDS = 30
 SAMPLE = 20
@@ -64,10 +65,10 @@ def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: EncoderMat
 
 
 def test_quotation_marks_within_a_quote_become_single(meaning: EncoderMatcher) -> None:
-    said = "Good morning, the sign says “no dogs”."
-    (flag, *_) = Watched(meaning).watch(user(0, 2, "May I bring my dog?"), robot(3, 5, said), until_s=9)
-    assert "‘no dogs’" in flag.rationale
-    _check(flag.rationale)
+    said = said_of(meaning, robot(3, 5, "Good morning, the sign says “no dogs”. That was my fault."))
+    note = said["greets"].rationale
+    assert "‘no dogs’" in note
+    _check(note)
 
 
 def test_note_on_a_silence_quotes_the_words_before_it(meaning: EncoderMatcher) -> None:
@@ -80,9 +81,8 @@ def test_note_on_a_silence_quotes_the_words_before_it(meaning: EncoderMatcher) -
 
 
 def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning, fusion=alone("greets"))
-    greeted = watched.watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
-    assert "The robot said “Good morning, Callum.”, which reads as a greeting." in {flag.rationale for flag in greeted}
+    said = said_of(meaning, user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
+    assert said["greets"].rationale == "The robot said “Good morning, Callum.”, which reads as a greeting."
 
 
 def test_note_states_the_whole_length_of_a_silence(meaning: EncoderMatcher) -> None:
@@ -98,30 +98,14 @@ def test_end_of_the_input_does_not_shorten_a_silence(meaning: EncoderMatcher) ->
     assert lengths == sorted(lengths)
 
 
-# The evidence that the cue states.
-MEASURE = "names used that were given"
-ALIKE = [("Sean", "Shawn"), ("Kaitlyn", "Caitlin"), ("Geoff", "Jeff"), ("Ben", "Pen"), ("Aisha", "Ayesha")]
-UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Laura")]
+def test_who_asks_once_more_has_waited_since_the_first_time(meaning: EncoderMatcher) -> None:
+    asked, once_more = user(0, 2, "Where can I buy a ticket?"), user(6, 7, "I said, where can I get one?")
+    flags = Watched(meaning).watch(asked, once_more, robot(10, 12, "At the counter."))
+    waited = [flag for flag in flags if seconds(flag.onset_ns) == pytest.approx(2)]
+    assert waited[-1].cue_id == "no_response"
+    assert seconds(waited[-1].known_until_ns) == pytest.approx(10)
 
 
-def _wrong_name(meaning: EncoderMatcher, given: str, called: str, answer: str = "") -> SocialFlag | None:
-    talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}.")
-    answered = user(6, 7, answer) if answer else []
-    newest = {flag.event_id: flag for flag in Watched(meaning).watch(*talk, answered, until_s=11)}
-    found = (flag for flag in newest.values() if any(fact.measure == MEASURE for fact in flag.evidence))
-    return next((flag for flag in found if flag.state is not FlagState.WITHDRAWN), None)
-
-
-@pytest.mark.parametrize(
-    ("names", "is_corrected", "severity"),
-    [
-        *((names, False, None) for names in ALIKE),
-        *((names, False, Severity.MINOR) for names in UNLIKE),
-        *((names, True, Severity.MAJOR) for names in [ALIKE[0], ALIKE[3], *UNLIKE[:2]]),
-    ],
-)
-def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
-    meaning: EncoderMatcher, names: tuple[str, str], is_corrected: bool, severity: Severity | None
-) -> None:
-    flag = _wrong_name(meaning, *names, answer=f"No, my name is {names[0]}." if is_corrected else "")
-    assert (flag.severity if flag else None) is severity
+def test_words_without_times_raise_no_timing_flags(meaning: EncoderMatcher) -> None:
+    untimed = user(0, 0, "Where can I buy a ticket?", timing=Timing.ABSENT)
+    assert Watched(meaning).watch(untimed, robot(9, 11, "At the counter.")) == []

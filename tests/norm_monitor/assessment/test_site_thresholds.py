@@ -16,7 +16,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import MonitorConfig
 from tests.norm_monitor.assessment.test_fusion import finding, take, unit
-from tests.norm_monitor.encounter_talk import cues_alone
+from tests.norm_monitor.encounter_talk import waiting_alone
 
 EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
 
@@ -29,7 +29,7 @@ def site(made_with: dict[str, str] | None = None, **by_attribute: float) -> Site
 
 
 def fusion(thresholds: SiteThresholds, *bars: str) -> Fusion:
-    return Fusion(FusionConfig(bars=bars), cues_alone(), site=thresholds)
+    return Fusion(FusionConfig(bars=bars), waiting_alone(), site=thresholds)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> 
     assert take(fusion(site(emotions=0.4), "emotions=0.8"), one) is None
 
 
-def test_thresholds_of_cues_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
+def test_thresholds_of_waiting_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
     model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()
     file = tmp_path / "site.json"
     write_artefact(site(made_with(model, table, meaning), emotions=0.4), file)

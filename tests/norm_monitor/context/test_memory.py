@@ -177,12 +177,12 @@ UNKNOWN, PETER = user(3, 4, "My name is Anna."), robot(60, 62, "Nice to meet you
 def test_a_wrong_name_is_one_that_nobody_present_has_told(
     meaning: EncoderMatcher, entries: list[Entry], wrong: bool
 ) -> None:
-    flags = last_of(Watched(meaning, fusion=ALL).watch(entries, until_s=620))
+    flags = last_of(Watched(meaning, fusion=ALL, words=1).watch(entries, until_s=620))
     assert ("wrong_name" in flags) is wrong
 
 
 def test_the_monitor_forgets_when_it_is_asked_to(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning, fusion=ALL)
+    watched = Watched(meaning, fusion=ALL, words=1)
     watched.watch(user(0, 2, "My name is Anna."), until_s=10)
     assert watched.monitor.forget() == 1
     later = robot(12, 14, "Nice to meet you, Peter.")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_core.records.flag import Evidence
 from norm_core.records.presence import Engagement, Face, Person, Presence, PresenceState
 from norm_core.records.speech import Timing
 from norm_monitor import assessment
-from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.excerpt import Excerpt, UnitView
@@ -104,17 +103,7 @@ def test_measured_facts_are_told_without_the_verdict() -> None:
         Evidence(measure="silence before the answer", value=6.0, threshold=4.0, unit="s", start_ns=at(3), end_ns=at(9)),
         Evidence(measure="probability that it reads amiss", value=0.9, start_ns=at(9), end_ns=at(11)),
     )
-    finding = Finding(
-        cue_id="response_delay",
-        unit=view.unit,
-        polarity=Polarity.ERROR,
-        attributes=(Attribute.CONVERSATIONAL_MECHANICS,),
-        probability=0.9,
-        evidence=facts,
-        rationale="The robot was too slow.",
-    )
-    orders = [(finding, replace(finding, anchor="a")), (replace(finding, anchor="a"), finding)]
-    told = {Excerpt.of_unit(replace(view, findings=order)).facts for order in orders}
+    told = {Excerpt.of_unit(replace(view, evidence=order)).facts for order in (facts, facts[::-1])}
     assert told == {("[2.0-8.0 s] silence before the answer: 6 s",)}
 
 

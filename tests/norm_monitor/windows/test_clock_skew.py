@@ -13,7 +13,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import camera_frame
-from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, seen, user, when_given, with_silence
+from tests.norm_monitor.encounter_talk import ALONE, at, robot, seen, user, waiting_alone, when_given, with_silence
 
 SAID = [
     "Good morning, I am the robot of this museum.",
@@ -40,8 +40,9 @@ def talk(shift_s: float) -> list[Entry]:
     return entries
 
 
-def watch(entries: Iterable[Entry], meaning: EncoderMatcher) -> tuple[Monitor, list[SocialFlag]]:
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+def watch(entries: Iterable[Entry], meaning: EncoderMatcher, **turns: float) -> tuple[Monitor, list[SocialFlag]]:
+    model = waiting_alone(**turns)
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=model)
     flags = [flag for _, entry in with_silence(list(entries), until_s=60) for flag in monitor.take(entry)]
     return monitor, flags + monitor.end_input()
 
@@ -53,7 +54,7 @@ def cues_left(flags: Iterable[SocialFlag]) -> set[str]:
 
 @pytest.mark.parametrize("shift_s", [4.0, -4.0])
 def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: EncoderMatcher, shift_s: float) -> None:
-    monitor, flags = watch(talk(shift_s), meaning)
+    monitor, flags = watch(talk(shift_s), meaning, duration_s=0.5)
     way = "behind" if shift_s > 0 else "ahead of"
     assert f"clocks: robot_speech is stamped 4.0 s {way} utterances" in monitor.clocks_reason
     assert "chrony" in monitor.clocks_reason
@@ -82,7 +83,7 @@ def test_timing_counts_again_once_the_clocks_agree(meaning: EncoderMatcher) -> N
         if isinstance(entry, RobotSpeech | Utterance)
     ]  # fmt: skip
     asked = [*user(112, 114, "Where can I buy a ticket?"), *robot(122, 124, "At the counter over there.")]
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=waiting_alone())
     flags, reasons = [], []
     for _, entry in with_silence([*talk(4.0), *later, *asked], until_s=150):
         flags += monitor.take(entry)
@@ -96,7 +97,8 @@ def test_sound_that_came_late_without_stamps_holds_timing_back(meaning: EncoderM
     rude = [*user(20, 24, "I am looking for a book about whales and"), *robot(22, 25, "The shop is over there.")]
 
     def cues(from_s: float, until_s: float) -> tuple[str, set[str]]:
-        monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+        model = waiting_alone(words=1)
+        monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=model)
         flags, reasons = [], set()
         for _, entry in with_silence(rude, until_s=60):
             if isinstance(entry, Utterance) and not entry.text and at(from_s) < entry.end_ns < at(until_s):
@@ -113,7 +115,7 @@ def test_sound_that_came_late_without_stamps_holds_timing_back(meaning: EncoderM
 
 def test_what_is_flagged_meanwhile_is_marked_late(meaning: EncoderMatcher) -> None:
     rude = robot(55, 57, "Great! Do you want to hear a joke about whales?")
-    _, flags = watch([*talk(4.0), *user(51, 54, "My mother died last week."), *rude], meaning)
+    _, flags = watch([*talk(4.0), *user(51, 54, "My mother died last week."), *rude], meaning, words=1)
     late = [flag for flag in flags if flag.onset_ns >= at(55)]
     assert late
     assert all(flag.provenance.window_late for flag in late)

@@ -15,7 +15,7 @@ from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record
 from tests.node_records import camera_frame, counted
-from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
+from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, waiting_alone, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
 S = NS_PER_S
@@ -77,7 +77,7 @@ def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Encode
 
 
 def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher) -> None:
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(), unit_model=cues_alone())
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(), unit_model=waiting_alone())
     talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))

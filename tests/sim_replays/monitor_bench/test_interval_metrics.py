@@ -31,7 +31,7 @@ from sim_replays.monitor_bench.labelled_recording import (
     session_of,
 )
 from tactful_cli.main import app
-from tests.norm_monitor.encounter_talk import cues_alone
+from tests.norm_monitor.encounter_talk import waiting_alone
 
 START_NS, END_NS = s_to_ns(1_000), s_to_ns(1_360)  # a tenth of an hour
 HEADER = "class,onset_s,offset_s\n"
@@ -180,7 +180,7 @@ def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning:
 
     clock = ReplayClock()
     config, table = MonitorConfig.for_replay(["utterances"]), ThresholdTable.shipped()
-    monitor = Monitor(config, table, meaning, clock, unit_model=cues_alone())
+    monitor = Monitor(config, table, meaning, clock, unit_model=waiting_alone())
     found = record_flags("bag", (START_NS, END_NS), (), records(), monitor, clock)
     (missing,) = [one for one in found.raised if one.flag.cue_id == "no_response"]
     assert START_NS + s_to_ns(7) <= missing.known_ns <= START_NS + s_to_ns(9)

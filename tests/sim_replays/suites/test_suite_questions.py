@@ -99,7 +99,7 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     scene = History().scene(window)
     (unit,) = units_of(scene, window.start_ns)
     judge = Judge(DirectEngine(Writing(first), WallClock()), JudgeConfig(note_tokens=0))
-    live = judge.judge(unit_view(unit, scene, ()))
+    live = judge.judge(unit_view(unit, scene))
     assert (found.provenance.prompt_digest, found.provenance.window_digest) == (
         live.provenance.prompt_digest,
         window_digest(window),

@@ -1,19 +1,21 @@
-"""Each cue at an encounter that has it, and at its nearest neighbour that has not."""
+"""What words a flag: each cue at a talk that has it, and at its nearest neighbour that has not."""
 
 from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import FlagState, Polarity, Severity
-from norm_core.records.speech import Timing
+from norm_core.records.flag import Polarity, Severity
 from norm_core.runtime.config import ConfigError
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.finding import Reason
+from norm_monitor.assessment.reasons.every_reason import Reasons
 from norm_monitor.assessment.threshold_table import SHIPPED, ThresholdTable
+from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import Watched, last_of, near, robot, seconds, seen, user
+from tests.norm_monitor.encounter_talk import robot, scene_of, user
 
 Parts = list[list[Entry]]
+TABLE = ThresholdTable.shipped()
 
 QUESTION = "Where can I buy a ticket?"
 REPLY = "You can buy it at the counter."
@@ -28,9 +30,6 @@ HAS: dict[str, Parts] = {
     "robot_repeats": [robot(0, 3, "Please place your bag on the table."), user(4, 5, "Which one?"),
                       robot(6, 9, "Please place your bag on the table.")],
     "monologue": [robot(0, 24, LECTURE)],
-    "ignores_looking_away": [seen(0, 15, away_from_s=3), robot(1, 14, LECTURE)],
-    "ignores_leaving": [seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
-    "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), near(6, 9, 1.2)],
     "greets": [user(0, 1, "Hello!"), robot(1.5, 3, "Good morning, how can I help you?")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "The ticket is five euros.")],
     "says_goodbye": [user(0, 1, "Goodbye!"), robot(1.5, 3, "Goodbye, see you tomorrow.")],
@@ -64,20 +63,21 @@ HAS: dict[str, Parts] = {
     "shares_joy": [user(0, 2, "I passed my exam!"), robot(3, 5, "Congratulations!")],
     "cheerful_after_bad_news": [user(0, 2, "My father passed away last week."), robot(3, 5, "Awesome! That's great!")],
     "encourages": [robot(0, 2, "Well done, that was a great answer.")],
+    "thanks_user": [robot(0, 2, "Thank you for taking part.")],
+    "follow_up_question": [user(0, 2, "I went to the lake."), robot(3, 5, "How was it at the lake?")],
+    "reassures": [robot(0, 2, "Don't worry, there is no hurry.")],
+    "offers_help": [robot(0, 2, "Would you like me to carry that for you?")],
+    "waits_for_end": [robot(0, 2, "Tell me about your garden."), user(3, 5, "My father planted the apple tree."),
+                      user(8.5, 10, "He never saw it bear."), robot(11, 13, "He planted it for you.")],
 }  # fmt: skip
 
 HAS_NOT: dict[str, Parts] = {
-    "response_delay": [user(0, 2, QUESTION), robot(2.6, 5, REPLY)],
-    "no_response": [user(0, 2, "I like this picture."), robot(4, 5, "So do I.")],
     "robot_cuts_in": [user(0, 5, "I wanted to ask you whether I can come back tomorrow"), robot(5.6, 8, REPLY)],
     "user_repair": [robot(0, 2, REPLY), user(2.6, 4, "What time does it open?")],
     "misunderstood": [robot(0, 2, "Would you like coffee?"), user(2.5, 4, "No, thank you.")],
     "robot_repeats": [robot(0, 3, "Please place your bag on the table."), user(4, 6, "Pardon? Can you repeat that?"),
                       robot(6.5, 9, "Please place your bag on the table.")],
     "monologue": [robot(0, 8, LECTURE)],
-    "ignores_looking_away": [seen(0, 15, away_from_s=3), user(1, 14, "I tell you a long story")],
-    "ignores_leaving": [user(3, 4, "Goodbye!"), seen(0, 5), seen(5, 15, gone=True), robot(1, 14, LECTURE)],
-    "too_near": [near(0, 3, 1.2), near(3, 6, 0.3), robot(3, 4, "Here you are, please take it.")],
     "no_greeting": [user(0, 1, "Good morning!"), robot(1.5, 3, "Good morning!")],
     "no_apology": [robot(0, 2, "Please follow me to the lift."), user(2.5, 4, "You're not listening!"),
                    robot(5, 7, "I'm sorry, that was my mistake.")],
@@ -94,86 +94,91 @@ HAS_NOT: dict[str, Parts] = {
 }  # fmt: skip
 
 
-def alone(cue_id: str) -> FusionConfig:
-    """One cue without the others, which may see the same happening."""
-    return FusionConfig(muted=tuple(name for name in ThresholdTable.shipped().cues if name != cue_id))
+STORY = user(0, 5, "So I was telling my sister that we could go to the lake and")
+PRICE = "The ticket costs nineteen euros and is valid all day."
+HEATING = robot(5.6, 10, "I have turned the heating off, and the room will stay warm for another hour or so.")
+LOOK_ALIKES: list[tuple[str, Parts]] = [
+    *(("robot_cuts_in", [STORY, robot(3, 4.5, words)]) for words in ("Watch out!", "小心台阶！")),
+    ("robot_cuts_in", [user(0, 5, "So the next one would be, let me see, twenty past?"), robot(5.7, 7.6, "Yes.")]),
+    ("ignores_stop", [robot(0, 2, "Anything else?"), user(3, 5, "Turn the heating off, please."), HEATING]),
+    ("robot_repeats", [robot(2.6, 6, PRICE), user(7, 8, "Sorry, how much was it?"), robot(8.6, 12, PRICE)]),
+    *(("no_greeting", [user(0, 1, words), robot(1.5, 3, REPLY)]) for words in ("Bye, robot!", "Good night, Mr Thapa!")),
+    ("no_greeting", [robot(0, 2, "Shelf nine."), user(20, 21, "Hey, wait."), robot(21.6, 24, "It is on the left.")]),
+    ("waits_for_end", [user(1, 3, "It is about the heating in my room."), user(6, 8, "It has been cold.")]),
+]  # fmt: skip
+
+
+def said_of(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
+    """What words the flags of a talk, by cue."""
+    reasons = Reasons(TABLE, meaning)
+    reasons.scene = scene_of([entry for part in parts for entry in part])
+    return {reason.cue_id: reason for unit in units_of(reasons.scene, 0) for reason in reasons.of(unit)}
 
 
 @pytest.mark.parametrize("cue_id", HAS)
-def test_an_encounter_that_has_it_is_flagged_with_its_evidence(meaning: EncoderMatcher, cue_id: str) -> None:
-    flags = Watched(meaning, fusion=alone(cue_id)).watch(*HAS[cue_id])
-    assert cue_id in last_of(flags), sorted(last_of(flags))
-    flag = last_of(flags)[cue_id]
-    cue = ThresholdTable.shipped().cues[cue_id]
-    assert (flag.polarity, flag.failure) == (cue.polarity, cue.failure)
-    assert set(cue.attributes) <= set(flag.attributes)
-    assert flag.evidence
-    assert flag.rationale.endswith((".", "!", "?"))
-    assert bool(flag.correction) == (flag.polarity is Polarity.ERROR)
-    assert 0 <= seconds(flag.onset_ns) <= 20
+def test_a_talk_that_has_it_is_worded_with_its_evidence(meaning: EncoderMatcher, cue_id: str) -> None:
+    said = said_of(meaning, *HAS[cue_id])
+    assert cue_id in said, sorted(said)
+    reason = said[cue_id]
+    assert reason.evidence
+    assert reason.rationale.endswith((".", "!", "?"))
+    assert bool(reason.correction) == (reason.polarity is Polarity.ERROR)
 
 
-@pytest.mark.parametrize("cue_id", HAS_NOT)
-def test_its_nearest_neighbour_is_not_flagged(meaning: EncoderMatcher, cue_id: str) -> None:
-    flags = Watched(meaning, fusion=alone(cue_id)).watch(*HAS_NOT[cue_id])
-    assert cue_id not in last_of(flags), last_of(flags)[cue_id].rationale
+@pytest.mark.parametrize(("cue_id", "parts"), [*HAS_NOT.items(), *LOOK_ALIKES])
+def test_its_nearest_neighbour_is_not(meaning: EncoderMatcher, cue_id: str, parts: Parts) -> None:
+    assert cue_id not in said_of(meaning, *parts)
+
+
+def test_every_cue_of_the_table_is_tried_here_or_seen() -> None:
+    seen = {"ignores_looking_away", "ignores_leaving", "too_near"}
+    of_facts = {"unsuitable_words", "suitable_words", "talks_over_user"}  # these name what facts amount to
+    assert set(TABLE.cues) - set(HAS) == seen | of_facts
 
 
 @pytest.mark.parametrize(("end_s", "words", "told"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
-def test_a_monologue_names_what_passed_its_threshold(
-    meaning: EncoderMatcher, end_s: float, words: int, told: str
-) -> None:
+def test_a_monologue_names_what_is_long(meaning: EncoderMatcher, end_s: float, words: int, told: str) -> None:
     lecture = " ".join(LECTURE.rstrip(".").split() * 4).split()[:words]
-    flags = Watched(meaning, fusion=alone("monologue")).watch(robot(0, end_s, f"{' '.join(lecture)}."))
-    assert last_of(flags)["monologue"].rationale == f"The robot spoke {told} without a pause for the person."
-
-
-def test_every_error_cue_of_the_table_is_tried_here() -> None:
-    errors = {name for name, cue in ThresholdTable.shipped().cues.items() if cue.polarity is Polarity.ERROR}
-    assert errors - set(HAS) == {"unsuitable_words", "talks_over_user"}  # these name what the facts of a unit amount to
-
-
-def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: EncoderMatcher) -> None:
-    flags = [
-        flag
-        for flag in Watched(meaning).watch(user(0, 2, QUESTION), robot(14, 16, REPLY))
-        if flag.cue_id == "no_response"
-    ]
-    assert flags[0].state is FlagState.OPENED
-    assert seconds(flags[0].decision_ns) == pytest.approx(7, abs=0.6)
-    assert flags[-1].state is FlagState.CLOSED
-    assert flags[-1].severity is Severity.SEVERE
-    assert seconds(flags[-1].known_until_ns) == pytest.approx(14)
-    assert len({flag.event_id for flag in flags}) == 1
+    reason = said_of(meaning, robot(0, end_s, f"{' '.join(lecture)}."))["monologue"]
+    assert reason.rationale == f"The robot spoke {told} without a pause for the person."
 
 
 @pytest.mark.parametrize(
-    ("again", "person", "due"),
+    ("reply_s", "cue_id", "severity"),
+    [(4.5, "response_delay", Severity.MINOR), (6.5, "response_delay", Severity.MAJOR), (9, "no_response", "major")],
+)
+def test_a_late_answer_grows_worse(meaning: EncoderMatcher, reply_s: float, cue_id: str, severity: str) -> None:
+    said = said_of(meaning, user(0, 2, QUESTION), robot(reply_s, reply_s + 2, REPLY))
+    assert said[cue_id].severity == severity
+    assert f"{reply_s - 2:.1f} s" in said[cue_id].rationale
+
+
+# Names that a recognizer may confuse, and others.
+ALIKE = [("Sean", "Shawn"), ("Kaitlyn", "Caitlin"), ("Geoff", "Jeff"), ("Ben", "Pen"), ("Aisha", "Ayesha")]
+UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Laura")]
+
+
+@pytest.mark.parametrize(
+    ("names", "is_corrected", "severity"),
     [
-        ("I said, where can I get one?", "a", True),
-        ("I said, where can I get one?", "b", False),  # of somebody else, who may have been asked
-        ("Oh, I see it, over there.", "a", False),
+        *((names, False, None) for names in ALIKE),
+        *((names, False, Severity.MINOR) for names in UNLIKE),
+        *((names, True, Severity.MAJOR) for names in [ALIKE[0], ALIKE[3], *UNLIKE[:2]]),
     ],
 )
-def test_who_asks_once_more_has_waited_since_the_first_time(
-    meaning: EncoderMatcher, again: str, person: str, due: bool
+def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
+    meaning: EncoderMatcher, names: tuple[str, str], is_corrected: bool, severity: Severity | None
 ) -> None:
-    asked, once_more = user(0, 2, QUESTION, person="a"), user(6, 7, again, person=person)
-    flags = Watched(meaning).watch(asked, once_more, robot(10, 12, REPLY))
-    late = [flag for flag in flags if flag.polarity is Polarity.ERROR and seconds(flag.onset_ns) == pytest.approx(2)]
-    assert len({flag.event_id for flag in late}) == due
-    assert [flag.cue_id for flag in late[:1]] == ["no_response"] * due
-    assert [seconds(flag.known_until_ns) for flag in late[-1:]] == [pytest.approx(10)] * due
-
-
-def test_words_without_times_raise_no_timing_flags(meaning: EncoderMatcher) -> None:
-    flags = Watched(meaning).watch(user(0, 0, QUESTION, timing=Timing.ABSENT), robot(9, 11, REPLY))
-    assert not {"response_delay", "no_response"} & set(last_of(flags))
+    given, called = names
+    answer = user(6, 7, f"No, my name is {given}.") if is_corrected else []
+    talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}."), answer
+    reason = said_of(meaning, *talk).get("wrong_name")
+    assert (reason.severity if reason else None) is severity
 
 
 @pytest.mark.parametrize(
     ("left_out", "why"),
-    [("  discloses:", "cues.discloses: discloses is missing"), ("      delay_s:", "response_delay: delay_s")],
+    [("  discloses:", "cues.discloses: discloses is missing"), ("      walks_m_s:", "too_near: walks_m_s")],
 )
 def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, left_out: str, why: str) -> None:
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,66 @@
+"""All that words a flag of a turn or a silence."""
+
+from collections.abc import Callable, Iterator
+
+from norm_monitor.assessment.finding import Reason
+from norm_monitor.assessment.reasons.courtesy import (
+    follows_up,
+    makes_no_amends,
+    minds_news,
+    observes_ritual,
+    returns_no_greeting,
+    shows_manners,
+)
+from norm_monitor.assessment.reasons.moment import Moment
+from norm_monitor.assessment.reasons.names import names_person
+from norm_monitor.assessment.reasons.reactions import apologizes, is_not_understood, is_regretted, meets_protest
+from norm_monitor.assessment.reasons.turn_taking import (
+    answers_late,
+    cuts_in,
+    ignores_stop,
+    lectures,
+    repeats,
+    waits_for_end,
+)
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import Unit, UnitKind
+from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.scene import Scene
+
+ReasonFunction = Callable[[Moment], Iterator[Reason]]
+
+# What the times of a unit show, in any language.
+_OF_TIMING: dict[UnitKind, tuple[ReasonFunction, ...]] = {
+    UnitKind.ROBOT_TURN: (cuts_in, lectures),
+    UnitKind.SILENCE: (answers_late,),
+    UnitKind.PERSON_TURN: (waits_for_end,),
+}
+# What the words of a turn of the robot's show.
+_OF_WORDS: tuple[ReasonFunction, ...] = (
+    *(meets_protest, apologizes, is_regretted, is_not_understood, repeats),
+    *(observes_ritual, returns_no_greeting, makes_no_amends, shows_manners, follows_up, minds_news, names_person),
+)
+
+
+class Reasons:
+    """What words the flags of turns and silences, by the scene of the newest window."""
+
+    def __init__(self, table: ThresholdTable, matcher: TextMatcher) -> None:
+        self._table, self._matcher = table, matcher
+        self._order = {cue_id: place for place, cue_id in enumerate(table.cues)}
+        self.scene: Scene | None = None
+
+    def of(self, unit: Unit, *, without_timing: bool = False) -> tuple[Reason, ...]:
+        """Return what the scene shows of a unit, for either polarity, in the order of the table."""
+        scene = self.scene
+        turns = (turn for turn in (scene.turns if scene else ()) if turn.turn_id == unit.of_id)
+        turn = next((turn for turn in turns if unit.onset_ns in {turn.start_ns, turn.end_ns}), None)
+        if scene is None or turn is None:
+            return ()
+        functions = () if without_timing else _OF_TIMING[unit.kind]
+        if unit.kind is UnitKind.ROBOT_TURN and not scene.other_language:
+            functions += () if without_timing else (ignores_stop,)
+            functions += () if turn.ongoing else _OF_WORDS
+        moment = Moment(unit, turn, scene, self._table, self._matcher)
+        reasons = (reason for function in functions for reason in function(moment))
+        return tuple(sorted(reasons, key=lambda reason: self._order[reason.cue_id]))

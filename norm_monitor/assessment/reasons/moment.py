@@ -1,0 +1,46 @@
+"""A turn amid its scene, as the functions see it that word a flag."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from norm_core.records.flag import Evidence, Severity
+from norm_monitor.assessment.finding import Reason
+from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import Unit
+from norm_monitor.context.meaning import Match, TextMatcher
+from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+
+
+class Moment:
+    """A turn, what was said around it, and what reads its words."""
+
+    def __init__(self, unit: Unit, turn: Turn, scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> None:
+        """The turn is the unit, or the silence follows it."""
+        self.unit, self.turn, self.scene, self.table, self.matcher = unit, turn, scene, table, matcher
+
+    @cached_property
+    def person_before(self) -> Turn | None:
+        """The last turn of a person before it."""
+        return self.scene.user_turn_before(self.turn)
+
+    @cached_property
+    def robot_before(self) -> Turn | None:
+        """The robot's last turn before it."""
+        return self.scene.robot_turn_before(self.turn)
+
+    @cached_property
+    def answered(self) -> tuple[Turn, ...]:
+        """What people said since the robot's last turn before it."""
+        since_ns = self.robot_before.start_ns if self.robot_before else self.scene.turns[0].start_ns - 1
+        return tuple(turn for turn in self.scene.user_turns if since_ns < turn.start_ns < self.turn.start_ns)
+
+    def match(self, concept: str) -> Match:
+        """Match the turn's words with a concept."""
+        return self.matcher.match(self.turn.text, concept)
+
+    def reason(
+        self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
+    ) -> Reason:
+        """Return what a cue says of the turn."""
+        return self.table.reason(cue_id, evidence, rationale, severity)

@@ -1,0 +1,55 @@
+"""What is known of a unit that takes evidence."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+
+from norm_core.records.provenance import Provenance
+from norm_core.records.record import record
+from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit_facts import MeasuredUnit
+from norm_monitor.assessment.unit_model import UnitModel, UnitReading
+from norm_monitor.assessment.weighing import Assessment, weigh
+
+# Makes the provenance of a flag, by the configuration that holds when the flag changes.
+MakeProvenance = Callable[[], Provenance]
+# What else than findings has a provenance.
+FACTS, JUDGE = "facts", "judge"
+
+
+@record
+class UnitEvidence:
+    """All that is known of a unit, in the order in which it came; calibration learns from closed units."""
+
+    unit: Unit
+    findings: tuple[Finding, ...] = ()
+    measured: MeasuredUnit | None = None  # None if it was never measured
+    early: MeasuredUnit | None = None  # as first measured, before any reaction was known
+    reading: UnitReading | None = None  # of `measured`; None where its facts are not weighed
+    judgement: UnitJudgement | None = None
+    made_by: Mapping[object, MakeProvenance] = field(default_factory=dict)  # by a finding's key, FACTS or JUDGE
+
+    @property
+    def is_early(self) -> bool:
+        """Whether it was measured before any reaction was known, and not since."""
+        return self.measured is not None and not self.measured.settled
+
+    def with_end_of(self, unit: Unit) -> "UnitEvidence":
+        """Return the evidence with the later end of the unit's."""
+        ends_ns = [ended.offset_ns for ended in (self.unit, unit) if ended.offset_ns is not None]
+        return replace(self, unit=replace(unit, offset_ns=max(ends_ns, default=None)))
+
+    def with_finding(self, finding: Finding, make_provenance: MakeProvenance) -> "UnitEvidence":
+        """Return the evidence with a finding in place of the one of the same key."""
+        others = tuple(other for other in self.findings if other.key != finding.key)
+        made_by = {**self.made_by, finding.key: make_provenance}
+        return replace(self, findings=(*others, finding), made_by=made_by)
+
+    def provenance_of(self, part: object) -> MakeProvenance:
+        """Return what makes the provenance of a part."""
+        return self.made_by.get(part, Provenance)
+
+    def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:
+        """Weigh what is known by a model, without a judge or with it."""
+        reading = model.read(self.unit.kind, self.measured.facts) if self.measured else None
+        return weigh(model.counted(self.unit.kind, self.findings), judgement, weight, reading)
