@@ -303,11 +303,10 @@ class KeyFileError(TactfulError, ValueError):
 
 
 class KeyFilePerson(BaseModel):
-    """The real names behind a pseudonym, with a note."""
+    """The real names behind a pseudonym."""
 
     model_config = ConfigDict(extra="forbid")
     names: tuple[str, ...] = ()
-    note: str = ""
 
 
 class _KeyFileContent(BaseModel):
@@ -344,7 +343,7 @@ class KeyFile:
         self.names()
         return self._file.participants.get(pseudonym, KeyFilePerson()).names
 
-    def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:
+    def add(self, names: tuple[str, ...], pseudonym: str = "") -> str:
         """Add a participant, and return the pseudonym; random if none is given."""
         if not names or not all(map(_is_name, names)):
             raise KeyFileError(f"{self._path}: a name needs at least one letter; give one by which they may be called")
@@ -354,7 +353,7 @@ class KeyFile:
             if pseudonym:
                 raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already; give another pseudonym")
             pseudonym = "P-" + "".join(secrets.choice(ALPHABET) for _ in range(5))
-        taken[pseudonym] = KeyFilePerson(names=names, note=note)
+        taken[pseudonym] = KeyFilePerson(names=names)
         self._save()
         return pseudonym
 

@@ -72,41 +72,26 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         coders = complete_coders(session)
         excluded = file.sessions[name].excluded
         chosen = "" if excluded else coder or _chosen(session, coders, file.coders_of(name), file.plan.primary_coder)
+        unlisted = file.unlisted_codes(label for who in (MONITOR, *coders) for label in session.labels.get(who, ()))
         if excluded:
             remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
         elif chosen not in coders:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
-        if chosen == CONSENSUS:
-            remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
-        remarks += [
-            f"session {name}: {who} has not judged every flag, so has no row"
-            for who in session.labels
-            if who not in coders
-        ]
+        remarks += [f"session {name}: {remark}" for remark in _remarks(session, chosen, coders, unlisted)]
         about: Row = {
             "study": file.study,
             "session": name,
             "condition": session.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
-        unlisted = file.unlisted_codes(label for coder in (MONITOR, *coders) for label in session.labels.get(coder, ()))
-        remarks += [
-            f"session {name}: {count_of(number, 'label')} with code {code}, which study.yaml does not list; "
-            "they count in codes_unlisted"
-            for code, number in unlisted.items()
-        ]
-        for coder_name in coders:
-            kind = _KINDS.get(coder_name, "judge of flags" if coder_name in session.judged else "human")
-            labels = session.labels[coder_name]
-            frame: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
-            frame |= {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
-            sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
-            events += [
-                about
-                | {"coder": coder_name, "coder_kind": kind, "analysed": int(coder_name == chosen)}
-                | _event(label, session)
-                for label in labels
-            ]
+        group: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
+        for who in coders:
+            kind = _KINDS.get(who, "judge of flags" if who in session.judged else "human")
+            by: Row = {"coder": who, "coder_kind": kind, "analysed": int(who == chosen)}
+            labels = session.labels[who]
+            counts = _counts(labels, file, unlisted)
+            sessions.append(about | group | by | {"minutes": session.minutes} | counts)
+            events += [about | by | _event(label, session) for label in labels]
     event_columns = _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
     return StudyTables(
         study=file.study,
@@ -117,6 +102,19 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         remarks=tuple(remarks),
         plan=check_plan(study, {row["session"]: row["coder"] for row in sessions if row["analysed"]}, met),
     )
+
+
+def _remarks(session: CodedSession, chosen: str, coders: Collection[str], unlisted: Mapping[str, int]) -> Iterator[str]:
+    if chosen == CONSENSUS:
+        yield "counts by its consensus; an event that was not settled is missing"
+    for who in session.labels:
+        if who not in coders:
+            yield f"{who} has not judged every flag, so has no row"
+    for code, number in unlisted.items():
+        yield (
+            f"{count_of(number, 'label')} with code {code}, which study.yaml does not list; they count in "
+            "codes_unlisted"
+        )
 
 
 def _conditions_met(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:

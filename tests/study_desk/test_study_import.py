@@ -83,6 +83,15 @@ def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, to
     assert heads(study) == before
 
 
+def test_labels_outside_the_session_are_named_and_may_be_taken(study: Study, tmp_path: Path) -> None:
+    rows = [f"S1,C-1,error,engagement,{start_s},{start_s + 1}" for start_s in (9000, -5, 6)]
+    coded = table(tmp_path / "a.csv", *rows)
+    with pytest.raises(FormError, match=r"2 of 3 labels lie outside .*line 2: 9000.0 to 9001.0 s; .*line 3: -5.0 to"):
+        write(study, coded)
+    write(study, coded, outside=True)
+    assert len(labels(study, "S1")) == 3
+
+
 def test_a_coder_who_was_not_assigned_is_refused(study: Study, tmp_path: Path) -> None:
     study.set(("sessions", "S1", "coders"), ["C-2"])
     coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")

@@ -31,12 +31,6 @@ def test_a_rate_has_an_interval_robust_to_differences_between_participants() -> 
     assert rate.dispersion == pytest.approx(squares / 16, rel=1e-9)
 
 
-def test_equal_minutes_give_the_dispersion_of_a_quasi_poisson_model() -> None:
-    rate = event_rate(dict(enumerate(COUNTS)), dict.fromkeys(range(5), 10.0))
-    assert rate is not None
-    assert rate.dispersion == pytest.approx(sum((y - 3.2) ** 2 / 3.2 for y in COUNTS) / 4, rel=1e-9)
-
-
 def test_few_participants_have_counts_and_no_interval() -> None:
     """Two participants of 3 and 0 events had a rate of 0.00 to 36826335.65."""
     few, nothing = (

@@ -25,7 +25,6 @@ from norm_monitor.session_log.schema import Label, LinkedMedia, Participant
 from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import CodedSession
 from study_desk.verbs.agreement import every_table, summary
 from study_desk.verbs.coding_page import player_media
@@ -92,20 +91,6 @@ def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) 
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
 
 
-def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(
-        "polarity,attribute,start_s,end_s\nerror,engagement,9000,9001\nerror,engagement,-5,-4\nerror,emotions,5,6\n"
-    )
-    command = ["study", "import", str(own_log), str(tmp_path / "a.csv"), "--coder", "Ana", "--json"]
-    refused = CliRunner().invoke(app, command)
-    assert isinstance(refused.exception, FormError)
-    told = str(refused.exception)
-    assert "2 of 3 labels lie outside the session, which is from 0 to 60.0 s: " in told
-    assert "a.csv, line 2: 9000.0 to 9001.0 s" in told
-    assert "a.csv, line 3: -5.0 to -4.0 s" in told
-    assert json.loads(CliRunner().invoke(app, [*command, "--outside"]).stdout)["imported"] == 3
-
-
 def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
     bag = wordless_bag(tmp_path / "s07_bag")
     named = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--json"])
@@ -146,13 +131,6 @@ def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path:
     anew = open_recording(study.folder / "sessions/watched")
     assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
-
-
-@pytest.mark.parametrize("arguments", [["report", "/nowhere"], ["status", "/nowhere"]])
-def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
-    shown = tactful("study", *arguments)
-    assert (shown.returncode, shown.stdout) == (2, "")
-    assert "Traceback" not in shown.stderr
 
 
 def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:
