@@ -142,8 +142,8 @@ class TalkReader:
         manifest = read_manifest(folder)
         if manifest is None:
             raise EngineFailedError(f"{folder}: holds no reader; {_REMEDY}")
-        if damages := find_damages(folder, manifest) if verify else []:
-            reasons = "; ".join(f"{damage.path} {damage.what}" for damage in damages)
+        if damages := find_damages(folder, manifest) if verify else {}:
+            reasons = "; ".join(f"{path} {fault}" for path, fault in damages.items())
             raise EngineFailedError(f"{folder}: the reader is not as it was written: {reasons}; {_REMEDY}")
         return cls(folder, manifest, threads) if is_lazy else cls(folder, manifest, threads).load()
 

@@ -9,7 +9,6 @@ from .manifest import ModelFile as ModelFile
 from .manifest import ModelSource as ModelSource
 from .manifest import Task as Task
 from .pull import pull_model as pull_model
-from .store import Damage as Damage
 from .store import Lock as Lock
 from .store import ModelFiles as ModelFiles
 from .store import PullError as PullError

@@ -56,7 +56,7 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
             f"remove {folder} to pull that one"
         )
     if earlier:
-        damaged = [damage.path for damage in find_damages(folder, earlier)]
+        damaged = list(find_damages(folder, earlier))
         for path in damaged:  # the hub's client would take a changed file for its own
             (folder / path).unlink(missing_ok=True)
         if damaged:
@@ -74,8 +74,9 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
         expected = (file.model_copy(update={"sha256": stated.get(file.path, file.sha256)}) for file in files)
         lock = Lock(source=source.hub, revision=repository.commit, files=tuple(expected))
     if damages := find_damages(folder, lock):
-        (folder / damages[0].path).unlink(missing_ok=True)
-        raise PullError(f"{damages[0].path}: {damages[0].what}; it was removed: run the same command again")
+        path, fault = next(iter(damages.items()))
+        (folder / path).unlink(missing_ok=True)
+        raise PullError(f"{path}: {fault}; it was removed: run the same command again")
     return lock
 
 

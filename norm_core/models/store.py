@@ -6,7 +6,6 @@ The first pull writes the lock; later pulls and checks must match it.
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.errors import TactfulError
@@ -78,9 +78,7 @@ def read_lock(folder: Path) -> Lock | None:
 
 def write_lock(folder: Path, lock: Lock) -> None:
     """Write the lock in one atomic step."""
-    part = folder / f".{LOCK_NAME}.new"
-    part.write_text(lock.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    part.replace(folder / LOCK_NAME)
+    write_atomic(folder / LOCK_NAME, lock.model_dump_json(indent=2) + "\n")
 
 
 @record
@@ -89,14 +87,6 @@ class ModelFiles:
 
     folder: Path | None
     sha256: str = ""
-
-
-@record
-class Damage:
-    """A file that is missing or does not match its hash."""
-
-    path: str
-    what: str
 
 
 class Store:
@@ -150,9 +140,8 @@ class Store:
                 f"the weights of {manifest.name} are not installed; run {PROGRAM} models add {manifest.name}"
             )
         folder, lock = located
-        damaged = find_damages(folder, lock) if verify else []
-        if damaged:
-            named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
+        if damages := find_damages(folder, lock) if verify else {}:
+            named = "; ".join(f"{path} {fault}" for path, fault in damages.items())
             raise WeightsError(
                 f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; "
                 f"{self.remedy(manifest, folder)}"
@@ -170,15 +159,10 @@ def check_room(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:
-    """List missing and changed files in the lock's order; call `hashed` after each file."""
-    damages = []
-    for file in lock.files:
-        if fault := _damage(folder / file.path, file):
-            damages.append(Damage(path=file.path, what=fault))
-        if hashed:
-            hashed(file)
-    return damages
+def find_damages(folder: Path, lock: Lock) -> dict[str, str]:
+    """Return what is wrong with each missing or changed file, by its path in the lock's order."""
+    faults = {file.path: _damage(folder / file.path, file) for file in lock.files}
+    return {path: fault for path, fault in faults.items() if fault}
 
 
 def sha256_of_file(path: Path) -> str:

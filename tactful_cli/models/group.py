@@ -1,6 +1,5 @@
 """`tactful models`: list models with their requirements, and add and check their weights."""
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -69,13 +68,13 @@ def _show(name: str, as_json: bool) -> None:
     catalogue, store = Catalogue(), Store()
     manifest = catalogue.manifest(name)
     folder, lock = store.found(manifest) or (None, None)
-    damages = find_damages(folder, lock) if folder and lock else []
+    damages = find_damages(folder, lock) if folder and lock else {}
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(catalogue.path(name)),
         "folder": str(folder) if folder else None,
         "lock": lock.model_dump(mode="json") if lock else None,
-        "damaged": [asdict(damage) for damage in damages],
+        "damaged": damages,
     }
     if as_json:
         print_json(plain)
@@ -92,8 +91,8 @@ def _show(name: str, as_json: bool) -> None:
         table.add_row("weights at", plain["folder"] or _without_weights(manifest))
         print_table(table)
     if folder and damages:
-        for damage in damages:
-            complain(f"{name}: {folder / damage.path} {damage.what}")
+        for path, fault in damages.items():
+            complain(f"{name}: {folder / path} {fault}")
         complain(f"{name}: {store.remedy(manifest, folder)}")
         raise typer.Exit(1)
 

@@ -45,7 +45,7 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
     if name.endswith("-nf4"):
         assert manifest.source == shipped.manifest(name.removesuffix("-nf4")).source
     if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
-        assert find_damages(*found) == []
+        assert find_damages(*found) == {}
 
 
 @pytest.mark.parametrize(

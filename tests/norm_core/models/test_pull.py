@@ -63,7 +63,7 @@ def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store:
         path: hashlib.sha256(FILES[path]).hexdigest() for path in PULLED
     }
     assert read_lock(folder) == lock
-    assert find_damages(folder, lock) == []
+    assert find_damages(folder, lock) == {}
 
 
 def test_a_damaged_file_alone_is_fetched_again(hub: HubServer, store: Store) -> None:
@@ -72,7 +72,7 @@ def test_a_damaged_file_alone_is_fetched_again(hub: HubServer, store: Store) -> 
     hub.sent.clear()
     assert pull_model(manifest(), store) == lock
     assert hub.sent == ["model.safetensors"]
-    assert find_damages(store.folder(manifest()), lock) == []
+    assert find_damages(store.folder(manifest()), lock) == {}
 
 
 def test_bytes_that_are_not_what_the_hub_says_are_removed(hub: HubServer, store: Store) -> None:
