@@ -55,6 +55,23 @@ waits_for_end protest_floor talks_over_user
 robot_repeats response_delay no_response
 says_goodbye accepts_thanks response_delay
 """.strip().splitlines()
+# What flags of these cues measure first, and what more is drawn: the name, the threshold and its unit.
+_MEASURES = {
+    "response_delay": [("delay_s", 2, "s"), ("after_statement_s", 6, "s")],
+    "robot_cuts_in": [
+        ("voice_active_s", 0.2, "s"), ("talks_on_s", 0.3, "s"), ("resumes_s", 0.5, "s"), ("pause_s", 1.5, "s"),
+    ],
+    "waits_for_end": [("pause_s", 1.4, "s"), ("long_s", 2.4, "s"), ("most_s", 12, "s")],
+    "no_response": [("silence_s", 5, "s"), ("after_statement_s", 6, "s")],
+    "user_repair": [("words", 8, "words"), ("within_s", 3, "s")],
+    "misunderstood": [("words", 14, "words"), ("within_s", 5, "s")],
+    "robot_repeats": [("similarity", 0.85, ""), ("turns", 3, "turns"), ("words", 4, "words")],
+    "no_apology": [("certain", 0.6, "")],
+    "ignores_looking_away": [("away_s", 3, "s"), ("talks_on_s", 4, "s")],
+    "follow_up_question": [("similarity", 0.3, "")],
+    "apologised_for": [("within_s", 25, "s")],
+    "protest_floor": [("words", 14, "words"), ("within_s", 5, "s")],
+}  # fmt: skip
 _TOPICS = {Utterance: "utterances", SocialFlag: "flags", Presence: "presence", Decision: "decisions"}
 
 
@@ -161,7 +178,7 @@ def _flag(  # noqa: PLR0917
     length_ns = 0 if instant else s_to_ns(round(chance.uniform(0.6, 7), 3))
     onset_ns = said.end_ns + index % 4 * 100_000_000
     decided_ns = onset_ns + length_ns + 40_000_000
-    facts = [_fact(chance, name, limit.value, limit.unit, said) for name, limit in cue.thresholds.items()][:1]
+    facts = [_fact(chance, *measure, said) for measure in _MEASURES.get(cue_id, [])][:1]
     severity = cue.severity
     if cue.polarity is Polarity.ERROR and chance.random() < 0.3:
         severity = chance.choice((Severity.MAJOR, Severity.SEVERE))
