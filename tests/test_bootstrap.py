@@ -73,7 +73,7 @@ def test_help_and_version_need_no_set_up(tmp_path: Path, tools: Path) -> None:
     assert version.stdout == f"{__version__}\n"
     assert (asked.stderr, version.stderr, home.exists()) == ("", "", False)
     listed = dict(line.split(maxsplit=1) for line in asked.stdout.partition("Verbs:\n")[2].splitlines())
-    assert list(listed) == list(VERBS)
+    assert list(listed) == [*VERBS, "env"]
     assert all(listed.values())
 
 
