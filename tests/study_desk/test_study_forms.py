@@ -129,7 +129,8 @@ def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recor
     else:
         write_csv(tmp_path / name, replace(sheet_of(session), labels=monitor_labels(session)))
     form = CheckedForm(tmp_path / name)
-    assert len(form.labels(replace(FROM_START, coder="Ana", session="S07"))) == (0 if name == "coded.eaf" else 45)
+    coded = () if name == "coded.eaf" else monitor_labels(session)
+    assert len(form.labels(replace(FROM_START, coder="Ana", session="S07"))) == len(coded)
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
         form.labels(replace(FROM_START, coder="Ana", session="S08"))
 
