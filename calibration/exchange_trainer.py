@@ -49,7 +49,7 @@ _SIGNS = {"+": Polarity.COMPETENCE, "-": Polarity.ERROR}
 _TURN = re.compile(r"(?P<who>[ruv]): (?P<text>[^|]*[^|\s])(?P<label> \|(?: (?P<sign>[+-])(?P<about>(?: [a-z]+)+))?)?")
 
 
-class TalkError(TactfulError, ValueError):
+class LabelledTalkError(TactfulError, ValueError):
     """A line is not a turn; the message gives the place."""
 
 
@@ -110,7 +110,7 @@ def read_file(path: Path) -> list[tuple[LabelledTurn, ...]]:
         if line.startswith("# "):
             talks.append([])
         elif line and not talks:
-            raise TalkError(f"{path.name}, line {number}: a talk begins with a line '# PLACE; PERSON; ROBOT'")
+            raise LabelledTalkError(f"{path.name}, line {number}: a talk begins with a line '# PLACE; PERSON; ROBOT'")
         elif line:
             talks[-1].append(_turn(line, f"{path.name}, line {number}"))
     return [tuple(talk) for talk in talks]
@@ -119,14 +119,14 @@ def read_file(path: Path) -> list[tuple[LabelledTurn, ...]]:
 def _turn(line: str, where: str) -> LabelledTurn:
     matched = _TURN.fullmatch(line)
     if matched is None:
-        raise TalkError(
+        raise LabelledTalkError(
             f"{where}: a turn is 'u: TEXT', 'v: TEXT' or 'r: TEXT |', with '+' or '-' and attributes after it"
         )
     is_robot, about = matched["who"] == "r", (matched["about"] or "").split()
     if is_robot != (matched["label"] is not None):
-        raise TalkError(f"{where}: the robot's turns end in '|' and its label, and nobody else's do")
+        raise LabelledTalkError(f"{where}: the robot's turns end in '|' and its label, and nobody else's do")
     if unknown := sorted(set(about) - set(_ABOUT)):
-        raise TalkError(f"{where}: {', '.join(unknown)} is no attribute; they are {', '.join(_ABOUT)}")
+        raise LabelledTalkError(f"{where}: {', '.join(unknown)} is no attribute; they are {', '.join(_ABOUT)}")
     return LabelledTurn(
         is_robot=is_robot,
         text=matched["text"],

@@ -62,7 +62,7 @@ _MORE_NAMED, _LEAST_ADDED = 0.25, 0.001
 
 
 @record
-class Talk:
+class FittedTalk:
     """An encounter as material: its writer, whether it has no labelled error, and its length."""
 
     writer: str
@@ -73,7 +73,7 @@ class Talk:
 class TrainingSet:
     """The labelled units of all talks, and the reader that is fitted on any part of them."""
 
-    def __init__(self, units: Sequence[LabelledUnit], talks: Sequence[Talk], encoder: SentenceEncoder) -> None:
+    def __init__(self, units: Sequence[LabelledUnit], talks: Sequence[FittedTalk], encoder: SentenceEncoder) -> None:
         """Compare all turns of the robot's with each other; takes seconds for thousands of them."""
         self.units, self.talks = tuple(units), tuple(talks)
         self.writers = np.array([talks[unit.talk].writer for unit in units])
@@ -234,7 +234,7 @@ def _named_from(adds: NDArray[np.float64], named: NDArray[np.bool_]) -> float:
 
 
 def operating_points(
-    units: Sequence[LabelledUnit], likely: NDArray[np.float64], talks: Sequence[Talk]
+    units: Sequence[LabelledUnit], likely: NDArray[np.float64], talks: Sequence[FittedTalk]
 ) -> dict[Sensitivity, OperatingPoint]:
     """Choose the least bars within each budget, from probabilities of units that a fit has not seen."""
     harmless = np.array([talks[unit.talk].harmless for unit in units])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.fit_units import Rows, Talk, TrainingSet, fit_unit_model
+from calibration.fit_units import FittedTalk, Rows, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -170,7 +170,7 @@ class CrossValidation:
         self.chosen, self.collected = chosen, collected
         self.encoder = SentenceEncoder(remembered=100_000)
         talks = [
-            Talk(
+            FittedTalk(
                 writer=source.writer,
                 harmless=not any(event.polarity is Polarity.ERROR for event in encounter.truth.events),
                 hours=(encounter.truth.end_ns - encounter.truth.start_ns) / NS_PER_S / 3600,

@@ -7,8 +7,6 @@ from .items.target import Target as Target
 from .monitor_bench.event_metrics import EventSession as EventSession
 from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
-from .monitor_bench.labelled_recording import IntervalAgreement as IntervalAgreement
-from .monitor_bench.labelled_recording import interval_agreement as interval_agreement
 from .monitor_bench.script_driver import monitor_from_sound as monitor_from_sound
 from .monitor_bench.script_driver import monitor_script as monitor_script
 from .runs.results.run_rows import frames as frames

@@ -1,9 +1,12 @@
 """Choose what the monitor hears and sees of a bag, and run it on one bag after another for `tactful flags`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
@@ -35,6 +38,7 @@ from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
+from tactful_cli.verb import Language, RobotTopics, WhisperModel, WordsTopics
 
 
 def senses_of(
@@ -158,6 +162,27 @@ class FlagOptions:
         config = MonitorConfig(fusion=self.fusion)
         site = config.site_thresholds(*shipped_parts())
         return site.sha256() if site else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SenseOptions:
+    """The options of a verb that say which topics of a bag hold sound and words, and who recognizes them."""
+
+    topic: Annotated[str, typer.Option(help="Audio topic, where it is heard; default: the only one.")] = ""
+    robot_topic: RobotTopics = None
+    words_topic: WordsTopics = None
+    language: Language = "en"
+    whisper: WhisperModel = ""
+
+    def for_flags(self, **others: Any) -> FlagOptions:
+        """Return what decides about the flags of a bag."""
+        return FlagOptions(
+            topic=self.topic,
+            robot_topics=tuple(self.robot_topic or ()),
+            words_topics=tuple(self.words_topic or ()),
+            whisper=WhisperConfig(model=self.whisper, language=self.language),
+            **others,
+        )
 
 
 def shipped_parts() -> tuple[UnitModel, ThresholdTable, EncoderMatcher]:

@@ -1,6 +1,7 @@
 """`tactful flags`: the monitor's flags in bags, by cues, by a model, or by a judge that answers later."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -24,10 +25,9 @@ from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.replay.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from tactful_cli.console import complain, err, out, print_json, print_table, show
-from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
+from tactful_cli.flag_watch import BagWatch, SenseOptions
+from tactful_cli.verb import SensorOffsetsName, TopicRules, single, with_options
 
 JUDGE = "judge"  # the model in a batch, where none is named
 
@@ -85,13 +85,13 @@ class LaterJudge:
         self.stand_in = JudgeStandIn(RecordedJudge("", self.answers), WallClock())
 
     @classmethod
-    def of(  # noqa: PLR0917
-        cls, questions: Path | None, answers: Path | None, out: Path | None, model: str, config: JudgeConfig, form: Form
-    ) -> Self | None:
+    def of(cls, later: "LaterOptions", out: Path | None) -> Self | None:
         """Return the judge that options name, if any; questions need each talk to run, and a stored run skips some."""
-        if questions and out:
+        if later.ask_later and out:
             raise TactfulError("--ask-later and --out: exclude each other; give --out with --answers")
-        return cls(questions, answers, model, config, form) if questions or answers else None
+        config = JudgeConfig(deployment_context=later.context, pictures_may_leave=later.pictures_may_leave)
+        is_named = later.ask_later or later.answers
+        return cls(later.ask_later, later.answers, later.model, config, later.form) if is_named else None
 
     @property
     def model(self) -> str:
@@ -192,18 +192,31 @@ def _instead(flag: SocialFlag) -> list[str]:
 app = single()
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaterOptions:
+    """A judge that answers later: by what batch, about what, and what it is for."""
+
+    ask_later: AskLater = None
+    answers: JudgeAnswers = None
+    model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE
+    form: QuestionForm = Form.TALK
+    pictures_may_leave: PicturesMayLeave = False
+    context: Annotated[
+        DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
+    ] = DeploymentContext.UNSPECIFIED
+    price: Price = ""
+
+
 @app.command()
-def flags(  # noqa: PLR0917
+@with_options
+def flags(
     bags: Annotated[
         list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
     ],
-    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
+    *,
+    senses: SenseOptions,
     renamed: TopicRules = None,
     sensor_offsets: SensorOffsetsName = "",
-    language: Language = "en",
-    whisper: WhisperModel = "",
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
     ] = Sensitivity.BALANCED,
@@ -211,15 +224,7 @@ def flags(  # noqa: PLR0917
         str,
         typer.Option(metavar="NAME", help="Thresholds of your site, by name or file (`tactful calibrate thresholds`)."),
     ] = "",
-    ask_later: AskLater = None,
-    answers: JudgeAnswers = None,
-    model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE,
-    form: QuestionForm = Form.TALK,
-    pictures_may_leave: PicturesMayLeave = False,
-    context: Annotated[
-        DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
-    ] = DeploymentContext.UNSPECIFIED,
-    price: Price = "",
+    later: LaterOptions,
     folder: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder of the run, with CSV tables; an unfinished run resumes."),
@@ -232,18 +237,13 @@ def flags(  # noqa: PLR0917
 
     Several bags are summed up in a table. Exits with 1 if one of them could not be run, or no answer fits.
     """
-    config = JudgeConfig(deployment_context=context, pictures_may_leave=pictures_may_leave)
-    prices = Prices.of_option(price)
-    judge = LaterJudge.of(ask_later, answers, folder, model, config, form)
-    options = FlagOptions(
-        topic=topic,
-        robot_topics=tuple(robot_topic or ()),
-        words_topics=tuple(words_topic or ()),
+    prices = Prices.of_option(later.price)
+    judge = LaterJudge.of(later, folder)
+    options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
-        whisper=WhisperConfig(model=whisper, language=language),
         fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
         sensor_offsets=sensor_offsets,
-        answers_sha256=judge.answers.sha256 if answers and judge else "",
+        answers_sha256=judge.answers.sha256 if later.answers and judge else "",
     )
     bags_by_name = find_bags(bags)
     is_alone = len(bags) == 1 and list(bags_by_name.values()) == bags

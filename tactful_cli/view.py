@@ -4,17 +4,16 @@ import heapq
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
 import typer
 
-from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.reader import BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, to_plain
@@ -26,7 +25,6 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, replay_monitor
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.session_log.recording import BAGGED, bag_records
 from norm_monitor.session_log.schema import Review
 from norm_monitor.view.page_items import ms_since
@@ -35,10 +33,10 @@ from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from norm_monitor.view.timeline import SessionTimeline
 from norm_monitor.view.view_server import ViewServer, prompt_text
 from tactful_cli.console import complain, err, print_json
-from tactful_cli.flag_watch import NOTHING_TO_WATCH, remarks_of, senses_of
+from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
-from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
+from tactful_cli.verb import AsJson, single, with_options
 
 
 class ChosenSettings:
@@ -265,15 +263,13 @@ class LiveFeed:
 NO_SPEECH = "Speech was not recorded in this bag; record /tactful/utterances and /tactful/robot_speech with the flags."
 
 
-def shown_records(
-    bag: BagReader, timeline: SessionTimeline, senses_for: Callable[[BagReader], BagSenses]
-) -> Iterator[tuple[int, Any]]:
+def shown_records(bag: BagReader, timeline: SessionTimeline, options: FlagOptions) -> Iterator[tuple[int, Any]]:
     """Return what the nodes published; of a bag without flags, what the monitor makes of it here."""
     if holds_flags(bag):
         if not any(topic.type_name == message_type(Utterance) for topic in bag.topics):
             timeline.set_state("speech_missing", NO_SPEECH)
         return _recorded(bag, timeline, (*BAGGED, MonitorStatus))
-    return _monitored(bag, timeline, senses_for(bag))
+    return _monitored(bag, timeline, options.senses(bag, timeline.title))
 
 
 def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
@@ -289,9 +285,7 @@ def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) 
 
 
 def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> Iterator[tuple[int, Any]]:
-    """Return what the senses and the monitor make of the bag. Raises BagError for no input."""
-    if not senses.topics:
-        raise BagError(f"{timeline.title}: {NOTHING_TO_WATCH}")
+    """Return what the senses and the monitor make of the bag."""
     timeline.note("The bag holds no flags, so the monitor runs on it here, without a judge.")
 
     def run() -> Iterator[tuple[int, Any]]:
@@ -315,18 +309,16 @@ TICK_NS = NS_PER_S
 
 
 @app.command()
-def view(  # noqa: PLR0917
+@with_options
+def view(
     bag: Annotated[
         Path | None, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag; default: the running graph.")
     ] = None,
     namespace: Annotated[
         str, typer.Option(help=f"Namespace of the robot, where several share a ROS domain, as of {PROGRAM} up.")
     ] = "",
-    topic: Annotated[str, typer.Option(help="Audio topic, if the bag holds no flags; default: the only one.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
+    *,
+    senses: SenseOptions,
     show_faces: Annotated[bool, typer.Option("--show-faces", help="Do not blur faces.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
@@ -378,11 +370,7 @@ def view(  # noqa: PLR0917
             start_ns, end_ns = reader.bounds_ns or (0, 0)
             timeline = SessionTimeline(bag.resolve().name, start_ns)
             timeline.extend_to(end_ns)
-            hearing = WhisperConfig(model=whisper, language=language)
-            senses_for = partial(
-                senses_of, topic=topic, whisper=hearing, robot_topics=robot_topic or (), words_topics=words_topic or ()
-            )
-            records = shown_records(reader, timeline, senses_for)
+            records = shown_records(reader, timeline, senses.for_flags())
             stills = BagStills(bag, find, shows_faces=show_faces)
             with serving(timeline, stills.at if stills.topic else None):
                 for known_ns, record in records:

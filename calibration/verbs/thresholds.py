@@ -21,11 +21,10 @@ from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.replay.flag_runs import S_PER_HOUR, BagFlags
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.session_log.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table, show
-from tactful_cli.flag_watch import BagWatch, FlagOptions, shipped_parts
-from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
+from tactful_cli.flag_watch import BagWatch, SenseOptions, shipped_parts
+from tactful_cli.verb import AsJson, single, with_options
 
 app = single()
 
@@ -42,21 +41,19 @@ class _Labels:
 
 
 @app.command()
-def calibrate(  # noqa: PLR0917
+@with_options
+def calibrate(
     studies: Annotated[
         list[Path], typer.Argument(metavar="STUDY", help="Folders of studies whose sessions are coded.")
     ],
+    *,
     rate: Annotated[
         float | None, typer.Option("--false-errors-per-hour", help="The most false errors an hour that you accept.")
     ] = None,
     precision: Annotated[
         float | None, typer.Option(help="The least share of flagged errors that coders bear out.")
     ] = None,
-    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
+    senses: SenseOptions,
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder of the run; an interrupted run resumes.")
     ] = None,
@@ -72,13 +69,7 @@ def calibrate(  # noqa: PLR0917
     labelled = _each_once([*_of_studies(studies)])
     if not labelled:
         raise TactfulError("no session of these is coded and names its bag; see study status")
-    options = FlagOptions(
-        topic=topic,
-        robot_topics=tuple(robot_topic or ()),
-        words_topics=tuple(words_topic or ()),
-        whisper=WhisperConfig(model=whisper, language=language),
-        fusion=_EVERYTHING,
-    )
+    options = senses.for_flags(fusion=_EVERYTHING)
     watch = BagWatch(options, {name: recording.bag for name, recording in labelled.items()}, folder, is_alone=False)
     sessions = [_session(result, labelled[result.bag]) for result in watch if not result.problem]
     usual = shipped_parts()[0].operating_points[Sensitivity.BALANCED].error

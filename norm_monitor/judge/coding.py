@@ -43,7 +43,7 @@ _LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TUR
 MISSING = "the answers hold none about this moment"
 
 
-class Coding(BaseModel):
+class CodedUnit(BaseModel):
     """A coder's answer about one unit; `probability` sums to 1."""
 
     polarity: Literal["error", "competence", "ordinary"]
@@ -272,7 +272,7 @@ class _TalkCoding(RootModel[dict[str, Any]]):
     """An object with the answer about each mark."""
 
 
-def read_answer(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, float]]:
+def read_answer(answer: BatchAnswer, mark: str) -> tuple[CodedUnit, Mapping[str, float]]:
     """Return the answer about a unit and its probabilities: those of the tokens where there are some, else the stated.
 
     What an answer holds beside the marks that were asked about is left out.
@@ -284,12 +284,12 @@ def read_answer(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, fl
             raise UnparsedError(f"the answer about the talk lacks {mark}")
         marks = list(by_mark)
         place, text = marks.index(mark), json.dumps(by_mark[mark])
-    coded, measured = parse_value(text, Coding), list(token_probabilities(answer.tokens))
+    coded, measured = parse_value(text, CodedUnit), list(token_probabilities(answer.tokens))
     return coded, measured[place] if len(measured) == len(marks) else coded.probability
 
 
 def _with_coding(
-    judged: UnitJudgement, view: UnitView, coded: Coding, probability: Mapping[str, float]
+    judged: UnitJudgement, view: UnitView, coded: CodedUnit, probability: Mapping[str, float]
 ) -> UnitJudgement:
     judged = replace(judged, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
     best = max(LABELS, key=lambda label: probability[label])

@@ -34,7 +34,7 @@ _UNLIMITED = 1e12
 
 
 @record
-class Candidate:
+class JudgeCandidate:
     """A unit that the judge may be asked about, and its incident: that of a silence is the turn that ends it."""
 
     unit: Unit
@@ -52,7 +52,7 @@ class JudgeTriggers:
         """With a ceiling of 0, no unit is due; with NO_CEILING, each is."""
         self._due: list[tuple[float, UnitView]] = []
         self._not_judged = self._beyond_budget = 0
-        self._waiting: dict[str, Candidate] = {}
+        self._waiting: dict[str, JudgeCandidate] = {}
         self.set_budget(calls_per_hour)
         self.reset()
 
@@ -131,7 +131,7 @@ class JudgeTriggers:
     def _chosen(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
         changes = {unit_id: change_of(candidate.unit) for unit_id, candidate in self._waiting.items()}
 
-        def rank(candidate: Candidate) -> tuple[bool, float, int, str]:
+        def rank(candidate: JudgeCandidate) -> tuple[bool, float, int, str]:
             unit = candidate.unit
             return candidate.incident not in self._begun, -changes[unit.unit_id], unit.onset_ns, unit.unit_id
 
@@ -171,7 +171,7 @@ def _measured(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]
 
 def _candidates(
     scene: Scene, cited: Iterable[Unit], reasons_of: Callable[[Unit], Sequence[Reason]]
-) -> Iterator[Candidate]:
+) -> Iterator[JudgeCandidate]:
     """Yield the units worth a question.
 
     Of people's turns these are the ones that the robot talks into or leaves open, and those in which a cue finds
@@ -187,7 +187,7 @@ def _candidates(
         incident = _incident_of(unit, robot_turns)
         is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | cited_units.keys()
         if unit.kind is not UnitKind.PERSON_TURN or not is_ordinary:
-            yield Candidate(unit=unit, incident=incident)
+            yield JudgeCandidate(unit=unit, incident=incident)
 
 
 def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:

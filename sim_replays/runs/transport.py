@@ -68,6 +68,7 @@ class BareAnswerer:
         self._recent = RecentRecords(WHOLE_S)
         self._answers: dict[str, tuple[Query, Answer]] = {}
         self._skipped: dict[str, Query] = {}
+        self.readings: dict[str, ReplyReading] = {}  # of this episode's replies without the asked form, by query
 
     def take(self, record: Record) -> Iterator[Answer]:
         """Answer a query; hold any other record of the episode."""
@@ -75,7 +76,7 @@ class BareAnswerer:
             yield self._answer(record)
             return
         if isinstance(record, Episode) and record.state is EpisodeEdge.BEGIN:
-            self._answers, self._skipped = {}, {}
+            self._answers, self._skipped, self.readings = {}, {}, {}
         self._recent.take(record)
 
     def skip(self, query: Query) -> None:
@@ -135,7 +136,9 @@ class BareAnswerer:
             if reply.outcome is not Outcome.ANSWERED:
                 return replace(answer, reason=reply.reason)
             return replace(answer, outcome=Outcome.UNPARSED, reason=f"no answer in the reply {reply.text!r:.160}")
-        reason = "; ".join(filter(None, ("" if reading.strict else ReplyReading.LENIENT, withheld)))
+        if not reading.strict:
+            self.readings[query.query_id] = ReplyReading.LENIENT
+        reason = "; ".join(filter(None, (self.readings.get(query.query_id), withheld)))
         return replace(answer, chosen=reading.chosen, text=reading.text or reply.text, reason=reason)
 
     def _asks_words_alone(self, query: Query) -> bool:
@@ -240,13 +243,14 @@ MODEL_LOADED_WITHIN_S = 600.0
 class TimedAnswer:
     """One answer, its wall-clock duration, and the requests to the model that it took.
 
-    `by_text` tells that an option was read from a reply's words and not from log-probabilities. The selector's decision
-    is there unless the answer came over DDS.
+    `by_text` tells that an option was read from a reply's words and not from log-probabilities, `reading` that a reply
+    had not the asked form. The selector's decision is there unless the answer came over DDS.
     """
 
     answer: Answer
     took_s: float
     by_text: bool = False
+    reading: ReplyReading | None = None
     requests: tuple[AskedRequest, ...] = ()
     decision: Decision | None = None
 
@@ -346,6 +350,7 @@ class Direct:
                     answer=answer,
                     took_s=time.perf_counter() - began_s,
                     by_text=any(request.is_read_from_text for request in requests),
+                    reading=answerer.readings.get(answer.query_id) if isinstance(answerer, BareAnswerer) else None,
                     requests=requests,
                     decision=decision,
                 )

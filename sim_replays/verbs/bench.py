@@ -6,14 +6,12 @@ from typing import Annotated, get_args
 
 import typer
 
-from norm_core.bags.topic import TopicNames
 from norm_core.models.manifest import Prices
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.items.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.monitor_bench.script_driver import BenchSource
@@ -25,16 +23,10 @@ from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.verbs import comparison, monitor_bench
 from sim_replays.verbs import runs as suite_runs
-from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
 from tactful_cli.verb import (
     WHISPER_HELP,
     AsJson,
-    Language,
-    RobotTopics,
-    TopicRules,
-    WhisperModel,
-    WordsTopics,
     group,
     with_options,
 )
@@ -243,43 +235,19 @@ def monitor(  # noqa: PLR0917
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,
     price: Price = "",
-    bag: Annotated[list[Path] | None, typer.Option(help="Bag to use instead of the scripts. Repeatable.")] = None,
-    labels: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE.csv", help="Labels of a bag, one per line: class, onset_s, offset_s. Repeatable."),
-    ] = None,
-    topic: Annotated[str, typer.Option(help="Audio topic of the bags; default: the only one.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
-    renamed: TopicRules = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
-    source_of_talk = {"--split": split, "--encounters": folder, "--bag": bag or labels}
-    sources_in_use = [name for name, value in source_of_talk.items() if value]
-    if len(sources_in_use) > 1:
-        raise TactfulError(f"{' and '.join(sources_in_use)}: exclude each other; give one")
+    if split and folder:
+        raise TactfulError("--split and --encounters: exclude each other; give one")
     talks = monitor_bench.BenchInput(
         split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
     )
-    if bag or labels:
-        options = FlagOptions(
-            topic=topic,
-            robot_topics=tuple(robot_topic or ()),
-            words_topics=tuple(words_topic or ()),
-            names=TopicNames.parse(renamed or ()),
-            whisper=WhisperConfig(model=whisper, language=language),
-        )
-        monitor_bench.evaluate_bags(bag or [], labels or [], options, as_json)
-    else:
-        prices = Prices.of_option(price)
-        if ask_later:
-            later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
-            monitor_bench.write_questions(talks, later, prices)
-            return
-        answered = LaterJudge(None, answers) if answers else None
-        monitor_bench.evaluate(talks, as_json, model=model, later=answered)
-        if answered and answered.fits_nothing:
-            raise typer.Exit(1)
+    if ask_later:
+        later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
+        monitor_bench.write_questions(talks, later, Prices.of_option(price))
+        return
+    answered = LaterJudge(None, answers) if answers else None
+    monitor_bench.evaluate(talks, as_json, model=model, later=answered)
+    if answered and answered.fits_nothing:
+        raise typer.Exit(1)

@@ -7,18 +7,14 @@ from typing import Any
 from rich.box import SIMPLE
 from rich.progress import track
 from rich.table import Table
-from rich.table import Table as Shown
 
-from norm_core.bags.reader import BagReader
 from norm_core.engines.engine_factory import open_engine
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, s_to_ns
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -28,7 +24,6 @@ from norm_monitor.encounters.encounter import Encounter, talk_name
 from norm_monitor.encounters.library import encounters, encounters_in
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
-from norm_monitor.replay.bag_driver import MONITORED, replay_monitor
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.monitor_bench.event_metrics import (
@@ -41,19 +36,9 @@ from sim_replays.monitor_bench.event_metrics import (
     baselines,
     parts_by_cue,
     score_encounters,
-    score_online,
-)
-from sim_replays.monitor_bench.labelled_recording import (
-    IntervalAgreement,
-    LabelledRecording,
-    interval_agreement,
-    read_intervals,
-    record_flags,
-    session_of,
 )
 from sim_replays.monitor_bench.script_driver import BenchSource, monitor_from_sound, monitor_script, sense_encounter
-from tactful_cli.console import complain, err, print_json, print_table, show
-from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions, explain_missing_words, remarks_of
+from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.flags import LaterJudge
 
 NO_FIGURE = "–"  # a share of nothing
@@ -328,79 +313,3 @@ def _run_monitor(
         )
         for encounter in followed
     ]  # fmt: skip
-
-
-def evaluate_bags(bags: list[Path], labels: list[Path], options: FlagOptions, as_json: bool) -> None:
-    """Print the measures over all bags. Give one label file per bag, in the same order.
-
-    Raises TactfulError where nothing can be measured: no words or no labels in any bag.
-    """
-    if len(bags) != len(labels):
-        raise TactfulError(
-            f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
-        )
-    recordings = [_recorded(bag, file, options) for bag, file in zip(bags, labels, strict=True)]
-    _check(recordings)
-    agreement = interval_agreement(recordings)
-    sessions = [session_of(recording) for recording in recordings]
-    rows = {"monitor": agreement.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
-    if as_json:
-        print_json(
-            {
-                "bags": [recording.name for recording in recordings],
-                "labels": sum(len(recording.labels) for recording in recordings),
-                "monitor": to_plain(agreement),
-                "baselines": {name: to_plain(row) for name, row in rows.items() if name != "monitor"},
-            }
-        )
-        return
-    show_rows(rows, "labels")
-    if len(recordings) == 1:
-        show(NO_INTERVAL.format("recording"))
-    _show(agreement)
-
-
-def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
-    with BagReader(bag, options.names) as reader:
-        if reader.bounds_ns is None:
-            raise TactfulError(f"{bag}: holds no message")
-        if idle := options.names.idle(reader.recorded_topics):
-            raise TactfulError(f"{bag} {NO_SUCH_TOPIC.format(idle[0])}")
-        labels = read_intervals(file, *reader.bounds_ns)
-        senses = options.senses(reader, str(bag))
-        if UTTERANCES not in senses.sources:
-            raise TactfulError(f"{bag}: {explain_missing_words(reader, senses)}")
-        clock = ReplayClock()
-        monitor = replay_monitor(senses.sources, clock)
-        with err.status(f"running the monitor on {bag.name}"):
-            watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
-            recording = record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock)
-        remarks = [*remarks_of(reader, senses, monitor)]
-        remarks += [] if recording.utterances else ["no word of a person was recognized in it"]
-        remarks += [] if labels else [f"{file} has no label, so only its false flags count"]
-        for remark in remarks:
-            complain(f"{bag.name}: {remark}")
-        return recording
-
-
-def _check(recordings: Sequence[LabelledRecording]) -> None:
-    """Raise TactfulError where a figure would only measure missing input."""
-    names = ", ".join(recording.name for recording in recordings)
-    if not any(recording.utterances for recording in recordings):
-        raise TactfulError(
-            f"{names}: no word of a person was recognized; check the sound with {PROGRAM} hear, --language, or name "
-            "the recognizer's topic with --words-topic"
-        )
-    if not any(recording.labels for recording in recordings):
-        raise TactfulError(f"{names}: no label lies in any bag; label one interval at least, one per line")
-
-
-def _show(agreement: IntervalAgreement) -> None:
-    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s")
-    for name, row in agreement.by_class.items():
-        recall = "/".join(f"{value:.0f}" for value in row.recall.values())
-        waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
-        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
-    print_table(shown)
-    latency = ", ".join(f"{name} {value:.1f} s" for name, value in agreement.online.latency_s.items())
-    show(f"known after the onset: {latency or 'none'}")

@@ -111,7 +111,6 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
     [
         (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
-        (["--encounters", ".", "--bag", "."], "--encounters and --bag: exclude each other; give one"),
     ],
 )
 def test_a_wrong_choice_of_talk_is_refused(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.exchange_trainer import TalkError, exchanges, read_talks, talks_sha256, write
+from calibration.exchange_trainer import LabelledTalkError, exchanges, read_talks, talks_sha256, write
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
@@ -60,12 +60,12 @@ def test_a_talk_is_read_turn_by_turn(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_that_is_no_turn_is_named(tmp_path: Path, line: str, why: str) -> None:
-    with pytest.raises(TalkError, match=f"one.txt, line 2: .*{why}"):
+    with pytest.raises(LabelledTalkError, match=f"one.txt, line 2: .*{why}"):
         read_talks(talks_of(tmp_path, f"# desk\n{line}\n"))
 
 
 def test_a_turn_before_any_talk_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TalkError, match="line 1: a talk begins with"):
+    with pytest.raises(LabelledTalkError, match="line 1: a talk begins with"):
         read_talks(talks_of(tmp_path, "u: Hello.\n"))
 
 

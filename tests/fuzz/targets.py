@@ -49,7 +49,6 @@ from norm_monitor.session_log.schema import SessionInfo
 from norm_monitor.session_log.session_config import WordsPolicy
 from norm_monitor.session_log.writer import StudyLog
 from sim_replays.items.dataset_files import annotations
-from sim_replays.monitor_bench.labelled_recording import read_intervals
 from sim_replays.own_items.check import read_items, suite_name_of
 from sim_replays.own_items.item_run import ItemRun, Scene
 from sim_replays.suites.egogapbench import read as read_egogapbench
@@ -269,10 +268,6 @@ TARGETS: dict[str, Target] = {
     "yaml": Target(
         _file("a.yaml", lambda path: yaml.safe_dump(load_yaml(path))),
         (b"a: &a [1, 0x10, 1.5, ~, !!str 3, {}]\n'b': |\n  c\n? d\n: no\n", b"<<: *a\n---\n...\n2026-03-01: ~\n"),
-    ),
-    "intervals": Target(
-        _file("a.csv", lambda path: read_intervals(path, 0, 10**11), "intervals"),
-        (b"class,onset_s,offset_s\nrm,1,2\n",),
     ),
     "talks": Target(_file("t.jsonl", lambda path: read_talks([path])), (TALK,)),
     "precedents": Target(_file("p.jsonl", read_precedents), (b'{"source":"s","scene":"a","action":"b"}\n',)),

@@ -1,29 +1,23 @@
 """`python -m tests.soak`: a killed node, a quarter of an hour of talk, and what it makes of samples."""
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
-from concurrent.futures import Future
 from contextlib import nullcontext
 from pathlib import Path
 from subprocess import CompletedProcess
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
-from norm_core.runtime.errors import TactfulError
 from tests.patience import PATIENCE_S
 from tests.soak import __main__ as soak
 from tests.soak import faults
-from tests.soak.faults import ACTIONS, FAULTS, STEPS, FaultResult, run_fault
-from tests.soak.hours import NODES, SoakSample, growth_of, run_minutes
+from tests.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
+from tests.soak.hours import SoakSample, growth_of
 from tests.soak.running_graph import STUDY
 
 REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
@@ -75,57 +69,8 @@ def test_a_wrong_call_is_refused_with_its_remedy(
     assert problem in capsys.readouterr().err
 
 
-def test_a_killed_fault_takes_no_other_with_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(soak, "run_fault", vanish)
-    assert soak.main(["--only", "kill_camera,kill_ears", "--json"]) == 1
-    assert capsys.readouterr().out.count("the process that ran it was killed") == 2
-
-
-def vanish(_: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_no_other_fault_begins_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    futures, is_cancelled = list[Future[FaultResult]](), Event()
-
-    def interrupt(submitted: list[Future[FaultResult]]) -> None:
-        futures.extend(submitted)
-        futures[-1].add_done_callback(lambda _: is_cancelled.set())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(soak, "AT_ONCE", 1)
-    monkeypatch.setattr(soak, "as_completed", interrupt)
-    monkeypatch.setattr(soak, "_run_apart", lambda _: is_cancelled.wait(0.5))
-    with pytest.raises(KeyboardInterrupt):
-        soak.main(["--faults", "quick"])
-    assert sum(not future.cancelled() for future in futures) <= 1
-
-
 def sample(hours: float, memory_mb: float) -> SoakSample:
     return SoakSample(hours=hours, memory_mb=memory_mb, handles=9, threads=2, latency_ms=0.0, flags=0)
-
-
-@pytest.mark.parametrize("sees", [True, False])
-def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
-    monkeypatch.setenv("ROS_DOMAIN_ID", "")
-    line = SimpleNamespace(kind="presence", read=lambda: SimpleNamespace(stamp_ns=time.time_ns()))
-    graph = SimpleNamespace(
-        pids=lambda: dict.fromkeys(NODES, os.getpid()),
-        take_messages=lambda: [(time.monotonic(), line)] * sees,
-        reasons=lambda _: ["camera: is blind"],
-        until=lambda *_: time.sleep(0.01),
-    )
-    monkeypatch.setattr("tests.soak.hours.RunningGraph", lambda *_, **__: nullcontext(graph))
-    if not sees:
-        with pytest.raises(TactfulError, match=r"stopped after 0 min: no pictures .* in the last minute; .* blind"):
-            run_minutes(2)
-        return
-    first, last = run_minutes(2).samples
-    assert [first.memory_mb, last.memory_mb] == [*first.memory_by_process.values(), *last.memory_by_process.values()]
-    assert [*first.memory_by_process] == ["+".join(NODES)]
-    assert first.threads > 0
 
 
 def test_growth_is_the_slope_in_percent_of_the_first_sample() -> None:

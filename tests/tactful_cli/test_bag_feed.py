@@ -8,14 +8,10 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
-from norm_monitor.replay.bag_driver import BagSenses
 from norm_monitor.view.timeline import SessionTimeline
+from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.view import shown_records
 from tests.study_session import START_NS, records
-
-
-def no_senses(bag: BagReader) -> BagSenses:
-    raise AssertionError("a bag with flags needs none")
 
 
 @pytest.mark.parametrize("has_speech", [True, False])
@@ -29,7 +25,7 @@ def test_flags_without_speech_are_no_silence(tmp_path: Path, has_speech: bool) -
                 writer.write(topic, record, known_ns)
     timeline = SessionTimeline("bag", START_NS)
     with BagReader(tmp_path / "bag") as bag:
-        for known_ns, record in shown_records(bag, timeline, no_senses):
+        for known_ns, record in shown_records(bag, timeline, FlagOptions()):
             timeline.take(record, known_ns)
     changes = timeline.changes()
     assert changes["flags"]

@@ -32,7 +32,6 @@ from sim_replays.items.target import (
     Prediction,
     PredictionFile,
     Predictions,
-    ReplyReading,
     Target,
     intersection_over_union,
     picks_target,
@@ -170,8 +169,7 @@ def _predictions(
             text=answer.text,
             grades=grades.get((key.items[query_id], answer.task), {}),
             reason=answer.reason,
-            # An Answer has no field for it.
-            reading=next((reading for reading in ReplyReading if answer.reason.startswith(reading)), None),
+            reading=answers[query_id].reading,
         )
         by_key[prediction.key] = prediction
     return by_key

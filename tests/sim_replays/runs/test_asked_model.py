@@ -9,11 +9,10 @@ from pydantic import BaseModel, Field
 from action_selector.candidates import Proposals
 from action_selector.observation import SceneObservation
 from norm_core.engines.direct_engine import DirectEngine
-from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.engines.request_context import RequestContext
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import ReplayClock, WallClock
+from norm_core.runtime.time import WallClock
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.asked_model import AnswerCache, AskedModel
 from sim_replays.runs.random_model import RandomBackend
@@ -48,39 +47,6 @@ def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None
     for number in range(20):
         prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
         assert DirectEngine(RandomBackend(0), WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
-
-
-def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
-    asked: list[Question] = []
-    answers = {"fails": True}
-
-    def act(question: Question, call: RequestContext) -> list[float]:
-        asked.append(question)
-        call.add_usage(prompt_tokens=7, completion_tokens=1)
-        if answers["fails"] and len(asked) == 2:
-            raise EngineFailedError("the server is gone")
-        return [2.0, 1.0, 0.0]
-
-    def model() -> AskedModel:
-        return AskedModel(DirectEngine(ScriptedBackend(act), WallClock()), cache=AnswerCache(tmp_path / "replies"))
-
-    first = model()
-    before = first.ask_many(PROMPT, [question(1), question(2)], Deadline(ReplayClock()))
-    [one, two] = first.end_question("q1")
-    assert (one.query_id, one.step, one.prompt, one.options) == ("q1", "select_action", "It rains.\nNumber 1?", OPTIONS)
-    assert (one.prompt_tokens, one.completion_tokens, one.cached) == (7, 1, False)
-    assert (two.outcome, two.reason) == (Outcome.FAILED, "the server is gone")
-    assert first.end_question("q2") == ()
-    answers["fails"] = False
-    second = model()
-    after = second.ask_many(PROMPT, [question(1), question(2)], Deadline(ReplayClock()))
-    assert len(asked) == 3  # what failed is asked again, and what was answered is not
-    assert (after[0].probabilities, after[0].latency, after[0].prompt_digest) == (
-        before[0].probabilities,
-        before[0].latency,
-        before[0].prompt_digest,
-    )
-    assert [one.cached for one in second.end_question("q1")] == [True, False]
 
 
 def test_a_damaged_cache_says_how_to_go_on(tmp_path: Path) -> None:

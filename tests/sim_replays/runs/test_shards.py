@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
@@ -93,18 +92,6 @@ def test_what_a_killed_shard_leaves_undone_is_asked_again(
     again = ran(out, data, Shards(FILES, 2), "2")
     assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
     assert first_differing_question(alone, again) is None
-
-
-def test_shards_that_are_killed_within_an_answer_say_so(alone: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(*arguments: Any) -> None:
-        os.write(arguments[3].fileno(), b"\0\0\0\x20cut")
-        os._exit(9)
-
-    monkeypatch.setattr(shards, "_work", die)
-    monkeypatch.setattr(shards, "_context", lambda: multiprocessing.get_context("fork"))
-    bag = alone.folder / "bag"
-    with pytest.raises(TransportError, match="2 of 2 shards failed: it ended with 9"):
-        list(Shards(FILES, 2).play(bag, list(read_key(bag).orders)))
 
 
 def test_actors_of_a_ray_cluster_give_what_one_process_gives(alone: Run, shared_data: Path, tmp_path: Path) -> None:

@@ -166,23 +166,6 @@ def active_board() -> NodeBoard:
     return made
 
 
-def test_all_are_active_once_each_says_so() -> None:
-    made = board()
-    assert made.take_status(heartbeat("camera"), 0.0) == []
-    assert made.take_status(heartbeat("ears", state=NodeState.INACTIVE), 0.0) == []
-    assert made.take_status(heartbeat("ears"), 1.0) == [ACTIVE]
-    assert made.take_status(heartbeat("ears"), 2.0) == []
-
-
-def test_a_node_that_comes_back_is_told_with_its_count() -> None:
-    made = active_board()
-    made.take_end(["ears"], "was ended by SIGKILL")
-    assert not made.all_active
-    made.take_launch(["ears"], 30, 2)
-    told = made.take_status(heartbeat("ears", started_ns=31), 3.0)
-    assert told == ["ears: is active again, after 2 restarts", ACTIVE]
-
-
 def test_a_reason_is_told_when_it_comes_and_when_it_goes() -> None:
     made = active_board()
     assert made.take_status(heartbeat("ears", "ears: no audio for 3 s"), 1.0) == ["ears: no audio for 3 s"]
