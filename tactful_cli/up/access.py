@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree
 
+from norm_core.records.topics import NAMESPACE
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.input_check import inputs_of
 from tactful_cli.up.profile import EffectiveParameters, Profile, effective_parameters, node_access
 
-OWN = "/tactful"  # the namespace in which a node tells its access
 TOOLS = "tools"  # the enclave of what looks at the graph: the commands, and `up` itself
 RULES = {"topic": ("publish", "subscribe"), "service": ("reply", "request"), "action": ("execute", "call")}
 
@@ -43,7 +43,7 @@ def policy_of(profile: Profile) -> str:
 def _of_node(node: str, access: Access, effective: EffectiveParameters, namespace: str) -> Access:
     """Move a node's names into the namespace, with the profile's inputs in place of those that it has by default."""
     allowed = {
-        rule: {namespace + name.removeprefix(OWN) if name.startswith(f"{OWN}/") else name for name in names}
+        rule: {namespace + name.removeprefix(NAMESPACE) if name.startswith(f"{NAMESPACE}/") else name for name in names}
         for rule, names in access.items()
     }
     inputs = [read for read in inputs_of(effective.parameters, namespace) if read.node == node]

@@ -10,12 +10,12 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
+from norm_core.records.topics import ROBOT_SPEECH_TOPIC
 from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
 from norm_monitor.senses.microphone.block_stream import other_rate_hz, rate_problem, rate_remedy
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
 from tactful_cli.up.profile import NAMESPACE, EffectiveParameters, Survey, Topic
 
-ROBOT_SPEECH = "robot_speech"
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"
 BOOL_TYPE, STRING_TYPE = "std_msgs/msg/Bool", "std_msgs/msg/String"
 ARRAY_TYPES = ("std_msgs/msg/UInt8MultiArray", "std_msgs/msg/Int16MultiArray")
@@ -99,7 +99,7 @@ def _heard(ears: Mapping[str, Any]) -> list[Input]:
         ]
     timing = reads("robot_speaking_topic", "when the robot speaks")
     robot = reads("robot_speech_topic", "the robot's speech", "robot_speech_type", _ANY_TYPE)
-    is_own = robot.type_name == ROBOT_SPEECH_TYPE or robot.topic == ROBOT_SPEECH
+    is_own = robot.type_name == ROBOT_SPEECH_TYPE or robot.topic == ROBOT_SPEECH_TOPIC
     robot_type = ROBOT_SPEECH_TYPE if is_own else robot.type_name
     return [*people, timing, replace(robot, type_name=robot_type, is_reliable=is_own)]
 
@@ -116,7 +116,7 @@ def outputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str)
         parameters[node][name]: node for node, names in topics.items() if node in parameters for name in names
     }
     if "encounter_player" in parameters:
-        nodes_by_topic[f"{node_namespace}/{ROBOT_SPEECH}"] = "encounter_player"
+        nodes_by_topic[f"{node_namespace}/{ROBOT_SPEECH_TOPIC}"] = "encounter_player"
     return nodes_by_topic
 
 

@@ -17,6 +17,7 @@ from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_core.records.status import MonitorStatus
+from norm_core.records.topics import STATUS_TOPIC
 from norm_core.runtime.config import ConfigError, load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
@@ -300,7 +301,7 @@ def heartbeats(profile: Profile) -> list[MonitorStatus]:
     own = {f"{profile.node_namespace}/{node}" for node in profile.nodes}
     if not own & set(node_names()):
         return []
-    command = [sys.executable, "-m", "norm_nodes.status_lines", f"{profile.node_namespace}/status"]
+    command = [sys.executable, "-m", "norm_nodes.status_lines", f"{profile.node_namespace}/{STATUS_TOPIC}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
         try:
             lines = watcher.communicate(timeout=HEARTBEATS_S)[0]

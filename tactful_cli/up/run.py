@@ -21,6 +21,7 @@ from rich.table import Table
 
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
+from norm_core.records.topics import STATUS_TOPIC
 from tactful_cli.console import complain, err, out
 from tactful_cli.up.access import enclave_environment
 from tactful_cli.up.input_check import InputVerdict
@@ -121,7 +122,7 @@ class Supervisor:
             self._end_all()
 
     def _start_all(self) -> None:
-        topic = f"{self._profile.node_namespace}/status"
+        topic = f"{self._profile.node_namespace}/{STATUS_TOPIC}"
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
         self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.records.record import record
+from norm_core.records.topics import full_topic
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
@@ -52,7 +53,7 @@ _ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
 _PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard", "user", "person", "people", "human")
 _VOICE_WORDS = ("speak", "talk", "voice", "vad", "say", "tts", "speech")
 _ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
-_OWN = "/tactful/"
+_OWN = full_topic("")
 _VOICES, _PEOPLE = "/voices/tracked", "/persons/tracked"
 
 
@@ -256,7 +257,7 @@ def profile_text(nodes: Mapping[str, Any], choices: InitChoices, survey: Survey)
             if not chosen:
                 lines.append(_NOTHING_HEARD)
             lines += [_robot_remark(choices.robot or choices.robot_voice)]
-        section = {f"/tactful/{node}": {"ros__parameters": parameters}}
+        section = {full_topic(node): {"ros__parameters": parameters}}
         lines.append(yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n"))
     if others := unused(choices, survey):
         lines += ["", "# Not used:", *(f"# {other.name}: {other.remark}" for other in others)]

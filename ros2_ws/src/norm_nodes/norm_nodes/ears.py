@@ -188,9 +188,7 @@ class EarsNode(NormNode[EarsConfig]):
             self._open_voices()
         self._open_robot_speech()
         self.subscribe(Empty, RECORDING_ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
-        self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
-        for thread in self._threads:
-            thread.start()
+        self._threads = [self.start_worker(name, work) for name, work in workers]
         self.repeat(WATCH_S, self._watch)
 
     def start(self) -> None:
