@@ -56,7 +56,7 @@ robot_repeats response_delay no_response
 says_goodbye accepts_thanks response_delay
 """.strip().splitlines()
 # What flags of these cues measure first, and what more is drawn: the name, the threshold and its unit.
-_MEASURES = {
+_MEASURES: dict[str, list[tuple[str, float, str]]] = {
     "response_delay": [("delay_s", 2, "s"), ("after_statement_s", 6, "s")],
     "robot_cuts_in": [
         ("voice_active_s", 0.2, "s"), ("talks_on_s", 0.3, "s"), ("resumes_s", 0.5, "s"), ("pause_s", 1.5, "s"),
