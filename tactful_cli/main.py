@@ -88,7 +88,7 @@ app = typer.Typer(
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 well, 1 what was checked "
         "or run is not well, 2 bad input, 3 set-up failed, 4 the same node runs elsewhere, 130 interrupted. "
-        'eval "$(./tactful env)" activates the environment in a shell.'
+        + ("" if IS_PACKAGE else f'eval "$({PROGRAM} env)" activates the environment in a shell.')
     ),
 )
 

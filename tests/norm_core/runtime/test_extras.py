@@ -28,7 +28,7 @@ PACKAGES = (
 )
 SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.install_command('study'))"
 # What exists in a checkout alone: its script, what it answers itself, and the pages that are made there.
-OF_A_CHECKOUT = {"norm_core/runtime/program.py", "tactful_cli/env.py", "tactful_cli/extras.py"}
+OF_A_CHECKOUT = {"norm_core/runtime/program.py", "tactful_cli/extras.py"}
 
 
 def test_a_checkout_is_run_by_its_script() -> None:
