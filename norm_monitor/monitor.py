@@ -489,9 +489,9 @@ class Monitor:
         self._other_language = scene.other_language
         flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         self._reasons.scene = scene
-        found = list(find_cues(scene, self._table, self._matcher, self._cues))
-        findings = [finding for finding in found if isinstance(finding, Finding)]
-        again_ns = {again.at_ns for again in found if isinstance(again, RequestWindowAt)}
+        answers = list(find_cues(scene, self._table, self._matcher, self._cues))
+        findings = [finding for finding in answers if isinstance(finding, Finding)]
+        again_ns = {again.at_ns for again in answers if isinstance(again, RequestWindowAt)}
         cited = _CitedWindow(window)
         make_provenance = partial(self._cite, cited)
         now_ns = self._clock.now_ns()

@@ -144,13 +144,13 @@ class _Published:
 class _OpenUnit:
     """A unit that takes evidence: what is known of it, and what was published."""
 
-    known: UnitEvidence
+    evidence: UnitEvidence
     published: _Published = field(default_factory=_Published)
 
     @property
     def unit(self) -> Unit:
-        """The unit, with its end as far as it is known."""
-        return self.known.unit
+        """The unit, with its end as far as that is known."""
+        return self.evidence.unit
 
     @property
     def end_ns(self) -> int:
@@ -289,12 +289,12 @@ class Fusion:
         if not begins:
             return []
         for state in self._open.values():
-            known, unit = state.known, state.unit
-            counted = tuple(finding for finding in known.findings if self._counts(unit, finding.cue_id))
-            judgement = None if unit.kind in _TIMED_KINDS else known.judgement
-            state.known = replace(known, findings=counted, judgement=judgement)
-            if known.measured:
-                self._measure(state, known.measured, known.provenance_of(FACTS))
+            evidence, unit = state.evidence, state.unit
+            counted = tuple(finding for finding in evidence.findings if self._counts(unit, finding.cue_id))
+            judgement = None if unit.kind in _TIMED_KINDS else evidence.judgement
+            state.evidence = replace(evidence, findings=counted, judgement=judgement)
+            if evidence.measured:
+                self._measure(state, evidence.measured, evidence.provenance_of(FACTS))
         return self._changed_flags(decision_ns)
 
     def _lacks_timing(self, unit: Unit) -> bool:
@@ -309,8 +309,8 @@ class Fusion:
             measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
         kind, is_early = measured.unit.kind, not measured.settled
         reading = self._model.read(kind, measured.facts, is_early=is_early) if self._counts(state.unit) else None
-        made_by = {**state.known.made_by, FACTS: make_provenance}
-        state.known = replace(state.known, measured=measured, reading=reading, made_by=made_by)
+        made_by = {**state.evidence.made_by, FACTS: make_provenance}
+        state.evidence = replace(state.evidence, measured=measured, reading=reading, made_by=made_by)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -325,15 +325,15 @@ class Fusion:
     @property
     def findings(self) -> list[Finding]:
         """What cues found in the units that take evidence."""
-        return [finding for state in self._open.values() for finding in state.known.findings]
+        return [finding for state in self._open.values() for finding in state.evidence.findings]
 
     def change_by_judge(self, unit: Unit) -> float:
         """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
         state = self._open.get(unit.unit_id) or _OpenUnit(UnitEvidence(unit=unit))
-        if state.known.reading is None and self._counts(unit):
-            state = _OpenUnit(replace(state.known, reading=self._model.read(unit.kind, {})))
-        assessment = self._weighed(state.known)
-        return 1 - assessment.probability if self._decide(state.known) else sum(assessment.likely.values())
+        if state.evidence.reading is None and self._counts(unit):
+            state = _OpenUnit(replace(state.evidence, reading=self._model.read(unit.kind, {})))
+        assessment = self._weighed(state.evidence)
+        return 1 - assessment.probability if self._decide(state.evidence) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether a unit takes no more evidence."""
@@ -343,7 +343,7 @@ class Fusion:
     def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
         state = self._open.get(finding.unit.unit_id)
-        is_new = state is None or all(other.key != finding.key for other in state.known.findings)
+        is_new = state is None or all(other.key != finding.key for other in state.evidence.findings)
         if is_new and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
@@ -352,7 +352,7 @@ class Fusion:
             return None
         make_provenance()  # a finding cites its window, whether it is flagged or not
         state = self._state_of(finding.unit)
-        state.known = state.known.with_finding(finding, make_provenance)
+        state.evidence = state.evidence.with_finding(finding, make_provenance)
         return self._changed(state, decision_ns)
 
     def take_facts(
@@ -361,14 +361,14 @@ class Fusion:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
         if self.is_closed(measured.unit) or not self._counts(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
-        known = self._open.get(measured.unit.unit_id)
-        unit_before = known and known.unit
+        state_before = self._open.get(measured.unit.unit_id)
+        unit_before = state_before and state_before.unit
         state = self._state_of(measured.unit)
-        before = state.known.measured
+        before = state.evidence.measured
         if not measured.settled:
-            if state.known.early or before:
+            if state.evidence.early or before:
                 return None
-            state.known = replace(state.known, early=measured)
+            state.evidence = replace(state.evidence, early=measured)
             if not self._model.kind_model(measured.unit.kind, is_early=True):
                 return None
         if before is None or before.facts != measured.facts or before.settled != measured.settled:
@@ -387,28 +387,28 @@ class Fusion:
         if not self._counts(judgement.unit):
             return []
         state = self._state_of(judgement.unit)
-        made_by = {**state.known.made_by, JUDGE: make_provenance}
-        state.known = replace(state.known, judgement=judgement, made_by=made_by)
+        made_by = {**state.evidence.made_by, JUDGE: make_provenance}
+        state.evidence = replace(state.evidence, judgement=judgement, made_by=made_by)
         self._changes += 1
         incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
         return [flag for flag in (self._changed(flag_state, decision_ns) for flag_state in incident) if flag]
 
-    def _counted_judgement(self, known: UnitEvidence) -> UnitJudgement | None:
-        judged = ((other.unit, other.known.judgement) for other in self._open.values())
-        return counted_judgement(known.unit, known.judgement, judged)
+    def _counted_judgement(self, evidence: UnitEvidence) -> UnitJudgement | None:
+        judged = ((other.unit, other.evidence.judgement) for other in self._open.values())
+        return counted_judgement(evidence.unit, evidence.judgement, judged)
 
     def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
         """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
         state = self._open.get(judgement.unit.unit_id)
-        if state is None or state.known.judgement is None:
+        if state is None or state.evidence.judgement is None:
             return None
-        state.known = replace(state.known, judgement=judgement)
+        state.evidence = replace(state.evidence, judgement=judgement)
         self._changes += 1
-        decision, before = self._decide(state.known), state.published
+        decision, before = self._decide(state.evidence), state.published
         if decision is None or before.flag is None or not before.stands:
             return None
         flag = self._flag_of(state, decision, FlagState.UPDATED, before.flag.decision_ns)
-        state.published = replace(before, flag=flag, sufficed=state.known, essence=decision.essence(state.unit))
+        state.published = replace(before, flag=flag, sufficed=state.evidence, essence=decision.essence(state.unit))
         return flag
 
     def is_open(self, unit: Unit) -> bool:
@@ -427,7 +427,7 @@ class Fusion:
         for unit in units:
             state = self._open.get(unit.unit_id)
             if state and state.unit.offset_ns is None and unit.offset_ns is not None:
-                state.known = replace(state.known, unit=unit)
+                state.evidence = replace(state.evidence, unit=unit)
                 if flag := self._changed(state, decision_ns):
                     flags.append(flag)
         return flags
@@ -445,11 +445,11 @@ class Fusion:
         for state in sorted(ended, key=attrgetter("onset")):
             del self._open[state.unit.unit_id]
             if self._note_closed:
-                self._note_closed(replace(state.known, measured=None) if state.known.is_early else state.known)
+                self._note_closed(replace(state.evidence, measured=None) if state.evidence.is_early else state.evidence)
             if state.published.flag is None:
                 continue
             at_ns = state.published.flag.decision_ns  # closing decides nothing new
-            decision = self._decide(state.known)
+            decision = self._decide(state.evidence)
             flag = self._flag_of(state, decision, FlagState.CLOSED, at_ns) if decision else self._withdraw(state, at_ns)
             if flag and state.unit.unit_id in unanswered:
                 flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
@@ -458,7 +458,7 @@ class Fusion:
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(UnitEvidence(unit=unit)))
-        state.known = state.known.with_end_of(unit)
+        state.evidence = state.evidence.with_end_of(unit)
         return state
 
     def _only_lasts(self, state: _OpenUnit) -> bool:
@@ -468,7 +468,7 @@ class Fusion:
             return False
         if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
             return False
-        decision = self._decide(state.known)
+        decision = self._decide(state.evidence)
         return decision is None or decision.assessment.polarity is not before.polarity
 
     def _changed_flags(self, decision_ns: int) -> list[SocialFlag]:
@@ -478,13 +478,13 @@ class Fusion:
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
-        decision, before = self._decide(state.known), state.published
+        decision, before = self._decide(state.evidence), state.published
         state.published = replace(before, decided_at=self._changes)
         if decision is None:
             return self._withdraw(state, decision_ns)
         state.published = replace(
             state.published,
-            sufficed=state.known,
+            sufficed=state.evidence,
             sufficed_by=decision.make_provenance,
             essence=decision.essence(state.unit),
         )
@@ -513,7 +513,7 @@ class Fusion:
 
     def _withdraw(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Withdraw the flag of a unit whose evidence no longer suffices, if it has one, and say what changed."""
-        before, known = state.published, state.known
+        before, evidence = state.published, state.evidence
         if before.flag is None or not before.stands:
             return None
         self._tally["events_withdrawn"] += 1
@@ -521,14 +521,14 @@ class Fusion:
         if self._lacks_timing(state.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
-            model = self._kind_model(known)
-            why = explain_withdrawal(before.sufficed or known, known, polarity, model.polarities if model else {})
+            model = self._kind_model(evidence)
+            why = explain_withdrawal(before.sufficed or evidence, evidence, polarity, model.polarities if model else {})
         flag = replace(
             before.flag,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
             state=FlagState.WITHDRAWN,
-            probability=self._weighed(known).likely[polarity],
+            probability=self._weighed(evidence).likely[polarity],
             base_log_odds=None,  # the evidence is what changed, not what adds up
             evidence=why.evidence or before.flag.evidence,
             rationale=f"Withdrawn, as {why.reason}.",
@@ -537,28 +537,28 @@ class Fusion:
         state.published = replace(before, flag=flag)
         return flag
 
-    def _weighed(self, known: UnitEvidence) -> Assessment:
+    def _weighed(self, evidence: UnitEvidence) -> Assessment:
         muted = self._config.muted
-        findings = self._model.counted(known.unit.kind, known.findings)
+        findings = self._model.counted(evidence.unit.kind, evidence.findings)
         findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
-        reading = known.reading
+        reading = evidence.reading
         if reading:
-            odds = {candidate: odds for candidate, odds in reading.odds.items() if self._score_of(known, candidate)}
+            odds = {candidate: odds for candidate, odds in reading.odds.items() if self._score_of(evidence, candidate)}
             reading = replace(reading, odds=odds)
-        return weigh(findings, self._counted_judgement(known), self._config.judge_weight, reading)
+        return weigh(findings, self._counted_judgement(evidence), self._config.judge_weight, reading)
 
-    def _bars_of(self, known: UnitEvidence) -> Bars:
-        if self._counted_judgement(known):
+    def _bars_of(self, evidence: UnitEvidence) -> Bars:
+        if self._counted_judgement(evidence):
             return self._judged_bars
-        return self._early_bars if known.is_early else self._bars
+        return self._early_bars if evidence.is_early else self._bars
 
-    def _kind_model(self, known: UnitEvidence) -> KindModel | None:
+    def _kind_model(self, evidence: UnitEvidence) -> KindModel | None:
         """Return the weights by which the facts of a unit are weighed; None where they are not."""
-        return self._model.kind_model(known.unit.kind, is_early=known.is_early) if known.reading else None
+        return self._model.kind_model(evidence.unit.kind, is_early=evidence.is_early) if evidence.reading else None
 
-    def _decide(self, known: UnitEvidence) -> _Decision | None:
+    def _decide(self, evidence: UnitEvidence) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
-        muted, assessment, bars = self._config.muted, self._weighed(known), self._bars_of(known)
+        muted, assessment, bars = self._config.muted, self._weighed(evidence), self._bars_of(evidence)
         attributes = tuple(
             attribute
             for attribute in assessment.attributes
@@ -566,13 +566,13 @@ class Fusion:
         )
         if not attributes:
             return None
-        decision = self._worded(known, assessment, attributes)
+        decision = self._worded(evidence, assessment, attributes)
         is_muted = decision.reason is not None and decision.reason.cue_id in muted
         return None if is_muted and not assessment.judgement else decision
 
-    def _worded(self, known: UnitEvidence, assessment: Assessment, attributes: tuple[Attribute, ...]) -> _Decision:
+    def _worded(self, evidence: UnitEvidence, assessment: Assessment, attributes: tuple[Attribute, ...]) -> _Decision:
         """Choose what words a flag: the best that cues say of the same attributes, else what the facts amount to."""
-        reasons = self._find_reasons(known.unit, without_timing=self._lacks_timing(known.unit))
+        reasons = self._find_reasons(evidence.unit, without_timing=self._lacks_timing(evidence.unit))
         support = (
             *(finding for finding in assessment.support if finding.probability),
             *(reason for reason in reasons if reason.polarity is assessment.polarity),
@@ -580,27 +580,27 @@ class Fusion:
         )
         named = set(assessment.attributes)
         reason = next((reason for reason in support if _is_stated(reason) or named & set(reason.attributes)), None)
-        part = reason.key if isinstance(reason, Finding) and not known.reading else FACTS
+        part = reason.key if isinstance(reason, Finding) and not evidence.reading else FACTS
         decision = _Decision(
             assessment=assessment,
             attributes=attributes,
             support=support,
             reason=reason,
-            make_provenance=known.provenance_of(JUDGE if assessment.judgement else part),
+            make_provenance=evidence.provenance_of(JUDGE if assessment.judgement else part),
         )
-        if reason is None and decision.tier is not Tier.JUDGE and known.measured:
-            return replace(decision, reason=note_of(known.measured, assessment.polarity, attributes))
+        if reason is None and decision.tier is not Tier.JUDGE and evidence.measured:
+            return replace(decision, reason=note_of(evidence.measured, assessment.polarity, attributes))
         return decision
 
     def _flag_of(self, state: _OpenUnit, decision: _Decision, flag_state: FlagState, decision_ns: int) -> SocialFlag:
         """Return the flag of a decision, with its evidence, explanation and provenance."""
         unit, assessment, reason = state.unit, decision.assessment, decision.reason
-        score = self._score_of(state.known, assessment.polarity)
+        score = self._score_of(state.evidence, assessment.polarity)
         notes = [note for note in (assessment.judgement, reason) if note]
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
             corrections.append(correction_of(unit.kind, decision.attributes[0]))
-        bars = self._bars_of(state.known)
+        bars = self._bars_of(state.evidence)
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -618,19 +618,19 @@ class Fusion:
             tier=decision.tier,
             cue_id=reason.cue_id if reason else "",
             person_id=unit.person_id,
-            evidence=self._evidence(state.known, decision),
+            evidence=self._evidence(state.evidence, decision),
             rationale=next((note.rationale for note in notes if note.rationale), ""),
             correction=next(filter(None, corrections), ""),
             provenance=decision.make_provenance(),
         )
 
-    def _evidence(self, known: UnitEvidence, decision: _Decision) -> tuple[Evidence, ...]:
+    def _evidence(self, evidence: UnitEvidence, decision: _Decision) -> tuple[Evidence, ...]:
         """Return the measured facts, each once: of the cues, of what weighed most, and of the judge."""
         assessment = decision.assessment
         facts = [fact for reason in decision.support for fact in reason.evidence]
-        if known.measured and (score := self._score_of(known, assessment.polarity)):
-            facts += cited_facts(known.measured, score)
-        onset_ns, end_ns = known.unit.onset_ns, known.unit.offset_ns
+        if evidence.measured and (score := self._score_of(evidence, assessment.polarity)):
+            facts += cited_facts(evidence.measured, score)
+        onset_ns, end_ns = evidence.unit.onset_ns, evidence.unit.offset_ns
         steps = [step.evidence(onset_ns, onset_ns if end_ns is None else end_ns) for step in assessment.steps]
         weights = {step.measure: step.weight for step in steps}
         judged = assessment.judgement.evidence if assessment.judgement else ()
@@ -639,9 +639,9 @@ class Fusion:
         facts += [step for step in steps if step.measure not in judged_measures]
         return tuple(dict.fromkeys(facts))
 
-    def _score_of(self, known: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
+    def _score_of(self, evidence: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
         """Return the score by which the facts of a unit are weighed; None where they are not."""
-        model = None if cue_of(known.unit.kind, polarity) in self._config.muted else self._kind_model(known)
+        model = None if cue_of(evidence.unit.kind, polarity) in self._config.muted else self._kind_model(evidence)
         return model.polarities.get(polarity) if model else None
 
 
