@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from scoring.intervals import (
     NO_WIDTH,
     cluster_interval,
@@ -22,13 +23,17 @@ _PLACES_AT_ONCE = 500_000  # so that memory does not grow with the groups
 
 @record
 class Figure:
-    """A mean with its 95 % interval, in percent unless `unit` differs; NaN without items."""
+    """A mean with its 95 % interval, in percent unless `unit` differs; NaN without items.
+
+    `clusters` is the number of pictures or videos that the interval is over, 0 where it is over cases.
+    """
 
     value: float
     low: float
     high: float
     count: int
     unit: str = "%"
+    clusters: int = 0
 
     def __str__(self) -> str:
         """Format as "value [low, high]", as the value alone where it is exact, or "-" without items."""
@@ -43,6 +48,10 @@ class Figure:
 NO_FIGURE = Figure(value=float("nan"), low=float("nan"), high=float("nan"), count=0)
 
 Figures = Mapping[str, Figure]
+
+
+class FigureError(TactfulError):
+    """A case has a value that its figure cannot have."""
 
 
 def average(cards: Sequence[Figures]) -> Figures:
@@ -62,9 +71,11 @@ def share(values: Sequence[float], groups: Sequence[str]) -> Figure:
     """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
     if not values:
         return NO_FIGURE
-    mean = float(np.mean(values))
-    low, high = cluster_interval(bootstrap(values, groups), mean, len(set(groups)))
-    return Figure(value=100 * mean, low=100 * low, high=100 * high, count=len(values))
+    if not 0 <= min(values) <= max(values) <= 1:
+        raise FigureError(f"a share of {min(values):g} to {max(values):g}: score each case from 0 to 1")
+    mean, clusters = float(np.mean(values)), len(set(groups))
+    low, high = cluster_interval(bootstrap(values, groups), mean, clusters)
+    return Figure(value=100 * mean, low=100 * low, high=100 * high, count=len(values), clusters=clusters)
 
 
 def difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:

@@ -59,6 +59,22 @@ def sums_by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[NDArra
     return sums, np.bincount(places).astype(float)
 
 
+def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -> float:
+    """Compute the two-sided p-value of no difference, exactly: the gains of a group change their sign together.
+
+    `steps` makes whole numbers of the gains. With one gain of 1, 0 or -1 per group this is the exact McNemar test.
+    """
+    sums = np.rint(steps * sums_by_group(gains, groups)[0]).astype(int)
+    distribution = np.ones(1)  # of the sum of all groups, from the lowest
+    for size in np.abs(sums[sums != 0]):
+        turned = np.zeros(len(distribution) + 2 * size)
+        turned[: len(distribution)] += distribution / 2
+        turned[2 * size :] += distribution / 2
+        distribution = turned
+    distances = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
+    return min(1.0, float(distribution[distances >= abs(sums.sum())].sum()))
+
+
 def percentiles(values: Sequence[float]) -> dict[str, float]:
     """Return the median and the two upper percentiles used for latencies; nothing for no values."""
     return {f"p{q}": float(np.percentile(values, q)) for q in (50, 90, 99)} if values else {}

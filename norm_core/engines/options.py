@@ -22,16 +22,26 @@ def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> 
 
 # A capital that stands for an option and begins no sentence, such as "A robot" or "I think".
 _LETTER = r"(?:[B-HJ-Z]|[AI](?!['’]|\s+[a-z]))(?![\w'’])"
-_LENIENT = [
-    re.compile(pattern)
-    for pattern in (
-        rf"\\boxed\{{\W*({_LETTER})\W*\}}",
-        rf'"(?i:answer|choice|option|letter)"\s*:\s*"?\(?({_LETTER})',
-        rf"(?i:answer|choose|chosen|select|答案|选择)\W{{0,8}}(?i:is|to be|是|为)?\W{{0,8}}({_LETTER})",
-        rf"(?i:choice|option|letter|选项)\W{{0,8}}(?i:is|to be|是|为)?\W{{0,8}}({_LETTER})",
-    )
+_STATED = [  # surer forms first
+    re.compile(rf"\\boxed\{{\W*({_LETTER})\W*\}}"),
+    re.compile(
+        r"(?:(?i:answer|choose|chosen|select|pick|opt for|go(?:ing)? with|答案|选择)"
+        r"(?:\W{0,8}(?i:is|to be|是|为))?\W{0,8}"
+        rf'|"(?i:choice|option|letter)"\s*:\s*"?\(?)({_LETTER})'
+    ),
+    re.compile(rf"(?i:choice|option|letter|选项)\W{{0,8}}(?i:is|to be|是|为)?\W{{0,8}}({_LETTER})"),
 ]
-_FIRST = re.compile(rf"^\W*({_LETTER})(?:\s*[).:,\n]|\s+[-–—]|\s*$)")
+_RULED_OUT = [
+    re.compile(
+        r"(?i:\b(?:not|nor|neither|never|except|exclud(?:e|ing)|eliminat(?:e|ing)|reject(?:ing)?|rul(?:e|ed|ing) out"
+        r"|instead of|rather than|over)|n['’]t)\W{0,4}"
+        rf"(?:(?i:choose|pick|select|option|answer|choice|letter)\W{{0,4}})?({_LETTER})"
+    ),
+    re.compile(
+        rf"(?<!\w)({_LETTER})\)?,? (?i:(?:is|was|can be|seems|looks) (?:not|wrong|incorrect|out|ruled|excluded))"
+    ),
+]
+_AT_START = re.compile(rf"^\W*({_LETTER})(?:\s*[).:,\n]|\s+[-–—]|\s*$)", re.MULTILINE)
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 _DECLINED = re.compile(
     r"""^\W*(?:
@@ -58,22 +68,24 @@ def without_thought(text: str) -> str:
 def read_option(text: str, options: Sequence[str]) -> int | None:
     """Return the option that a text chooses, or None: its letter alone; otherwise as models often state it.
 
-    Lenient forms, in this order: the last "answer: X", a letter at the beginning or on the last line, the only one in
-    parentheses, the words of one option alone.
+    Lenient forms, in this order: "answer: X", "option X", a letter at the beginning of a line, the only one in
+    parentheses, the words of one option alone. None where two options are chosen, or the one is ruled out as well.
     """
     letters = OPTION_LETTERS[: len(options)]
-    reply = without_thought(text)
-    strict = reply.strip(" \t\n.()[]*_`\"':")
+    visible = without_thought(text)
+    strict = visible.strip(" \t\n.()[]*_`\"':")
     if len(strict) == 1 and strict in letters:
         return letters.index(strict)
-    last = reply.splitlines()[-1].strip(" .()[]*_`\"':") if reply else ""
-    stated = [match for form in _LENIENT for match in list(form.finditer(reply))[-1:]] or list(_FIRST.finditer(reply))
-    bracketed = set(re.findall(rf"\(([{letters}])\)", reply))
-    letter = stated[0][1] if stated else last if len(last) == 1 else ""
-    letter = letter or (bracketed.pop() if len(bracketed) == 1 else "")
-    if letter:
-        return letters.index(letter) if letter in letters else None
-    plain = _words(reply)
+    ruled_out = {match[1] for form in _RULED_OUT for match in form.finditer(visible)}
+    bracketed = re.compile(rf"\(([{letters}])\)")
+    for form in (*_STATED, _AT_START, bracketed):
+        stated = {match[1] for match in form.finditer(visible)}
+        if chosen := stated - ruled_out:
+            letter = chosen.pop()
+            return letters.index(letter) if not chosen and letter in letters else None
+        if stated:
+            return None
+    plain = _words(visible)
     named = [place for place, option in enumerate(options) if (words := _words(option)) and words in plain]
     return named[0] if len(named) == 1 else None
 

@@ -110,6 +110,13 @@ def build(bag: Path, asking: RunConfig, run_items: RunItems) -> Key:
     return key
 
 
+def build_one(bag: Path, item: RunItem, asking: RunConfig) -> None:
+    """Write the bag of one item."""
+    with BagWriter(bag) as writer:
+        for topic, entry in _episode(item, asking, START_NS):
+            writer.write(topic, entry, entry.stamp_ns)
+
+
 def _write_key(bag: Path, key: Key) -> None:
     """Write the labels atomically, because they mark the bag as complete."""
     path = key_path(bag)
@@ -145,7 +152,8 @@ def _identity(asking: RunConfig, run_items: RunItems) -> tuple[str, str]:
 
 
 def _episode(item: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:
-    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in _frames(item, asking, start_ns)]
+    frames = frames_of(item, asking, start_ns)
+    seen: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in frames]
     utterances = [_shifted(utterance, start_ns) for utterance in item.utterances]
     asked_ns = max([start_ns, *(stamp_ns for stamp_ns, *_ in seen), *(utterance.end_ns for utterance in utterances)])
     length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in item.shots)])
@@ -175,7 +183,8 @@ def _shifted(utterance: Utterance, by_ns: int) -> Utterance:
     return replace(utterance, stamp_ns=utterance.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)
 
 
-def _frames(item: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
+def frames_of(item: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
+    """Return an item's pictures as the camera keeps them, in the form that the run asks for."""
     # The images were selected before, so the camera keeps all of them.
     width_px = PAPER_WIDTH_PX if asking.sampling == "paper" else FrameConfig().tile_width_px
     config = FrameConfig(tile_width_px=width_px, keep_hz=KEEP_HZ)

@@ -20,6 +20,7 @@ from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import Key, Prediction, Predictions, SuiteError, Target, read_predictions
 from sim_replays.suites import hsri_segments, videonorms
 from sim_replays.suites.controls import best_constant, uniform
+from sim_replays.suites.leaks import holds_right
 from sim_replays.suites.report import PublishedTable, published_results
 from sim_replays.suites.suite import FILE as SUITE_FILE
 from sim_replays.suites.suite import Suite
@@ -129,8 +130,13 @@ def check_items(
     count, published = len({target.id for target in targets}), published_results(suite)
     tables = published.tables if published else ()
     table = next((table for table in tables if f"{count:,} items" in table.source), next(iter(tables), None))
-    warnings = tuple(_warnings(suite, rows, controls, table))
-    return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=warnings)
+    warnings = [*_warnings(suite, rows, controls, table)]
+    leaks = [
+        item.target.id for item in items if holds_right(f"{item.ask} {item.scene}", item.options, item.target.right)
+    ]
+    if leaks:
+        warnings.append(f"the right option stands in the scene or question of {leaks[0]} ({len(leaks)} in all)")
+    return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=tuple(warnings))
 
 
 def _model_controls(

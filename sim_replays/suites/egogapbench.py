@@ -116,7 +116,7 @@ def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[EgoGapItem, Ta
         right=(letters.index(entry["correct_letter"]),),
         words=tuple(letters),
         kinds=tuple(_kind(kinds.get(letter), letter == entry["correct_letter"]) for letter in letters),
-        by={"directness": "direct" if entry.get("cand_kind") == "direct" else "indirect"},
+        by={"directness": str(entry["cand_kind"])} if entry.get("cand_kind") else {},
     )
     return item, target
 
@@ -235,14 +235,19 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
 
     correct, motor = {EgoGapKind.CORRECT.value}, {EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value}
     four = [target for target in targets if target.options == 4]
+    kinds_known = [] if any(EgoGapKind.UNKNOWN in target.kinds for target in four) else four
+    labelled = targets if all("directness" in target.by for target in targets) else ()
+    by_directness = {
+        name: [target for target in labelled if (target.by["directness"] == "direct") is (name == "direct")]
+        for name in ("direct", "indirect")
+    }
     return {
         "overall": of(list(targets), correct),
         "n3": of([target for target in targets if target.options == 3], correct),
         "n4": of(four, correct),
-        "direct": of([target for target in targets if target.by["directness"] == "direct"], correct),
-        "indirect": of([target for target in targets if target.by["directness"] == "indirect"], correct),
-        "motor_intrusion": of(four, motor),
-        "off_vantage": of(four, {EgoGapKind.OFF_VANTAGE.value}),
+        **{name: of(subset, correct) for name, subset in by_directness.items()},
+        "motor_intrusion": of(kinds_known, motor),  # without the kinds of all options, no figure
+        "off_vantage": of(kinds_known, {EgoGapKind.OFF_VANTAGE.value}),
     }
 
 

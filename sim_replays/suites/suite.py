@@ -44,6 +44,8 @@ def json_letter(query: Query, reply: str) -> Reading | None:
     """Read `{"answer": "B", ...}`."""
     answer_text, plain = without_thought(reply), json_object(reply)
     answer = plain.get("answer") if plain else answer_text
+    if not plain and answer_text.count('"answer"') > 1:
+        return None
     if not isinstance(answer, str):
         return None
     place = read_option(answer, query.options)
@@ -89,6 +91,8 @@ def number_list(query: Query, reply: str) -> Reading | None:
     line = answer_text.rpartition("\n")[2].strip()
     bare_list = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
     listings = [*_LIST.finditer(answer_text)][-1:] or ([bare_list] if bare_list else [])
+    if len({listing.group() for listing in _LIST.finditer(line)}) > 1:
+        return None
     places = {int(name) - 1 for name in re.findall(r"\d+", listings[0].group())} if listings else {-1}
     if not places <= set(range(len(query.options))):
         return None
@@ -107,16 +111,25 @@ FORMS: Mapping[str, Form] = {
 
 
 def json_object(reply: str) -> dict[str, Any] | None:
-    """Return the JSON object that a reply is, or the last that stands in it."""
-    visible = without_thought(reply)
-    starts = [at for at, sign in enumerate(visible) if sign == "{"]
-    for at in [*starts[:1], *reversed(starts[1:])]:
+    """Return the one JSON object that stands in a reply; None for several that differ, or a key that stands twice."""
+    visible, at = without_thought(reply), 0
+    objects: list[dict[str, Any]] = []
+    while (at := visible.find("{", at)) >= 0:
         try:
-            plain, _ = json.JSONDecoder().raw_decode(visible, at)
-        except (ValueError, RecursionError):
+            plain, at = json.JSONDecoder(object_pairs_hook=_once).raw_decode(visible, at)
+        except RecursionError:
+            return None
+        except ValueError:
+            at += 1
             continue
-        return plain if isinstance(plain, dict) else None
-    return None
+        if isinstance(plain, dict) and plain not in objects:
+            objects.append(plain)
+    return objects[0] if len(objects) == 1 else None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else None
 
 
 P = ParamSpec("P")
@@ -239,6 +252,9 @@ def _checked(suite: object, where: str, root: Path) -> Suite:
         scored = suite.figures(targets, predictions)
         if lacking := [name for name in columns if name not in scored]:
             raise SuiteError(f"{where}: its scorer gives no figure {', '.join(lacking)}, which `columns` names; add it")
+        for name, figure in scored.items():
+            if figure.count and figure.unit == "%" and not 0 <= figure.value <= 100:
+                raise SuiteError(f"{where}: its scorer gives {name} {figure.value:g} %; a share is at most 100 %")
         return scored
 
     return replace(

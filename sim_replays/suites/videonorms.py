@@ -248,7 +248,6 @@ COLUMNS = (
     "f1_adherence", "f1_violation", "macro_f1",
     "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
 )  # fmt: skip
-LOWEST_GRADE = 1.0
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
@@ -263,7 +262,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
             class_f1(counts, 1),
         )
         figures_by_name[f"{prefix}macro_f1"] = macro_f1(counts)
-    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in {*t.right, None}]
+    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
     for name in ("verbal", "nonverbal"):
         figures_by_name[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
     figures_by_name["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
@@ -271,13 +270,9 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
 
 
 def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
-    """Return the grades, once anything is graded. A text that was not given or not graded gets the lowest."""
-    own_predictions = [predictions.get(target.key) for target in targets]
-    grades = [
-        prediction.grades.get(name, LOWEST_GRADE) if prediction is not None else LOWEST_GRADE
-        for prediction in own_predictions
-    ]
-    return grades if any(prediction is not None and prediction.grades for prediction in own_predictions) else []
+    """Return the grades of the texts that got one; silence is no grade, and has an outcome of its own."""
+    graded = [prediction.grades for target in targets if (prediction := predictions.get(target.key))]
+    return [grades[name] for grades in graded if name in grades]
 
 
 SUITE = Suite(

@@ -82,7 +82,7 @@ class OpenAIBackend:
         content = [*prefix, *content_of(question.parts), {"type": "text", "text": options}]
         reply = self._ask(content, self._settings.text_tokens, {}, call)
         call.text = reply.text
-        chosen = read_option(reply.text, question.options)
+        chosen = None if reply.is_cut else read_option(reply.text, question.options)
         if chosen is None and is_refusal(reply.text):
             raise RefusedError(f"the model declined: {reply.text:.200}")
         if chosen is None:

@@ -1,7 +1,7 @@
 """A run's folder: settings, raw answers and score; enough to score it again."""
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import lcm
@@ -25,7 +25,7 @@ from norm_core.runtime.json_lines import (
     read_lines,
     write_whole,
 )
-from scoring.intervals import interval_of_gain, sums_by_group
+from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.items.item_bag import Key, read_key
 from sim_replays.items.target import Key as SuiteKey
 from sim_replays.items.target import (
@@ -221,7 +221,6 @@ def _told_of(run: Run) -> list[str]:
         without = sum(not grade for grade in graded.values())
         judged_by = f"graded by {grades[0].judge}: grades of another judge, as the papers' rows, are not comparable"
         notes.append(f"{judged_by}; {without} of {len(graded)} grades were not given" if without else judged_by)
-        notes.append("a text that was refused, not given or not graded counts as the lowest grade, 1")
     written = [timed.answer for timed in run.told.values() if timed.answer.provenance.seed]
     if written:
         again = sum(answer.provenance.seed for answer in written)
@@ -307,22 +306,6 @@ def compare(first: Run, second: Run) -> list[Difference]:
         ]
         rows += [_difference(name, [parts[0][item] for item in ids], marks)] if ids else []
     return rows
-
-
-def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -> float:
-    """Compute the two-sided p-value of no difference, exactly: the gains of a group change their sign together.
-
-    `steps` makes whole numbers of the gains. With one gain of 1, 0 or -1 per group this is the exact McNemar test.
-    """
-    sums = np.rint(steps * sums_by_group(gains, groups)[0]).astype(int)
-    distribution = np.ones(1)  # of the sum of all groups, from the lowest
-    for size in np.abs(sums[sums != 0]):
-        turned = np.zeros(len(distribution) + 2 * size)
-        turned[: len(distribution)] += distribution / 2
-        turned[2 * size :] += distribution / 2
-        distribution = turned
-    distances = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
-    return min(1.0, float(distribution[distances >= abs(sums.sum())].sum()))
 
 
 def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:

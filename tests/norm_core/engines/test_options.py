@@ -35,6 +35,16 @@ ACTIONS = ("Wave at the cook.", "Wait by the door.", "None of the above.")
         ("wave at the cook or wait by the door", None),
         ("", None),
         ("答案是B", 1),
+        ("I'd rule out A. I'd go with C.", 2),
+        ("I'd rule out A.", None),
+        ("C, not B", 2),
+        ("Not A but C", None),
+        ("I would pick B rather than A.", 1),
+        ("The answer isn't A; the answer is C.", 2),
+        ("Answer: A\nAnswer: C", None),
+        ("A. It is polite.\nB. It is not.", None),
+        ('{"answer": "A"} {"answer": "C"}', None),
+        ("A is wrong. I choose B.", 1),
     ],
 )
 def test_an_option_is_read(text: str, place: int | None) -> None:

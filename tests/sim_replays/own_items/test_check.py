@@ -61,6 +61,16 @@ def test_a_sound_set_has_no_warning_and_a_flawed_one_is_named(tmp_path: Path) ->
     assert any(text.startswith("position scores 100.0") for text in flawed["warnings"])
 
 
+def test_an_answer_that_stands_in_the_scene_is_named(tmp_path: Path) -> None:
+    data = scenes(tmp_path, 20, right=0)
+    entries = json.loads(data.read_text())
+    leaking = entries["v3_1"]
+    leaking["behaviors"] = [f"wait for the {word}" for word in leaking["behaviors"]]
+    leaking["desc"] = f"It is best to {leaking['behaviors'][0]}."
+    data.write_text(json.dumps(entries))
+    assert any("the right option stands in the scene or question of v3_1" in text for text in check(data)["warnings"])
+
+
 def test_people_s_answers_count_where_given_and_a_model_s_everywhere(tmp_path: Path) -> None:
     data = scenes(tmp_path, 10, right=1)
     lines = [{"id": f"v{n}_1", "task": task, "answer": 1} for n in range(4) for task in ("action", "justification")]

@@ -8,9 +8,8 @@ import pytest
 
 from norm_core.runtime.config import ConfigError, check_config
 from scoring.f1 import class_f1, confusion, f1_score, macro_f1
-from scoring.intervals import interval_of_gain
+from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.items.target import PredictionFile, Target, intersection_over_union
-from sim_replays.runs.results.run_folder import sign_flip_p
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH

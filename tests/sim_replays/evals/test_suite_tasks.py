@@ -1,0 +1,247 @@
+"""Suites as tasks of inspect_ai: a model alone, controls and the robot; figures that cannot mislead."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.sim_replays.evals.chat_server import MODEL, ChatServer
+from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
+
+inspect_ai = pytest.importorskip("inspect_ai")
+
+DATA = Path(__file__).resolve().parents[4] / "shared/data"
+ROBOT_SET, BUNDLES = DATA / "egonormia/ood_robot.json", DATA / "egogapbench"
+REPLIES = {"[2, 3]": "They fit.\n[1, 2]", '"answer"': '{"answer": "B"}', "": "I weighed it.\n2"}
+
+Reply = Callable[[str], str | dict[str, Any]]
+
+
+def usual(prompt: str) -> str:
+    return next(reply for sign, reply in REPLIES.items() if sign in prompt)
+
+
+@contextmanager
+def server(reply: Reply = usual) -> Iterator[ChatServer]:
+    with ChatServer(reply) as chat:
+        thread = Thread(target=chat.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield chat
+        chat.shutdown()
+        thread.join()
+
+
+def run(task: str, folder: Path, solver: Any = None, model: ChatServer | None = None, **options: Any) -> Any:
+    from inspect_ai._eval.registry import task_create
+    from inspect_ai.model import get_model
+
+    arguments = options.pop("task_args", {})
+    asked = get_model(MODEL, base_url=model.url, api_key="none", memoize=False) if model else "none"
+    [log] = inspect_ai.eval(
+        task_create(task, **arguments), model=asked, solver=solver, log_dir=str(folder), display="none",
+        score_display=False, **{"max_retries": 0, **options},
+    )  # fmt: skip
+    return log
+
+
+def figures(log: Any) -> dict[str, float]:
+    [scores] = log.results.scores
+    return {name: metric.value for name, metric in scores.metrics.items()}
+
+
+def answers(log: Any) -> list[dict[str, Any]]:
+    return [answer for sample in log.samples for answer in sample.scores["answers"].metadata["answers"]]
+
+
+def egonormia(**arguments: Any) -> dict[str, Any]:
+    return {"data": str(ROBOT_SET), "setting": "pipeline", **arguments}
+
+
+def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log
+
+    with server() as chat:
+        log = run("tactful/egonormia", tmp_path, model=chat, task_args=egonormia(), limit=3, epochs=2)
+    assert log.status == "success"
+    read = read_eval_log(log.location)
+    assert read.eval.task == "tactful/egonormia"
+    scores = figures(read)
+    assert scores["questions"] == 18  # three of each sample and epoch
+    assert scores["action_stderr_of_3_clusters"] > 0
+    first = read.samples[0]
+    assert first.metadata["asked"]["item"]["queries"][0]["query_id"].startswith(str(first.id))
+    chosen = [answer["prediction"] for answer in answers(read)]
+    assert {answer["outcome"] for answer in chosen} == {"answered"}
+    # The offered second option is another place in the dataset's own order.
+    order = first.metadata["asked"]["item"]["orders"]
+    assert chosen[0]["chosen"] == [order[first.metadata["asked"]["item"]["queries"][0]["query_id"]][1]]
+    justification = next(prompt for prompt in chat.prompts if "Of all that this person could do" in prompt)
+    assert "{chosen" not in justification
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        ({"content": '{"answer": "B"}', "finish_reason": "length"}, "unparsed"),
+        ("I'd rule out A. I'd go with C.", "answered"),
+        ('{"answer": "A"} {"answer": "B"}', "unparsed"),
+        ("I'm sorry, but I can't help with that.", "refused"),
+    ],
+)
+def test_a_reply_that_is_no_answer_is_never_one(reply: str | dict[str, Any], outcome: str, tmp_path: Path) -> None:
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    with server(lambda _: reply) as chat:
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2)
+    assert [answer["prediction"]["outcome"] for answer in answers(log)] == [outcome] * 2
+    assert figures(log).get(outcome, 0.0) == float(outcome != "answered")
+    assert all("max_tokens" not in body for body in chat.bodies)  # no longest reply without an option
+
+
+def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path) -> None:
+    from sim_replays.evals.logs import scored_run
+    from sim_replays.items.target import SuiteError
+
+    task = {"data": str(BUNDLES), "setting": "blind", "answers": "logprobs"}
+    with server() as chat:
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=1)
+    assert figures(log)["failed"] == 1
+    with pytest.raises(SuiteError, match=r"unfinished.*gives no log-probabilities"):
+        scored_run(log)
+
+
+def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    with server() as chat:
+        logs = [run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, cache=True) for _ in "12"]
+    assert ["from_cache" in figures(log) for log in logs] == [False, True]
+    assert "from the cache" in logs[1].samples[0].scores["answers"].explanation
+
+
+def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> None:
+    from sim_replays.evals.logs import compare, report_of, scored_run
+    from sim_replays.evals.robot import robot
+
+    task = {"data": str(BUNDLES), "setting": "others-given"}
+    runs = {
+        name: run("tactful/egogapbench", tmp_path, robot(selector=name), task_args=task, limit=6)
+        for name in ("steps", "random", "none")
+    }
+    store = runs["steps"].samples[0].store
+    assert len(store["bag_sha256"]) == 64
+    details = store["answers"][0]["details"]
+    assert details["decision"]["candidates"]
+    assert details["answer"]["provenance"]["config_sha256"]
+    assert runs["random"].samples[0].store["answers"][0]["details"]["requests"]
+    again = run("tactful/egogapbench", tmp_path, robot(hosts=2), task_args=task, limit=6)
+    answered = [[answer["prediction"] for answer in answers(log)] for log in (runs["steps"], runs["none"], again)]
+    assert answered[0] == answered[1] == answered[2]  # the encoder alone is the robot without a model
+    ours, at_random = (scored_run(runs[name]) for name in ("steps", "random"))
+    _, scored = report_of(ours, at_random)
+    [row] = compare(at_random, ours)
+    assert scored.headline
+    assert scored.headline.difference.value == pytest.approx(row.difference)
+
+
+@pytest.mark.parametrize("choose", ["random", "first", "longest"])
+def test_controls_see_only_options(choose: str, tmp_path: Path) -> None:
+    from sim_replays.evals.controls import control
+
+    log = run("tactful/egonormia", tmp_path, control(choose=choose), task_args=egonormia())
+    assert figures(log)["questions"] == 33
+    assert "unparsed" not in figures(log)
+
+
+@pytest.mark.parametrize(
+    ("suite", "folder", "asked"), [("videonorms", videonorms_folder, 12), ("hsri", hsri_folder, None)]
+)
+def test_requested_data_in_the_papers_layout_is_asked(
+    suite: str, folder: Callable[[Path], Path], asked: int | None, tmp_path: Path
+) -> None:
+    task = {"data": str(folder(tmp_path / "data")), "setting": "text"}
+    reply = '{"label": "adherence", "verbal": "hello", "nonverbal": "a smile", "norm": "Say hello."}'
+    with server(lambda prompt: reply if "JSON" in prompt or "{" in prompt else "A") as chat:
+        log = run(f"tactful/{suite}", tmp_path, model=chat, task_args=task)
+    assert log.status == "success"
+    scores = figures(log)
+    assert asked is None or scores["questions"] == asked
+    assert "units_accuracy" not in scores  # no paper's task
+    assert "norm" not in scores  # nothing was graded
+
+
+SUITE = """
+import json
+from pathlib import Path
+from sim_replays.suites.own import Figures, Question, multiple_choice
+from scoring.figures import Figure
+
+def read(path):
+    for line in path.read_text().splitlines():
+        yield Question(**json.loads(line))
+
+def figures(targets, predictions):
+    return {"accuracy": Figure(value=VALUE, low=0.0, high=100.0, count=len(targets))}
+
+SUITE = multiple_choice("mine", read, figures=figures)
+"""
+
+
+def own_suite(folder: Path, *questions: dict[str, Any], value: float = 50.0) -> dict[str, str]:
+    folder.mkdir()
+    (folder / "suite.py").write_text(SUITE.replace("VALUE", str(value)))
+    (folder / "questions.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))
+    return {"suite": str(folder), "data": str(folder / "questions.jsonl")}
+
+
+QUESTION = {"id": "1", "ask": "What next?", "options": ["wait for the cook", "leave the room now"], "right": 0}
+
+
+def test_an_own_suite_is_a_task_and_tells_of_leaks(tmp_path: Path) -> None:
+    leaking = {**QUESTION, "id": "2", "scene": "It is best to wait for the cook."}
+    with server(lambda _: "A") as chat:
+        log = run("tactful/own", tmp_path, model=chat, task_args=own_suite(tmp_path / "mine", QUESTION, leaking))
+    assert figures(log)["accuracy"] == 0.5
+    assert log.eval.metadata["cautions"] == ["the right option stands in the prompt of 1 question: 2"]
+
+
+@pytest.mark.parametrize(
+    ("questions", "value", "message"),
+    [([QUESTION, QUESTION], 50.0, "the id stands twice"), ([QUESTION], 130.0, "a share is at most 100 %")],
+)
+def test_data_and_scorers_that_would_mislead_are_refused(
+    questions: list[dict[str, Any]], value: float, message: str, tmp_path: Path
+) -> None:
+    from inspect_ai._util.error import PrerequisiteError
+
+    task = own_suite(tmp_path / "mine", *questions, value=value)
+    with server(lambda _: "A") as chat:
+        try:
+            failure = run("tactful/own", tmp_path, model=chat, task_args=task).error.message
+        except PrerequisiteError as error:  # at load
+            failure = str(error)
+    assert message in failure
+
+
+def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) -> None:
+    from sim_replays.evals.controls import control
+    from sim_replays.evals.logs import compare, scored_run
+    from sim_replays.items.target import SuiteError
+
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    replies = iter(['{"answer": "A"}'] * 2)
+    with server(lambda _: next(replies, {"content": 1})) as chat:
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=4, fail_on_error=False,
+                  max_samples=1, max_retries=0)  # fmt: skip
+    assert figures(log)["failed"] == 0.5  # they stay in the figures
+    with pytest.raises(SuiteError, match="unfinished"):
+        scored_run(log)
+    first = scored_run(run("tactful/egogapbench", tmp_path, control(choose="first"), task_args=task, limit=4))
+    other = scored_run(
+        run("tactful/egogapbench", tmp_path, control(), task_args={**task, "style": "exclusion"}, limit=4)
+    )
+    with pytest.raises(SuiteError, match="another variant"):
+        compare(first, other)
