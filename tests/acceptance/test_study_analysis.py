@@ -134,6 +134,16 @@ def test_an_unknown_coder_is_refused(folder: Path) -> None:
     assert "--coder is for the report of a study" in study("report", folder / "sessions/S1", "--coder", "C-1", code=2)
 
 
+def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
+    plan = json.loads(study("plan", "--from", folder, "--rate-b", "12", "--json"))
+    assert plan["assumed"]["minutes"] == MINUTES
+    assert plan["assumed"]["rate_a"] == pytest.approx(80 / 30)
+    assert plan["pilot"]["rates"]["chatty"] == pytest.approx(130 / 30)
+    assert [size["power"] for size in plan["sizes"]] == [0.8, 0.9]
+    assert "both rates are equal" in study("plan", "--rate-a", "2", "--rate-b", "2", "--minutes", "9", code=2)
+    assert "give --rate-a, --rate-b and --minutes" in study("plan", "--rate-a", "2", code=2)
+
+
 @pytest.fixture
 def own_study(folder: Path, tmp_path: Path) -> Path:
     """A copy to write on, in another place, from which nothing was made yet."""
