@@ -66,6 +66,10 @@ class PublicationKey:
             sessions[name] = f"{subject}/ses-{max(taken, default=0) + 1:02}"
         return sessions[name].rpartition("/")[2]
 
+    def folder_of(self, session: str) -> str:
+        """Return the folder of a labelled session in the dataset, such as sub-7K3M/ses-01."""
+        return self._file.sessions[session]
+
     def forget_except(self, participants: Container[str], sessions: Container[str]) -> None:
         """Forget the labels of everybody and every session that is not to be published again."""
         for table, names in ((self._file.participants, participants), (self._file.sessions, sessions)):

@@ -58,13 +58,14 @@ def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.relative_to(folder).as_posix(), b"" if path.is_symlink() else path.read_bytes()
 
 
-def find_leaks(name: str, data: bytes, search: TextSearch) -> Iterator[Leak]:
-    """Check a file by name and line. No media pass."""
+def find_leaks(name: str, data: bytes, search: TextSearch, *, may_be_media: bool = False) -> Iterator[Leak]:
+    """Check a file by name and line. Media pass only where clips may lie."""
     for problem in _problems(name.replace("_", " ").replace("/", " "), search):
         yield Leak(file=name, line=None, problem=f"its name has {problem}")
     text = _text(data)
     if text is None or Path(name).suffix.lower() in _MEDIA:
-        yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
+        if not may_be_media:
+            yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
         return
     for number, line in enumerate(text.splitlines(), 1):
         for problem in _problems(line, search):
@@ -125,13 +126,21 @@ def publish(  # noqa: PLR0917
     before = _checksums(folder)
     edited = _edited(folder, before)
     contents |= edited
-    stale = [name for name in before if name not in contents and name != CHECKSUMS]
+    folders = {f"{key.folder_of(name)}/": recording for name, recording in shared.items()}
+    # What people put beside our files stays, unless its session is published no more.
+    stale = {name for name in before if name.startswith("sub-") and not name.startswith((*folders,))} - contents.keys()
     if not before and next(files_in(folder), None):
         raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
     search = TextSearch(_forbidden_in(study, names))
-    _refuse(folder, [leak for file, data in [*written, *foreign] for leak in find_leaks(file, data, search)])
+    with_clips = tuple(place for place, recording in folders.items() if _allows_clips(study, recording))
+    leaks = [
+        leak
+        for file, data in [*written, *foreign]
+        for leak in find_leaks(file, data, search, may_be_media=file.startswith(with_clips))
+    ]
+    _refuse(folder, leaks)
     key.save()
     for name in stale:
         (folder / name).unlink(missing_ok=True)
@@ -211,6 +220,11 @@ def _reason_against(study: Study, name: str, recording: Recording, clock: Clock)
     if retention and clock.now_ns() >= retention.end_ns:
         return "its retention ended"
     return ""
+
+
+def _allows_clips(study: Study, recording: Recording) -> bool:
+    """Whether all participants of a session consented to show clips of their face and voice to others."""
+    return all(study.file.participants[p.pseudonym].allows(Consent.CLIPS) for p in recording.info.participants)
 
 
 def _checksums(folder: Path) -> dict[str, str]:

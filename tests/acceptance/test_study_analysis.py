@@ -236,11 +236,23 @@ def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return own, place / "keys.json", place / "shared"
 
 
-def test_media_stay_out(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own, _, shared = published
     own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
-    (out / "greeting.webm").write_bytes(b"\x1aE\xdf\xa3\0")
+    key = json.loads((own / "publication_key.json").read_text())
+    clip = out / key["sessions"]["S2"] / "beh/greeting.webm"
+    clip.write_bytes(b"\x1aE\xdf\xa3\0")
     assert "greeting.webm: is no text and may show a face" in study("publish", own, out, code=2)
+    study("participant", own, "P-BBB22", "--clips")
+    for _ in range(2):
+        study("publish", own, out)
+        assert clip.exists()
+        assert "greeting.webm" in (out / "checksums.sha256").read_text()
+    shutil.copy(clip, out / "greeting.webm")
+    assert "greeting.webm: is no text" in study("publish", own, out, code=2)
+    (out / "greeting.webm").unlink()
+    study("withdraw", own, "P-BBB22", "--clips")
+    assert "greeting.webm: is no text" in study("publish", own, out, code=2)
 
 
 def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
