@@ -261,9 +261,9 @@ class Decider:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return candidates
 
-    def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
+    def _retrieved(self, request: Request, scene: str, rule_count: int) -> list[Precedent]:
         """Retrieve precedents, fewer where house rules take their place."""
-        room = max(0, self.config.precedents - rules)
+        room = max(0, self.config.precedents - rule_count)
         if self._precedents is None or not room:
             return []
         matches = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)

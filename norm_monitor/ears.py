@@ -84,9 +84,9 @@ class Ears:
         yield from self.advance(arrival_ns)
         yield from self._transcribed(self._front_end.take_audio(message, arrival_ns))
 
-    def take_audio_info(self, info: Any) -> Iterator[Utterance]:
-        """Take the format of raw bytes; raise SoundError for it and for each message after it if it is unusable."""
-        yield from self._transcribed(self._front_end.take_audio_info(info))
+    def set_audio_format(self, info: Any) -> None:
+        """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
+        self._front_end.set_audio_format(info)
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Utterance]:
         """Take samples; raise SoundError if they are unusable."""

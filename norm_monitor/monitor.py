@@ -23,7 +23,7 @@ from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
-from norm_core.runtime.time import NS_PER_S, Clock, s_to_ns
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
 from norm_monitor.assessment.finding import Finding, RequestWindowAt
@@ -167,7 +167,7 @@ class Monitor:
             **({"operating_point": self._site.sha256()} if self._site else {}),
         }
         self._history = History(config.memory)
-        self._newest_ns = -(2**63)
+        self._newest_ns = BEFORE_ALL_NS
         self._skew = ClockSkew()
         self._reasons = Reasons(table, matcher)
         self._fusion = Fusion(fusion, self._model, note_closed, self._site, self._reasons.of)
@@ -179,7 +179,7 @@ class Monitor:
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
-        self._closed_ns = -(2**63)  # where the newest window ended
+        self._closed_ns = BEFORE_ALL_NS  # where the newest window ended
         self._lacks_speech_under_way = False  # whether it lacks an utterance that had not ended when it closed
         self._other_language = ""  # of the newest window's talk, if its wording is not read
         self._partial_from_ns: int | None = None  # where the utterance under way began

@@ -123,7 +123,7 @@ def _from_bag(
                 elif stored.topic in words.names:
                     yield from take_words(ears, words, stored, message)
                 elif stored.topic in infos:
-                    yield from ears.take_audio_info(message)
+                    ears.set_audio_format(message)
                 else:
                     yield from ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
             except (SoundError, NotSpeechError, NotRobotSpeechError, MessageError, BagError) as error:

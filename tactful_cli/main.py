@@ -18,7 +18,7 @@ from tactful_cli.verb import PARTS, VerbsOnDemand
 EXIT_INTERRUPTED = 130
 
 # Each verb is the `app` of a module, imported on demand. Importing all modules takes half a second.
-# Those of a part are named here too, so that where it is absent a message says what brings it.
+# Verbs of absent parts are listed too, so that the message for them can say what to install.
 VERBS = {
     "doctor": "tactful_cli.doctor",
     "setup": "tactful_cli.extras",
@@ -38,7 +38,7 @@ VERBS = {
     "mcp": "tactful_cli.mcp.verb",
     "test": "tactful_cli.tests",
 }
-# The verbs whose results the talk reader betters. In a checkout it comes with the set-up, else with the first of these.
+# The verbs whose results the talk reader improves. A checkout's set-up makes it; a package, the first of these verbs.
 READING = ("demo", "flags", "hear", "mcp", "up")
 HELP = ("-h", "--help")
 
@@ -66,11 +66,7 @@ class Verbs(VerbsOnDemand):
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Name the nearest verb for an unknown one, or where they are listed."""
-        if IS_PACKAGE and args[0] in READING and not (ctx.resilient_parsing or set(HELP) & set(args)):
-            from tactful_cli.models.reader import provide_reader  # noqa: PLC0415  half a second
-
-            provide_reader()
+        """Resolve a verb. Raises TactfulError for an unknown one, with the nearest verb or where they are listed."""
         if args[0] in VERBS or ctx.resilient_parsing:  # as tab completion parses
             return super().resolve_command(ctx, args)
         close = get_close_matches(args[0], VERBS, 1)
@@ -108,12 +104,22 @@ def tactful(
     """An online norm monitor and action selector for social robots on ROS 2."""
 
 
+def _provide_reader(arguments: list[str]) -> None:
+    """Make the talk reader before the first verb that reads, as an installed package has no set-up that does."""
+    if IS_PACKAGE and arguments[:1] and arguments[0] in READING and not set(HELP) & set(arguments):
+        from tactful_cli.models.reader import provide_reader  # noqa: PLC0415  half a second
+
+        provide_reader()
+
+
 def main(program: typer.Typer = app, name: str = "tactful") -> None:
     """Run the verb on the command line, or a script of its own, and exit with its code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.default_int_handler)  # as Ctrl-C, so that no child process survives
     try:
+        if program is app:
+            _provide_reader(sys.argv[1:])
         program(prog_name=name)
     except TactfulError as error:
         complain(str(error))

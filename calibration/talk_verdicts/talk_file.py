@@ -155,11 +155,6 @@ def write_talks(path: Path, talks: Iterable[Talk]) -> None:
         raise TalkError(f"{path}: cannot be written: {error.strerror}; name a file of yours") from error
 
 
-def machine_turns(talk: Talk) -> list[TalkTurn]:
-    """Return the machine's turns that have words; an answer counts them from 1."""
-    return [turn for turn in talk.turns if turn.is_machine and turn.text.strip()]
-
-
 def judged_turns(talk: Talk) -> Iterator[JudgedTurn]:
     """Yield each machine turn that has words and a verdict."""
     turns = [turn for turn in talk.turns if turn.text.strip()]

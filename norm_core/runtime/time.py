@@ -6,6 +6,7 @@ from typing import Protocol
 from norm_core.records.stamps import NS_PER_S as NS_PER_S  # noqa: PLC0414  for all who count in it
 
 NS_PER_MS = 1_000_000
+BEFORE_ALL_NS = -(2**63)  # earlier than any stamp
 
 
 def s_to_ns(seconds: float) -> int:

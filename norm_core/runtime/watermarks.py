@@ -6,7 +6,7 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S
 
 # Sources with a watermark deliver in stamp order, so that a stamp proves that everything earlier has arrived. The
 # robot's speech is too rare for that: each record is used on arrival, and counted if it is late.
@@ -50,7 +50,7 @@ class HeldQueries:
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
         self._marks = Watermarks(sources, period_ns)
-        self._passed_ns = dict.fromkeys(sources, -(2**63))
+        self._passed_ns = dict.fromkeys(sources, BEFORE_ALL_NS)
         self._held: deque[Query] = deque()
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class HeldQueries:
         released: list[Query] = []
         if watermark_ns < self._passed_ns[source] - JUMP_NS:
             released = self.release()
-            self._passed_ns = dict.fromkeys(self._passed_ns, -(2**63))
+            self._passed_ns = dict.fromkeys(self._passed_ns, BEFORE_ALL_NS)
         self._passed_ns[source] = max(self._passed_ns[source], watermark_ns)
         return [*released, *self._ready()]
 

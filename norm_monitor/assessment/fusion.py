@@ -13,7 +13,7 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.config import LIVE, NAMES_FILE, Config
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_monitor.assessment.explanation import (
     FlagWithdrawal,
     cited_facts,
@@ -266,9 +266,9 @@ class Fusion:
     def reset(self) -> None:
         """Forget all units, for example when stamps jump back."""
         self._open: dict[str, _OpenUnit] = {}
-        self._closed_until_ns = -(2**63)
+        self._closed_until_ns = BEFORE_ALL_NS
         self._holds_timing = False
-        self._timed_from_ns = -(2**63)  # units that began earlier did so while clocks lay apart
+        self._timed_from_ns = BEFORE_ALL_NS  # units that began earlier did so while clocks lay apart
         self._rate = _RateLimit()
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:

@@ -9,7 +9,7 @@ from norm_core.records.presence import Engagement, Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, tokens
 
@@ -64,7 +64,7 @@ class PersonMemory:
         self._tracked_by: dict[str, str] = {}  # the topic that lists a person
         self._forgotten_until_ns: dict[str, int] = {}  # until when a person's facts are forgotten
         self.heard_last = USER  # the last speaker, for times in which nobody speaks
-        self._all_forgotten_ns = self._seen_ns = self._now_ns = -(2**63)
+        self._all_forgotten_ns = self._seen_ns = self._now_ns = BEFORE_ALL_NS
 
     @property
     def counters(self) -> tuple[Counter, ...]:

@@ -10,7 +10,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance
 from norm_core.records.window import Window
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.memory import USER, Fact, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn, turns_of
@@ -178,7 +178,7 @@ class History:
 
     def __init__(self, memory: MemoryConfig | None = None) -> None:
         self.memory = PersonMemory(memory or MemoryConfig())
-        self.forgotten_ns = -(2**63)
+        self.forgotten_ns = BEFORE_ALL_NS
         self._robot_first_ns: int | None = None  # the first report of the robot's speech
         self._utterances: dict[str, Utterance] = {}
         self._robot_speech: dict[tuple[str, str, int], RobotSpeech] = {}
@@ -221,7 +221,7 @@ class History:
     def reset(self) -> None:
         """Clear everything, for example when a new timeline starts."""
         self.memory.reset()
-        self.forgotten_ns = -(2**63)
+        self.forgotten_ns = BEFORE_ALL_NS
         self._robot_first_ns = None
         self._utterances.clear()
         self._robot_speech.clear()

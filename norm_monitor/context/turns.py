@@ -15,7 +15,7 @@ GAP_NS = 1 * NS_PER_S
 # The stop is missing: nobody speaks for longer at a stretch.
 LONGEST_SPEECH_NS = 120 * NS_PER_S
 # The fraction of heard words that must be in the reported words, if their times are uncertain.
-_TOLD_SHARE = 0.5
+_MIN_REPORTED_SHARE = 0.5
 
 
 @record
@@ -57,14 +57,14 @@ class Turn:
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
     """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
     reported = _turns_of_robot_speech(robot_speech, until_ns)
-    heard = [_turns_of_utterances(utterance) for utterance in utterances]
+    heard = [_turn_of_utterance(utterance) for utterance in utterances]
     heard_alone = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
     return tuple(
         _address(_join_turns(sorted([*reported, *heard_alone], key=lambda turn: (turn.start_ns, turn.turn_id))))
     )
 
 
-def _turns_of_utterances(utterance: Utterance) -> Turn:
+def _turn_of_utterance(utterance: Utterance) -> Turn:
     return Turn(
         speaker=utterance.speaker,
         speaker_id=utterance.speaker_id,
@@ -87,7 +87,7 @@ def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
         elif begun := started.pop(edge.speech_id, None):
-            turns.append(_spoken_spans(begun, edge.stamp_ns, begun.text or edge.text))
+            turns.append(_robot_turn(begun, edge.stamp_ns, begun.text or edge.text))
     starts = [edge for edge in edges if edge.state is SpeechEdge.START]
     for begun in started.values():
         limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
@@ -96,11 +96,11 @@ def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -
             words_end_ns = begun.stamp_ns + estimate_duration_ns(begun.text)
             limit_ns = min(following.stamp_ns, words_end_ns if begun.text else limit_ns)
         ongoing = until_ns <= limit_ns and not following
-        turns.append(_spoken_spans(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
+        turns.append(_robot_turn(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
     return turns
 
 
-def _spoken_spans(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+def _robot_turn(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
     end_ns = max(end_ns, begun.stamp_ns)
     return Turn(
         speaker=Speaker.ROBOT,
@@ -125,7 +125,7 @@ def _is_reported(turn: Turn, reported: Sequence[Turn]) -> bool:
         return True
     near = [t.text for t in reported if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
     alike = likeness(normalize(turn.text), normalize(" ".join(near)))
-    return sum(alike) > _TOLD_SHARE * len(alike)
+    return sum(alike) > _MIN_REPORTED_SHARE * len(alike)
 
 
 def _voice_end_ns(turn: Turn) -> int:
@@ -137,8 +137,8 @@ def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     joined: list[Turn] = []
     for turn in turns:
         before = joined[-1] if joined else None
-        if before and _belongs(before, turn):
-            joined[-1] = _together(before, turn)
+        if before and _is_same_turn(before, turn):
+            joined[-1] = _join(before, turn)
         else:
             joined.append(turn)
     return tuple(joined)
@@ -155,7 +155,7 @@ def _address(turns: Iterable[Turn]) -> Iterator[Turn]:
         yield replace(turn, addressee_id=min(speakers)) if turn.is_robot and len(speakers) == 1 else turn
 
 
-def _belongs(before: Turn, turn: Turn) -> bool:
+def _is_same_turn(before: Turn, turn: Turn) -> bool:
     return (
         before.speaker is turn.speaker
         and before.timed is turn.timed
@@ -164,7 +164,7 @@ def _belongs(before: Turn, turn: Turn) -> bool:
     )
 
 
-def _together(before: Turn, turn: Turn) -> Turn:
+def _join(before: Turn, turn: Turn) -> Turn:
     return Turn(
         speaker=before.speaker,
         speaker_id=before.speaker_id or turn.speaker_id,

@@ -68,11 +68,6 @@ def is_chinese(text: str) -> bool:
     return _CHINESE.search(text) is not None
 
 
-def locale_of(text: str) -> str:
-    """Return the language of thresholds and examples for this text: en or zh."""
-    return "zh" if is_chinese(text) else "en"
-
-
 def is_backchannel(text: str) -> bool:
     """Whether the text is a backchannel such as "mm-hm" or "okay", which claims no turn."""
     plain = ("" if is_chinese(text) else " ").join(tokens(text))

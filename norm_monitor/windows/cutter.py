@@ -18,7 +18,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Counter
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_core.runtime.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, known_sources
 
 Entry = Frame | Utterance | RobotSpeech | Presence
@@ -47,7 +47,7 @@ class WindowCutter:
         self._length_ns, self._step_ns, self._lateness_ns = length_ns, step_ns, lateness_ns
         self._max_entries, self._max_bytes = max_entries, max_bytes
         self._tally: Tally[str] = Tally()
-        self._stored_from_ns = -(2**63)
+        self._stored_from_ns = BEFORE_ALL_NS
         self._restart()
 
     @property
@@ -135,7 +135,7 @@ class WindowCutter:
         self._watermarks: dict[str, int] = {}
         self._requested_ends: set[int] = set()
         self._closed_ns: int | None = None
-        self._stored_from_ns = -(2**63)
+        self._stored_from_ns = BEFORE_ALL_NS
 
     def closable_windows(self, input_end_ns: int | None = None) -> Iterator[Window]:
         """Yield the windows that can close, in time order; requests made in between are honoured.

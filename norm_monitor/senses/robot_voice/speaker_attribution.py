@@ -48,7 +48,7 @@ class EchoDelay:
     @property
     def delay_ms(self) -> float | None:
         """The median delay of the latest starts; None where they are too few or do not agree."""
-        delays = np.array([delays_m for delays_m in self._delays_ms if delays_m is not None])
+        delays = np.array([delay_ms for delay_ms in self._delays_ms if delay_ms is not None])
         if len(delays) < _FEWEST:
             return None
         middle = float(np.median(delays))

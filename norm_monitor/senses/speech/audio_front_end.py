@@ -127,15 +127,14 @@ class AudioFrontEnd:
             raise
         yield from self.take_sound(chunk, arrival_ns)
 
-    def take_audio_info(self, info: Any) -> Iterator[SpeechSegment]:
-        """Take an AudioInfo; raise SoundError, also for each later message, if its format is unusable."""
+    def set_audio_format(self, info: Any) -> None:
+        """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
         self._refused = None
         try:
             self._stated = format_of_info(info, self._stated)
         except SoundError as error:
             self._refused = error
             raise
-        yield from ()
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that a chunk completes; raise SoundError if it is unusable."""

@@ -326,7 +326,11 @@ class EarsNode(NormNode[EarsConfig]):
         self._tasks.put(EarsTask(self.config.audio_topic, self._ears.take_audio, (message, arrival_ns)))
 
     def _hear_info(self, message: Any) -> None:
-        self._tasks.put(EarsTask(self.config.audio_info_topic, self._ears.take_audio_info, (message,)))
+        self._tasks.put(EarsTask(self.config.audio_info_topic, self._set_audio_format, (message,)))
+
+    def _set_audio_format(self, info: Any) -> Iterator[Heard]:
+        self._ears.set_audio_format(info)
+        return iter(())
 
     def _hear_robot(self, topic: str, message: Any) -> None:
         self._tasks.put(EarsTask(topic, self._take_robot_speech, (message, self.clock.now_ns(), topic)))

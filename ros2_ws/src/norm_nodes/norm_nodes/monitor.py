@@ -1,6 +1,6 @@
 """The monitor node: flag social errors and competences from what the senses publish.
 
-The stages: `_listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
+The stages: `listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
 role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
 thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
 

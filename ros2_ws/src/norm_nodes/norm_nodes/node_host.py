@@ -16,6 +16,7 @@ from typing import Any
 
 import rclpy
 from rclpy.executors import Executor
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
@@ -287,7 +288,7 @@ def _end(node: NormNode[Any], executor: Executor) -> list[str]:
 
 
 def _start(node: NormNode[Any], executor: Executor, is_wanted: Callable[[], bool]) -> None:
-    """Bring a node to active; the other nodes work while its model is loaded, and who ends meanwhile waits for none."""
+    """Activate a node. The other nodes run while its model loads, and a shutdown need not wait for the model."""
     leases: list[EngineLease | None] = []
     loader = Thread(target=lambda: leases.append(node.load_model()), name="load_model", daemon=True)
     loader.start()
@@ -295,9 +296,9 @@ def _start(node: NormNode[Any], executor: Executor, is_wanted: Callable[[], bool
         executor.spin_once(timeout_sec=LOADING_SPIN_S)
     if not is_wanted():
         return
-    steps: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
+    transitions: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
     try:
-        is_active = all("SUCCESS" in str(step()) for step in steps)
+        is_active = all(transition() == TransitionCallbackReturn.SUCCESS for transition in transitions)
     finally:
         for lease in filter(None, leases):
             lease.close()

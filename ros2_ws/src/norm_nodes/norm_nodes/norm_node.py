@@ -303,13 +303,13 @@ class NormNode(LifecycleNode, Generic[C]):
         return service
 
     def serve_later(
-        self, type_: Any, name: str, begin: Callable[[Any, Any, Callable[[], None]], None], desc: str
+        self, type_: Any, name: str, begin: Callable[[Any, Any, Callable[[], None]], None], description: str
     ) -> None:
         """Create a service that answers once its work is done, while the executor goes on.
 
         `begin` must be quick. It gets the request, the response, and what sends it, once, from any thread.
         """
-        service = self.serve(type_, name, lambda request, response: (request, response), desc)
+        service = self.serve(type_, name, lambda request, response: (request, response), description)
         send = service.send_response
 
         def answer(pair: tuple[Any, Any], header: Any) -> None:
