@@ -36,7 +36,7 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF of ELAN, project of BORIS, or table (csv, tsv).",
+            help="Coded EAF, BORIS project or export (boris, tsv, csv), ELAN's text (txt, csv, tsv), or table.",
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.schema import Label, Participant
 from norm_monitor.session_log.writer import StudyLog
@@ -16,6 +16,7 @@ from study_desk.study.erase import erase, plan_erasure
 from tests.command_line import tactful
 from tests.study_session import START_NS, info, write_log
 
+BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
 
 
@@ -126,6 +127,25 @@ def test_an_empty_form_needs_a_coder_and_replaces_no_labels(pair: tuple[Path, Pa
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
     assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
     assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
+
+
+def test_one_observation_of_several_is_imported(tmp_path: Path) -> None:
+    """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
+    log = session(tmp_path / "s2", "S2")
+    assert study("import", log, BORIS_EXPORT).startswith("1 label\n")
+    (label,) = labels(log, "Bo")
+    times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
+    assert (label.attribute, times_s) == ("engagement", [30, 33])
+
+
+def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
+    log = session(tmp_path / "s3", "S3")
+    refused = study("import", log, BORIS_EXPORT, code=2)
+    assert "has no observation S3; it has S1, S2" in refused
+    assert "BORIS leaves out an observation without events" in refused
+    single = tmp_path / "s1.tsv"
+    single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
+    assert study("import", log, single).startswith("2 labels\n")
 
 
 def labels(log: Path, coder: str) -> list[Label]:

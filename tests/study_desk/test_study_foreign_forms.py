@@ -174,6 +174,26 @@ def test_what_is_wrong_in_a_project_is_told(tmp_path: Path, content: dict[str, A
         saved(tmp_path / "a.boris", content).labels(ANA)
 
 
+def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
+    """As BORIS 8.27.4 exports them, and as a spreadsheet saves them again."""
+    header = "Observation id\tTime offset (s)\tcoder\tSubject\tBehavior\tModifier #1\tBehavior type\tTime\tComment\n"
+    start = "S01\t0.0\tC-1\t\terror engagement\tsevere\tSTART\t10.000\t\n"
+    rows = start + start.replace("START\t10.000", "STOP\t12.500")
+    (tmp_path / "a.tsv").write_text(header + rows)
+    (tmp_path / "a.csv").write_text((header + rows).replace("\t", ";").replace(".", ","))
+    for name in ("a.tsv", "a.csv"):
+        form = CheckedForm(tmp_path / name)
+        assert [(part.name, part.coder) for part in form.parts] == [("S01", "C-1")]
+        (label,) = form.labels(ANA)
+        assert (label.severity, label.end_ns) == (Severity.SEVERE, START_NS + 12_500 * MS)
+    (tmp_path / "a.tsv").write_text(header + rows.replace("12.500", "9"))
+    with pytest.raises(FormError, match="line 3: a label ends at 9 s, before it begins at 10 s"):
+        CheckedForm(tmp_path / "a.tsv").labels(ANA)
+    (tmp_path / "a.tsv").write_text(header + rows.replace("\t0.0\t", "\t5\t"))
+    with pytest.raises(FormError, match="line 2: the observation has a time offset of 5 s"):
+        CheckedForm(tmp_path / "a.tsv").labels(ANA)
+
+
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"
@@ -241,3 +261,54 @@ def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
         assert [label.code, label.severity, label.comment] == wanted
     with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is no severity"):
         CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)
+
+
+def elan(path: Path, text: str) -> list[tuple[str, str | None, float, float, str]]:
+    path.write_text(text, encoding="utf-8")
+    return [
+        (
+            label.code or label.attribute.value,
+            label.severity,
+            (label.start_ns - START_NS) / 1e9,
+            (label.end_ns - START_NS) / 1e9,
+            label.comment,
+        )
+        for label in CheckedForm(path).labels(ANA)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("txt", "error engagement\t\t00:01:02.500\t62.500\t00:01:04.000\t64.000\t00:00:01.500\t1.500\tmajor\n"),
+        ("txt", "error engagement\t62500\t64000\t1500\tmajor\nspeech robot\t0\t900\t900\tHi\n"),
+        ("tsv", "error engagement\tP-1\t00:01:02.500\t00:01:04.000\tmajor\n"),
+        ("csv", '"error engagement",,00:01:02.500,00:01:02:12,00:01:04.000,00:01:04:00,"major"\n'),
+        ("txt", "Begin Time - ss.msec\tEnd Time - ss.msec\tDuration - ss.msec\terror engagement\tspeech robot\n"
+                "62.500\t64.000\t1.500\tmajor\t\n70.000\t71.000\t1.000\t\tHi\n"),
+    ],
+)  # fmt: skip
+def test_elan_exports_text_with_any_of_its_columns(tmp_path: Path, ending: str, text: str) -> None:
+    assert elan(tmp_path / f"S1.{ending}", text) == [("engagement", "major", 62.5, 64.0, "")]
+
+
+def test_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
+    text = "a joke\t\t1.000\t2.000\t1.000\tdry but good\njoke +2\t\t1.500\t2.500\t1.000\t\n"
+    assert elan(tmp_path / "S1.txt", text) == [("joke", None, 1, 2, "dry but good"), ("joke", None, 1.5, 2.5, "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "holds no annotation; if the coder found nothing"),
+        ("dear diary\n", "line 1: names no tier with begin and end; export it in ELAN again"),
+        ("error engagement\t\t00:00:01:12\t00:00:02:00\tminor\n", "times in frames alone"),
+        ("gestures\t\t1.000\t2.000\t1.000\twaves\n", "has no tier named as"),
+        ("error engagement\t\t1.000\t2.000\t1.000\tmajro\n", "'majro' is no severity"),
+        ("error engagement\t1.000\t2.000\t1.000\t\tS1.eaf\nerror engagement\t1.000\t2.000\t1.000\t\tS2.eaf\n",
+         "several EAFs"),
+    ],
+)  # fmt: skip
+def test_text_that_is_no_export_of_elan_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(FormError, match=problem):
+        elan(tmp_path / "S1.txt", text)

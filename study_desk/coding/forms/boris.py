@@ -1,4 +1,4 @@
-"""Write and read projects of BORIS."""
+"""Write projects of BORIS, and read its projects and the tables that it exports."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from norm_monitor.session_log.labels import in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
 from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, from_ms
-from study_desk.coding.forms.tables import read_text
+from study_desk.coding.forms.tables import TableRow, TextTable, read_text
 
 
 @record
@@ -138,6 +138,73 @@ def _label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
         coder=start.subject.split(" +", maxsplit=1)[0],
         fields={"severity": severity, "comment": "; ".join(filter(None, comments))},
     )
+
+
+_AGGREGATED = {"behavior", "start (s)", "stop (s)"}
+_TABULAR = {"behavior", "behavior type", "time"}
+_OBSERVATION = "observation id"
+_NO_SUBJECT = "No focal subject"  # where no subject was chosen
+
+
+class BorisTable:
+    """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
+
+    def __init__(self, path: Path, table: TextTable) -> None:
+        self._path, self._rows = path, table.rows
+        self._is_aggregated = {*table.header} >= _AGGREGATED
+
+    @property
+    def parts(self) -> tuple[FormPart, ...]:
+        """List the observations, each with the coder that its independent variable names."""
+        coders: dict[str, str] = {}
+        for row in self._rows:
+            name, coder = row.text(_OBSERVATION), row.text("coder")
+            if coders.setdefault(name, coder) != coder:
+                raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
+        return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
+
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+        """Read the labels of the target's observation, or of the only one."""
+        rows = self._rows_of(target.part)
+        if self._is_aggregated:
+            pairs = (
+                (_event(row, "start (s)", "comment start"), _event(row, "stop (s)", "comment stop")) for row in rows
+            )
+            return in_order(_label(*pair, target) for pair in pairs)
+        return in_order(_labels((_event(row, "time", "comment") for row in rows), target))
+
+    def _rows_of(self, observation: str) -> list[TableRow]:
+        names = dict.fromkeys(row.text(_OBSERVATION) for row in self._rows)
+        if observation and observation not in names:
+            listed = ", ".join(filter(None, names)) or "none"
+            raise FormError(
+                f"{self._path}: has no observation {observation}; it has {listed}. BORIS leaves out an observation "
+                "without events: if the coder found nothing, leave FILE out and give --complete"
+            )
+        return [row for row in self._rows if not observation or row.text(_OBSERVATION) == observation]
+
+
+def is_boris_table(table: TextTable) -> bool:
+    """Whether a table has the columns of one that BORIS exports."""
+    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR))
+
+
+def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
+    try:
+        if row.text("time offset (s)") and (offset := row.number("time offset (s)")):
+            raise ValueError(f"the observation has a time offset of {offset} s; set it to 0 in BORIS, and export again")
+        subject = row.text("subject")
+        return BorisEvent(
+            place=row.place,
+            time_s=row.number(time),
+            subject="" if subject == _NO_SUBJECT else subject,
+            behaviour=row.text("behavior"),
+            modifiers="|".join(row.text(column) for column in row.cells if column.startswith("modifier")),
+            comment=row.text(comment),
+            is_point=row.text("behavior type").upper().startswith("POINT"),
+        )
+    except ValueError as error:
+        raise FormError(f"{row.place}: {error}") from error
 
 
 # The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and

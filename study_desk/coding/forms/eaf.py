@@ -68,11 +68,7 @@ class EafForm:
             coder = self._coder or _annotator(tier)
             labels.append(target.label(place, times_ns, code, coder=coder, fields=fields))
         if not labels and not self._may_hold_none(target):
-            names = ", ".join(tier.get("TIER_ID", "") for tier in self._root.iter("TIER")) or "none"
-            raise FormError(
-                f'{self._path}: has no tier named as "error engagement" or "competence emotions"; it has {names}; '
-                "rename one"
-            )
+            raise no_tier_of_a_code(self._path, (tier.get("TIER_ID", "") for tier in self._root.iter("TIER")))
         return in_order(labels)
 
     def _times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
@@ -94,6 +90,14 @@ class EafForm:
             return True
         annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(self._root))
         return any(map(is_speech, names)) and all(map(is_speech, annotated))
+
+
+def no_tier_of_a_code(path: Path, tiers: Iterable[str]) -> FormError:
+    """Make the error of a file whose tiers name no code."""
+    names = ", ".join(tiers) or "none"
+    return FormError(
+        f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}; rename one'
+    )
 
 
 def fields_of_value(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.schema import Label
-from study_desk.coding.forms.boris import BorisProject
+from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
+from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
-from study_desk.coding.forms.tables import TidyTable
+from study_desk.coding.forms.tables import TidyTable, read_table
 
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
@@ -20,7 +21,7 @@ _DAMAGE = (
 
 
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | EafForm | TidyTable
+CodedForm = BorisProject | BorisTable | EafForm | ElanTable | TidyTable
 
 
 class CheckedForm:
@@ -63,9 +64,18 @@ def _clear_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def _read_table(path: Path) -> CodedForm:
+    """Open a table by its columns."""
+    if is_elan_table(path):
+        return ElanTable(path)
+    table = read_table(path)
+    return BorisTable(path, table) if is_boris_table(table) else TidyTable(path, table)
+
+
 _READERS: dict[str, Callable[[Path], CodedForm]] = {
     ".boris": BorisProject,
-    ".csv": TidyTable,
+    ".csv": _read_table,
     ".eaf": EafForm,
-    ".tsv": TidyTable,
+    ".tsv": _read_table,
+    ".txt": ElanTable,
 }

@@ -50,6 +50,14 @@ class TableRow:
         return cell[1:] if cell[:1] == "'" and (cell[1:].startswith(RISKY) or cell == "'NA") else cell
 
 
+@record
+class TextTable:
+    """A table with its column names in lower case."""
+
+    header: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
 def read_text(path: Path) -> str:
     """Read text in UTF-8, in UTF-16 with a byte order mark, or in the code page of Western European Windows."""
     data = path.read_bytes()
@@ -65,11 +73,8 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _read_rows(path: Path) -> tuple[list[str], list[TableRow]]:
-    """Read the names of the columns, and the rows. NA is an empty cell.
-
-    The column separator is the one that splits the header most.
-    """
+def read_table(path: Path) -> TextTable:
+    """Read a table. NA is an empty cell. The column separator is the one that splits the header most."""
     lines = list(StringIO(read_text(path), newline=""))
     stated = re.fullmatch(r"sep=([,;\t])\s*", lines[0]) if lines else None  # Excel's own hint
     skipped = 1 if stated else 0
@@ -85,9 +90,8 @@ def _read_rows(path: Path) -> tuple[list[str], list[TableRow]]:
     has_comma = separator != "," or any(_DECIMAL_COMMA.fullmatch(cell.strip()) for _, row in numbered for cell in row)
     header = [cell.strip().lower() for cell in numbered[0][1]] if numbered else []
     rows = []
-    for line, row in numbered[1:]:
+    for line, cells in numbered[1:]:
         place = f"{path}, line {line}"
-        cells = ["" if cell.strip() == "NA" else cell for cell in row]
         if not any(cells):
             continue
         if any(cells[len(header) :]):
@@ -97,7 +101,7 @@ def _read_rows(path: Path) -> tuple[list[str], list[TableRow]]:
             if by_column.setdefault(name, cell) != cell and name:
                 raise FormError(f"{place}: column {name!r} stands twice, with two values; rename one")
         rows.append(TableRow(place=place, cells=by_column, decimal_comma=has_comma))
-    return header, rows
+    return TextTable(header=tuple(header), rows=tuple(rows))
 
 
 # Nanoseconds are exact enough if no digit of a millisecond is cut off.
@@ -110,15 +114,15 @@ class TidyTable:
     A row without an end is an instant.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, table: TextTable) -> None:
         """Raises FormError for a table without the columns."""
-        header, self._rows = _read_rows(path)
-        columns = {*header}
+        self._rows = table.rows
+        columns = {*table.header}
         timed = any({f"start_{unit}", f"end_{unit}"} <= columns for unit in ("s", "ns"))
         if not (timed and ({"polarity", "attribute"} <= columns or "code" in columns)):
             raise FormError(
                 f"{path}: needs the columns polarity, attribute, start_s and end_s (or start_ns and end_ns); "
-                f"it has {', '.join(filter(None, header)) or 'none'}; rename or add them"
+                f"it has {', '.join(filter(None, table.header)) or 'none'}; rename or add them"
             )
 
     @property
