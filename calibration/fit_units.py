@@ -258,7 +258,7 @@ def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: O
     """Return the least bars from which so many early flags stay, once reactions are known."""
     bars = {}
     for at, polarity in enumerate(POLARITIES):
-        stays = (final.argmax(axis=1) == at) & (final[:, at] >= point.bar(polarity))
+        stays = (final.argmax(axis=1) == at) & (final[:, at] >= point.threshold(polarity))
         rows = [(early.argmax(axis=1) == at) & (early[:, at] >= bar) for bar in _GRID]
         enough = [not row.any() or stays[row].mean() >= _STAYING for row in rows]
         # From this bar on, whatever the bar, enough of them stay.

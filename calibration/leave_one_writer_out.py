@@ -219,7 +219,7 @@ def flagged(
     for fold in folds:
         point = fold.model.operating_points[sensitivity]
         for unit, weighed in _weighed(fold):
-            if weighed.probability >= point.bar(weighed.polarity) and weighed.attributes:
+            if weighed.probability >= point.threshold(weighed.polarity) and weighed.attributes:
                 alarms.setdefault(unit.talk, []).append(
                     Alarm(
                         polarity=weighed.polarity,

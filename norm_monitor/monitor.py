@@ -387,8 +387,8 @@ class Monitor:
         flags: list[SocialFlag] = []
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
-            make_provenance = partial(self._provenance_of_judgement, judgement)
-            flags = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
+            cite = partial(self._provenance_of_judgement, judgement)
+            flags = self._fusion.take_judgement(judgement, cite, self._clock.now_ns())
         return flags + self._close_if_ended()
 
     def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
@@ -493,15 +493,15 @@ class Monitor:
         findings = [finding for finding in answers if isinstance(finding, Finding)]
         again_ns = {again.at_ns for again in answers if isinstance(again, RequestWindowAt)}
         cited = _CitedWindow(window)
-        make_provenance = partial(self._cite, cited)
+        cite = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
-        changed = [self._fusion.take(finding, make_provenance, now_ns) for finding in findings]
-        changed += [self._fusion.take_facts(measured, make_provenance, now_ns) for measured in self._measured(scene)]
+        changed = [self._fusion.take(finding, cite, now_ns) for finding in findings]
+        changed += [self._fusion.take_facts(measured, cite, now_ns) for measured in self._measured(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
-            make_provenance()  # the judge's answers cite the window
+            cite()  # the judge's answers cite the window
         cited.is_closed = True
         return flags, again_ns, cited.digest
 

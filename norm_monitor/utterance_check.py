@@ -126,7 +126,7 @@ class UtteranceCheck:
         if reading := self._model.read(UnitKind.ROBOT_TURN, facts, is_early=True):
             total = 1 + sum(reading.odds.values())
             likely = {polarity: reading.odds.get(polarity, 0.0) / total for polarity in Polarity}
-            bar = self._model.operating_points[self._sensitivity].bar(Polarity.ERROR, is_early=True)
+            bar = self._model.operating_points[self._sensitivity].threshold(Polarity.ERROR, is_early=True)
         else:
             likely = {polarity: _sigmoid(facts[f"text_{polarity}_log_odds_without_reaction"]) for polarity in Polarity}
             bar = _BARS[self._sensitivity]

@@ -1,4 +1,4 @@
-"""The cues that are evidence: what is seen, and custom cues."""
+"""The cues that count as evidence: sightings and custom cues."""
 
 import inspect
 import sys
@@ -21,7 +21,7 @@ SIGHTINGS: tuple[CueFunction, ...] = (looking_away, leaving, nearness)
 def find_cues(
     scene: Scene, table: ThresholdTable, matcher: TextMatcher, custom: Sequence[CueFunction] = ()
 ) -> Iterator[Findings]:
-    """Everything that is seen in the scene and that custom cues find; no words of an unread language have a meaning."""
+    """Yield the findings of all cues. In a language that is not read, words match no concept."""
     read = UnreadLanguageMatcher(matcher) if scene.other_language else matcher
     for cue in (*SIGHTINGS, *custom):
         yield from cue(scene, table, read)

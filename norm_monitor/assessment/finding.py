@@ -1,4 +1,4 @@
-"""What cues say of a unit: findings, which are evidence, and reasons, which only word a flag."""
+"""What cues report about a unit: findings, which are evidence, and reasons, which only explain a flag."""
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
@@ -15,7 +15,7 @@ AT_MOST = {
 
 @record
 class Reason:
-    """What a cue says of a unit: it words a flag of its polarity, and decides nothing."""
+    """A cue's explanation of a flag; it decides nothing."""
 
     cue_id: str
     polarity: Polarity

@@ -26,16 +26,16 @@ from norm_monitor.assessment.explanation import (
 from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
-from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, MakeProvenance, UnitEvidence
+from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
 from norm_monitor.assessment.unit_facts import TIMED_FACTS, MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, counted_judgement, weigh
 
-# The probability from which a unit is flagged, by polarity and attribute.
-Bars = dict[tuple[Polarity, Attribute], float]
+# The minimum probability of a flag, by polarity and attribute.
+Thresholds = dict[tuple[Polarity, Attribute], float]
 # The period of the limit per attribute.
 RATE_PERIOD_NS = 600 * NS_PER_S
-# Units that are nothing but timing.
+# Units that consist of timing alone.
 _TIMED_KINDS = frozenset({UnitKind.SILENCE, UnitKind.PERSON_TURN})
 # Sightings that compare the times of two sources.
 _TIMED_SIGHTINGS = frozenset({"ignores_looking_away", "ignores_leaving"})
@@ -91,31 +91,31 @@ class FusionConfig(Config):
     @field_validator("bars", "judged_bars")
     @classmethod
     def _checked(cls, bars: tuple[str, ...]) -> tuple[str, ...]:
-        for name, least in map(_bar, bars):
-            if name not in _BAR_NAMES or not 0 < least <= 1:
-                raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_BAR_NAMES)}")
+        for name, least in map(_parse_threshold, bars):
+            if name not in _THRESHOLD_NAMES or not 0 < least <= 1:
+                raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_THRESHOLD_NAMES)}")
         return bars
 
-    def bars_at(
+    def thresholds_at(
         self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False, is_early: bool = False
-    ) -> Bars:
-        """Return the least probability of each polarity and attribute, with the judge's answer or before a reaction."""
+    ) -> Thresholds:
+        """Return the threshold of each polarity and attribute; it depends on the judge's answer and the reaction."""
         judged = self.judged_bars if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
-        own = dict(map(_bar, (*judged, *self.bars)))
+        own = dict(map(_parse_threshold, (*judged, *self.bars)))
 
         def least(polarity: Polarity, attribute: Attribute) -> float:
-            usual = site.bar(attribute) if site and polarity is Polarity.ERROR else point.bar(polarity)
+            usual = site.threshold(attribute) if site and polarity is Polarity.ERROR else point.threshold(polarity)
             if is_early:
-                usual = max(usual, point.bar(polarity, is_early=True))
+                usual = max(usual, point.threshold(polarity, is_early=True))
             return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
 
         return {(polarity, attribute): least(polarity, attribute) for polarity in Polarity for attribute in Attribute}
 
 
-_BAR_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
+_THRESHOLD_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
 
 
-def _bar(text: str) -> tuple[str, float]:
+def _parse_threshold(text: str) -> tuple[str, float]:
     name, _, least = text.partition("=")
     try:
         return name.strip(), float(least)
@@ -125,12 +125,12 @@ def _bar(text: str) -> tuple[str, float]:
 
 @record
 class _Published:
-    """What was published of a unit, and by what."""
+    """The published flag of a unit, and the evidence for it."""
 
     flag: SocialFlag | None = None
     essence: tuple[object, ...] = ()  # what of the flag is worth publishing a change of
     sufficed: UnitEvidence | None = None  # what last sufficed for a flag
-    sufficed_by: MakeProvenance = Provenance
+    sufficed_by: Cite = Provenance
     over_limit: bool = False
     decided_at: int = -1  # the count of changes to other units and settings at the last decision
 
@@ -171,7 +171,7 @@ class _Decision:
     attributes: tuple[Attribute, ...]
     support: tuple[Reason, ...]  # all that cues say for it, the one that words it first
     reason: Reason | None  # None for the judge alone
-    make_provenance: MakeProvenance
+    cite: Cite
 
     @property
     def severity(self) -> Severity:
@@ -219,10 +219,10 @@ NoteClosed = Callable[[UnitEvidence], None]
 
 
 class FindReasons(Protocol):
-    """Find what words the flag of a unit."""
+    """Find the cues' reasons for a flag of a unit."""
 
     def __call__(self, unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
-        """Return what cues say of a unit, for either polarity, the best first."""
+        """Return the reasons for either polarity, the best first."""
 
 
 def _no_reasons(unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
@@ -235,18 +235,17 @@ class Fusion:
     The stages, a method each:
 
     1. `take`, `take_facts`, `take_judgement` and `track` add evidence to its unit; `hold_timing` and `reconfigure`
-       change what counts of it.
-    2. `_weighed` makes one probability of a unit's evidence, and `_decide` decides whether that suffices for a flag.
-       Both only read. What suffices is worded by what `find_reasons` says of the unit; that decides nothing.
-    3. `_changed` compares the decision with the flag as published: it opens (`_open_flag`, within the limit of
-       flags), updates or withdraws it (`_withdraw`). Here alone are states and counters written.
+       change which of it counts.
+    2. `_assess` computes one probability from a unit's evidence, and `_decide` whether that suffices for a flag.
+       Both only read. `find_reasons` supplies the wording of the flag; it decides nothing.
+    3. `_update_flag` compares the decision with the flag as published: it opens (`_open_flag`, within the limit of
+       flags), updates or withdraws it (`_withdraw`). Only this stage writes states and counters.
     4. `_flag_of` puts the flag together: its evidence, its explanation, its provenance.
     5. `close` ends a unit, and its flag with it.
 
     A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
-    the unit takes no more evidence; it is withdrawn where the evidence no longer suffices, but the error of a silence
-    that goes on stays until somebody speaks. A closed flag depends on
-    its unit's evidence, and not on the order in which that came.
+    the unit takes no more evidence, and is withdrawn once the evidence no longer suffices. The error of a silence,
+    however, stays until somebody speaks. A closed flag depends on its unit's evidence, not on the order of arrival.
     """
 
     def __init__(
@@ -275,10 +274,10 @@ class Fusion:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
         self._changes += 1
         point = self._model.operating_points[config.sensitivity]
-        self._config, self._bars = config, config.bars_at(point, self._site)
-        self._judged_bars = config.bars_at(point, self._site, is_judged=True)
-        self._early_bars = config.bars_at(point, self._site, is_early=True)
-        return self._changed_flags(decision_ns)
+        self._config, self._thresholds = config, config.thresholds_at(point, self._site)
+        self._judged_thresholds = config.thresholds_at(point, self._site, is_judged=True)
+        self._early_thresholds = config.thresholds_at(point, self._site, is_early=True)
+        return self._update_flags(decision_ns)
 
     def hold_timing(self, holds: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
         """Use no evidence of timing while clocks lie apart, nor of units that began then; return what this changes."""
@@ -288,29 +287,29 @@ class Fusion:
         begins, self._holds_timing = holds and not self._holds_timing, holds
         if not begins:
             return []
-        for state in self._open.values():
-            evidence, unit = state.evidence, state.unit
-            counted = tuple(finding for finding in evidence.findings if self._counts(unit, finding.cue_id))
+        for open_unit in self._open.values():
+            evidence, unit = open_unit.evidence, open_unit.unit
+            counted = tuple(finding for finding in evidence.findings if self._may_count(unit, finding.cue_id))
             judgement = None if unit.kind in _TIMED_KINDS else evidence.judgement
-            state.evidence = replace(evidence, findings=counted, judgement=judgement)
+            open_unit.evidence = replace(evidence, findings=counted, judgement=judgement)
             if evidence.measured:
-                self._measure(state, evidence.measured, evidence.provenance_of(FACTS))
-        return self._changed_flags(decision_ns)
+                self._measure(open_unit, evidence.measured, evidence.citation_of(FACTS))
+        return self._update_flags(decision_ns)
 
     def _lacks_timing(self, unit: Unit) -> bool:
         return self._holds_timing or unit.onset_ns < self._timed_from_ns
 
-    def _counts(self, unit: Unit, cue_id: str = "") -> bool:
+    def _may_count(self, unit: Unit, cue_id: str = "") -> bool:
         """Whether evidence on a unit counts: not that of timing while clocks lie apart."""
         return not self._lacks_timing(unit) or not (cue_id in _TIMED_SIGHTINGS or unit.kind in _TIMED_KINDS)
 
-    def _measure(self, state: _OpenUnit, measured: MeasuredUnit, make_provenance: MakeProvenance) -> None:
-        if self._lacks_timing(state.unit):
+    def _measure(self, open_unit: _OpenUnit, measured: MeasuredUnit, cite: Cite) -> None:
+        if self._lacks_timing(open_unit.unit):
             measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
         kind, is_early = measured.unit.kind, not measured.settled
-        reading = self._model.read(kind, measured.facts, is_early=is_early) if self._counts(state.unit) else None
-        made_by = {**state.evidence.made_by, FACTS: make_provenance}
-        state.evidence = replace(state.evidence, measured=measured, reading=reading, made_by=made_by)
+        reading = self._model.read(kind, measured.facts, is_early=is_early) if self._may_count(open_unit.unit) else None
+        made_by = {**open_unit.evidence.made_by, FACTS: cite}
+        open_unit.evidence = replace(open_unit.evidence, measured=measured, reading=reading, made_by=made_by)
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -320,78 +319,77 @@ class Fusion:
     @property
     def oldest_open_ns(self) -> int | None:
         """The onset of the oldest unit whose end is unknown."""
-        return min((state.unit.onset_ns for state in self._open.values() if state.unit.offset_ns is None), default=None)
+        return min(
+            (open_unit.unit.onset_ns for open_unit in self._open.values() if open_unit.unit.offset_ns is None),
+            default=None,
+        )
 
     @property
     def findings(self) -> list[Finding]:
         """What cues found in the units that take evidence."""
-        return [finding for state in self._open.values() for finding in state.evidence.findings]
+        return [finding for open_unit in self._open.values() for finding in open_unit.evidence.findings]
 
     def change_by_judge(self, unit: Unit) -> float:
         """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
-        state = self._open.get(unit.unit_id) or _OpenUnit(UnitEvidence(unit=unit))
-        if state.evidence.reading is None and self._counts(unit):
-            state = _OpenUnit(replace(state.evidence, reading=self._model.read(unit.kind, {})))
-        assessment = self._weighed(state.evidence)
-        return 1 - assessment.probability if self._decide(state.evidence) else sum(assessment.likely.values())
+        open_unit = self._open.get(unit.unit_id) or _OpenUnit(UnitEvidence(unit=unit))
+        if open_unit.evidence.reading is None and self._may_count(unit):
+            open_unit = _OpenUnit(replace(open_unit.evidence, reading=self._model.read(unit.kind, {})))
+        assessment = self._assess(open_unit.evidence)
+        return 1 - assessment.probability if self._decide(open_unit.evidence) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether a unit takes no more evidence."""
         is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
         return is_over and unit.unit_id not in self._open
 
-    def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
+    def take(self, finding: Finding, cite: Cite, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
-        state = self._open.get(finding.unit.unit_id)
-        is_new = state is None or all(other.key != finding.key for other in state.evidence.findings)
+        open_unit = self._open.get(finding.unit.unit_id)
+        is_new = open_unit is None or all(other.key != finding.key for other in open_unit.evidence.findings)
         if is_new and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
-        if not self._counts(finding.unit, finding.cue_id):
+        if not self._may_count(finding.unit, finding.cue_id):
             self._tally["findings_without_timing"] += 1
             return None
-        make_provenance()  # a finding cites its window, whether it is flagged or not
-        state = self._state_of(finding.unit)
-        state.evidence = state.evidence.with_finding(finding, make_provenance)
-        return self._changed(state, decision_ns)
+        cite()  # a finding cites its window, whether it is flagged or not
+        open_unit = self._open_unit_of(finding.unit)
+        open_unit.evidence = open_unit.evidence.with_finding(finding, cite)
+        return self._update_flag(open_unit, decision_ns)
 
-    def take_facts(
-        self, measured: MeasuredUnit, make_provenance: MakeProvenance, decision_ns: int
-    ) -> SocialFlag | None:
+    def take_facts(self, measured: MeasuredUnit, cite: Cite, decision_ns: int) -> SocialFlag | None:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
-        if self.is_closed(measured.unit) or not self._counts(measured.unit):
+        if self.is_closed(measured.unit) or not self._may_count(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
         state_before = self._open.get(measured.unit.unit_id)
         unit_before = state_before and state_before.unit
-        state = self._state_of(measured.unit)
-        before = state.evidence.measured
+        open_unit = self._open_unit_of(measured.unit)
+        before = open_unit.evidence.measured
         if not measured.settled:
-            if state.evidence.early or before:
+            if open_unit.evidence.early or before:
                 return None
-            state.evidence = replace(state.evidence, early=measured)
+            open_unit.evidence = replace(open_unit.evidence, early=measured)
             if not self._model.kind_model(measured.unit.kind, is_early=True):
                 return None
         if before is None or before.facts != measured.facts or before.settled != measured.settled:
-            self._measure(state, measured, make_provenance)
-        elif state.unit == unit_before and state.published.decided_at == self._changes:
+            self._measure(open_unit, measured, cite)
+        elif open_unit.unit == unit_before and open_unit.published.decided_at == self._changes:
             return None  # the decision would be the same
-        return None if self._only_lasts(state) else self._changed(state, decision_ns)
+        return None if self._only_lasts(open_unit) else self._update_flag(open_unit, decision_ns)
 
-    def take_judgement(
-        self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
-    ) -> list[SocialFlag]:
+    def take_judgement(self, judgement: UnitJudgement, cite: Cite, decision_ns: int) -> list[SocialFlag]:
         """Add the judge's answer to its unit, and return the flags of the incident that this changes."""
         if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
             return []
-        if not self._counts(judgement.unit):
+        if not self._may_count(judgement.unit):
             return []
-        state = self._state_of(judgement.unit)
-        made_by = {**state.evidence.made_by, JUDGE: make_provenance}
-        state.evidence = replace(state.evidence, judgement=judgement, made_by=made_by)
+        open_unit = self._open_unit_of(judgement.unit)
+        made_by = {**open_unit.evidence.made_by, JUDGE: cite}
+        open_unit.evidence = replace(open_unit.evidence, judgement=judgement, made_by=made_by)
         self._changes += 1
-        incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
-        return [flag for flag in (self._changed(flag_state, decision_ns) for flag_state in incident) if flag]
+        incident = (open_unit, *(other for other in self._open.values() if other.unit.is_ended_by(open_unit.unit)))
+        return [flag for flag in (self._update_flag(open_unit, decision_ns) for open_unit in incident) if flag]
 
     def _counted_judgement(self, evidence: UnitEvidence) -> UnitJudgement | None:
         judged = ((other.unit, other.evidence.judgement) for other in self._open.values())
@@ -399,36 +397,38 @@ class Fusion:
 
     def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
         """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
-        state = self._open.get(judgement.unit.unit_id)
-        if state is None or state.evidence.judgement is None:
+        open_unit = self._open.get(judgement.unit.unit_id)
+        if open_unit is None or open_unit.evidence.judgement is None:
             return None
-        state.evidence = replace(state.evidence, judgement=judgement)
+        open_unit.evidence = replace(open_unit.evidence, judgement=judgement)
         self._changes += 1
-        decision, before = self._decide(state.evidence), state.published
+        decision, before = self._decide(open_unit.evidence), open_unit.published
         if decision is None or before.flag is None or not before.stands:
             return None
-        flag = self._flag_of(state, decision, FlagState.UPDATED, before.flag.decision_ns)
-        state.published = replace(before, flag=flag, sufficed=state.evidence, essence=decision.essence(state.unit))
+        flag = self._flag_of(open_unit, decision, FlagState.UPDATED, before.flag.decision_ns)
+        open_unit.published = replace(
+            before, flag=flag, sufficed=open_unit.evidence, essence=decision.essence(open_unit.unit)
+        )
         return flag
 
     def is_open(self, unit: Unit) -> bool:
-        """Whether anything is known of a unit that takes evidence."""
+        """Whether a unit takes evidence and has some."""
         return unit.unit_id in self._open
 
     def is_flagged_by_judge(self, unit: Unit) -> bool:
         """Whether a unit has a flag to which the judge's answer leads."""
-        state = self._open.get(unit.unit_id)
-        flag = state.published.flag if state and state.published.stands else None
+        open_unit = self._open.get(unit.unit_id)
+        flag = open_unit.published.flag if open_unit and open_unit.published.stands else None
         return bool(flag and flag.tier is not Tier.CUE)
 
     def track(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
-        """Tell that units ended; return the flags that this changes."""
+        """Record the ends of units; return the flags that this changes."""
         flags = []
         for unit in units:
-            state = self._open.get(unit.unit_id)
-            if state and state.unit.offset_ns is None and unit.offset_ns is not None:
-                state.evidence = replace(state.evidence, unit=unit)
-                if flag := self._changed(state, decision_ns):
+            open_unit = self._open.get(unit.unit_id)
+            if open_unit and open_unit.unit.offset_ns is None and unit.offset_ns is not None:
+                open_unit.evidence = replace(open_unit.evidence, unit=unit)
+                if flag := self._update_flag(open_unit, decision_ns):
                     flags.append(flag)
         return flags
 
@@ -439,86 +439,99 @@ class Fusion:
         """
         if until_ns is not None:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
-        ended = [state for state in self._open.values() if until_ns is None or state.end_ns < self._closed_until_ns]
+        ended = [
+            open_unit
+            for open_unit in self._open.values()
+            if until_ns is None or open_unit.end_ns < self._closed_until_ns
+        ]
         self._changes += bool(ended)
         flags = []
-        for state in sorted(ended, key=attrgetter("onset")):
-            del self._open[state.unit.unit_id]
+        for open_unit in sorted(ended, key=attrgetter("onset")):
+            del self._open[open_unit.unit.unit_id]
             if self._note_closed:
-                self._note_closed(replace(state.evidence, measured=None) if state.evidence.is_early else state.evidence)
-            if state.published.flag is None:
+                self._note_closed(
+                    replace(open_unit.evidence, measured=None) if open_unit.evidence.is_early else open_unit.evidence
+                )
+            if open_unit.published.flag is None:
                 continue
-            at_ns = state.published.flag.decision_ns  # closing decides nothing new
-            decision = self._decide(state.evidence)
-            flag = self._flag_of(state, decision, FlagState.CLOSED, at_ns) if decision else self._withdraw(state, at_ns)
-            if flag and state.unit.unit_id in unanswered:
+            at_ns = open_unit.published.flag.decision_ns  # closing decides nothing new
+            decision = self._decide(open_unit.evidence)
+            flag = (
+                self._flag_of(open_unit, decision, FlagState.CLOSED, at_ns)
+                if decision
+                else self._withdraw(open_unit, at_ns)
+            )
+            if flag and open_unit.unit.unit_id in unanswered:
                 flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
             flags += [flag] if flag else []
         return flags
 
-    def _state_of(self, unit: Unit) -> _OpenUnit:
-        state = self._open.setdefault(unit.unit_id, _OpenUnit(UnitEvidence(unit=unit)))
-        state.evidence = state.evidence.with_end_of(unit)
-        return state
+    def _open_unit_of(self, unit: Unit) -> _OpenUnit:
+        open_unit = self._open.setdefault(unit.unit_id, _OpenUnit(UnitEvidence(unit=unit)))
+        open_unit.evidence = open_unit.evidence.with_end_of(unit)
+        return open_unit
 
-    def _only_lasts(self, state: _OpenUnit) -> bool:
+    def _only_lasts(self, open_unit: _OpenUnit) -> bool:
         """Whether an error would be withdrawn for no other reason than that a silence goes on."""
-        before, unit = state.published.flag, state.unit
-        if before is None or not state.published.stands or before.polarity is not Polarity.ERROR:
+        before, unit = open_unit.published.flag, open_unit.unit
+        if before is None or not open_unit.published.stands or before.polarity is not Polarity.ERROR:
             return False
         if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
             return False
-        decision = self._decide(state.evidence)
+        decision = self._decide(open_unit.evidence)
         return decision is None or decision.assessment.polarity is not before.polarity
 
-    def _changed_flags(self, decision_ns: int) -> list[SocialFlag]:
+    def _update_flags(self, decision_ns: int) -> list[SocialFlag]:
         """Return the flags of open units that a change of what counts changes."""
-        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=attrgetter("onset"))]
+        changed = [
+            self._update_flag(open_unit, decision_ns)
+            for open_unit in sorted(self._open.values(), key=attrgetter("onset"))
+        ]
         return [flag for flag in changed if flag]
 
-    def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
+    def _update_flag(self, open_unit: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
-        decision, before = self._decide(state.evidence), state.published
-        state.published = replace(before, decided_at=self._changes)
+        decision, before = self._decide(open_unit.evidence), open_unit.published
+        open_unit.published = replace(before, decided_at=self._changes)
         if decision is None:
-            return self._withdraw(state, decision_ns)
-        state.published = replace(
-            state.published,
-            sufficed=state.evidence,
-            sufficed_by=decision.make_provenance,
-            essence=decision.essence(state.unit),
+            return self._withdraw(open_unit, decision_ns)
+        open_unit.published = replace(
+            open_unit.published,
+            sufficed=open_unit.evidence,
+            sufficed_by=decision.cite,
+            essence=decision.essence(open_unit.unit),
         )
-        if before.stands and before.essence == state.published.essence:
-            decision.make_provenance()  # the window is cited all the same
+        if before.stands and before.essence == open_unit.published.essence:
+            decision.cite()  # the window is cited all the same
             return None
-        flag = self._flag_of(state, decision, FlagState.UPDATED, decision_ns)
+        flag = self._flag_of(open_unit, decision, FlagState.UPDATED, decision_ns)
         if before.flag is None:
-            return self._open_flag(state, flag)
-        state.published = replace(state.published, flag=flag)
+            return self._open_flag(open_unit, flag)
+        open_unit.published = replace(open_unit.published, flag=flag)
         return flag
 
-    def _open_flag(self, state: _OpenUnit, flag: SocialFlag) -> SocialFlag | None:
+    def _open_flag(self, open_unit: _OpenUnit, flag: SocialFlag) -> SocialFlag | None:
         """Open a flag, unless its attributes have had too many; a unit over the limit stays without."""
-        if state.published.over_limit:
+        if open_unit.published.over_limit:
             return None
-        if self._rate.is_reached(flag, state.unit, self._config.most_per_attribute):
+        if self._rate.is_reached(flag, open_unit.unit, self._config.most_per_attribute):
             self._tally["events_over_rate_limit"] += 1
-            state.published = replace(state.published, over_limit=True)
+            open_unit.published = replace(open_unit.published, over_limit=True)
             return None
-        self._rate.count(flag, state.unit)
+        self._rate.count(flag, open_unit.unit)
         self._tally["events_opened"] += 1
         opened = replace(flag, state=FlagState.OPENED)
-        state.published = replace(state.published, flag=opened)
+        open_unit.published = replace(open_unit.published, flag=opened)
         return opened
 
-    def _withdraw(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
+    def _withdraw(self, open_unit: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Withdraw the flag of a unit whose evidence no longer suffices, if it has one, and say what changed."""
-        before, evidence = state.published, state.evidence
+        before, evidence = open_unit.published, open_unit.evidence
         if before.flag is None or not before.stands:
             return None
         self._tally["events_withdrawn"] += 1
         polarity = before.flag.polarity
-        if self._lacks_timing(state.unit):
+        if self._lacks_timing(open_unit.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
             model = self._kind_model(evidence)
@@ -528,16 +541,16 @@ class Fusion:
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
             state=FlagState.WITHDRAWN,
-            probability=self._weighed(evidence).likely[polarity],
+            probability=self._assess(evidence).likely[polarity],
             base_log_odds=None,  # the evidence is what changed, not what adds up
             evidence=why.evidence or before.flag.evidence,
             rationale=f"Withdrawn, as {why.reason}.",
             provenance=before.sufficed_by(),
         )
-        state.published = replace(before, flag=flag)
+        open_unit.published = replace(before, flag=flag)
         return flag
 
-    def _weighed(self, evidence: UnitEvidence) -> Assessment:
+    def _assess(self, evidence: UnitEvidence) -> Assessment:
         muted = self._config.muted
         findings = self._model.counted(evidence.unit.kind, evidence.findings)
         findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
@@ -547,10 +560,10 @@ class Fusion:
             reading = replace(reading, odds=odds)
         return weigh(findings, self._counted_judgement(evidence), self._config.judge_weight, reading)
 
-    def _bars_of(self, evidence: UnitEvidence) -> Bars:
+    def _thresholds_of(self, evidence: UnitEvidence) -> Thresholds:
         if self._counted_judgement(evidence):
-            return self._judged_bars
-        return self._early_bars if evidence.is_early else self._bars
+            return self._judged_thresholds
+        return self._early_thresholds if evidence.is_early else self._thresholds
 
     def _kind_model(self, evidence: UnitEvidence) -> KindModel | None:
         """Return the weights by which the facts of a unit are weighed; None where they are not."""
@@ -558,7 +571,7 @@ class Fusion:
 
     def _decide(self, evidence: UnitEvidence) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
-        muted, assessment, bars = self._config.muted, self._weighed(evidence), self._bars_of(evidence)
+        muted, assessment, bars = self._config.muted, self._assess(evidence), self._thresholds_of(evidence)
         attributes = tuple(
             attribute
             for attribute in assessment.attributes
@@ -566,11 +579,13 @@ class Fusion:
         )
         if not attributes:
             return None
-        decision = self._worded(evidence, assessment, attributes)
+        decision = self._word_decision(evidence, assessment, attributes)
         is_muted = decision.reason is not None and decision.reason.cue_id in muted
         return None if is_muted and not assessment.judgement else decision
 
-    def _worded(self, evidence: UnitEvidence, assessment: Assessment, attributes: tuple[Attribute, ...]) -> _Decision:
+    def _word_decision(
+        self, evidence: UnitEvidence, assessment: Assessment, attributes: tuple[Attribute, ...]
+    ) -> _Decision:
         """Choose what words a flag: the best that cues say of the same attributes, else what the facts amount to."""
         reasons = self._find_reasons(evidence.unit, without_timing=self._lacks_timing(evidence.unit))
         support = (
@@ -586,21 +601,23 @@ class Fusion:
             attributes=attributes,
             support=support,
             reason=reason,
-            make_provenance=evidence.provenance_of(JUDGE if assessment.judgement else part),
+            cite=evidence.citation_of(JUDGE if assessment.judgement else part),
         )
         if reason is None and decision.tier is not Tier.JUDGE and evidence.measured:
             return replace(decision, reason=note_of(evidence.measured, assessment.polarity, attributes))
         return decision
 
-    def _flag_of(self, state: _OpenUnit, decision: _Decision, flag_state: FlagState, decision_ns: int) -> SocialFlag:
+    def _flag_of(
+        self, open_unit: _OpenUnit, decision: _Decision, flag_state: FlagState, decision_ns: int
+    ) -> SocialFlag:
         """Return the flag of a decision, with its evidence, explanation and provenance."""
-        unit, assessment, reason = state.unit, decision.assessment, decision.reason
-        score = self._score_of(state.evidence, assessment.polarity)
+        unit, assessment, reason = open_unit.unit, decision.assessment, decision.reason
+        score = self._score_of(open_unit.evidence, assessment.polarity)
         notes = [note for note in (assessment.judgement, reason) if note]
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
             corrections.append(correction_of(unit.kind, decision.attributes[0]))
-        bars = self._bars_of(state.evidence)
+        bars = self._thresholds_of(open_unit.evidence)
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -613,15 +630,15 @@ class Fusion:
             least_probability=min(bars[assessment.polarity, attribute] for attribute in decision.attributes),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
-            offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
+            offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else open_unit.end_ns,
             decision_ns=decision_ns,
             tier=decision.tier,
             cue_id=reason.cue_id if reason else "",
             person_id=unit.person_id,
-            evidence=self._evidence(state.evidence, decision),
+            evidence=self._evidence(open_unit.evidence, decision),
             rationale=next((note.rationale for note in notes if note.rationale), ""),
             correction=next(filter(None, corrections), ""),
-            provenance=decision.make_provenance(),
+            provenance=decision.cite(),
         )
 
     def _evidence(self, evidence: UnitEvidence, decision: _Decision) -> tuple[Evidence, ...]:

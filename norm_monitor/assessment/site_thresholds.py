@@ -42,6 +42,6 @@ class SiteThresholds(Artefact):
         """Load an artefact; raise ConfigError if it was fitted for another monitor."""
         return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=made_with, remedy=_FIT_ANEW)
 
-    def bar(self, attribute: Attribute) -> float:
+    def threshold(self, attribute: Attribute) -> float:
         """Return the probability from which an error of an attribute is flagged."""
         return self.by_attribute.get(attribute, self.rest)

@@ -11,8 +11,8 @@ from norm_monitor.assessment.unit_facts import MeasuredUnit
 from norm_monitor.assessment.unit_model import UnitModel, UnitReading
 from norm_monitor.assessment.weighing import Assessment, weigh
 
-# Makes the provenance of a flag, by the configuration that holds when the flag changes.
-MakeProvenance = Callable[[], Provenance]
+# Cite a source of evidence: publish its window if need be, and return the provenance of a flag that rests on it.
+Cite = Callable[[], Provenance]
 # What else than findings has a provenance.
 FACTS, JUDGE = "facts", "judge"
 
@@ -27,7 +27,7 @@ class UnitEvidence:
     early: MeasuredUnit | None = None  # as first measured, before any reaction was known
     reading: UnitReading | None = None  # of `measured`; None where its facts are not weighed
     judgement: UnitJudgement | None = None
-    made_by: Mapping[object, MakeProvenance] = field(default_factory=dict)  # by a finding's key, FACTS or JUDGE
+    made_by: Mapping[object, Cite] = field(default_factory=dict)  # by a finding's key, FACTS or JUDGE
 
     @property
     def is_early(self) -> bool:
@@ -39,14 +39,14 @@ class UnitEvidence:
         ends_ns = [ended.offset_ns for ended in (self.unit, unit) if ended.offset_ns is not None]
         return replace(self, unit=replace(unit, offset_ns=max(ends_ns, default=None)))
 
-    def with_finding(self, finding: Finding, make_provenance: MakeProvenance) -> "UnitEvidence":
+    def with_finding(self, finding: Finding, cite: Cite) -> "UnitEvidence":
         """Return the evidence with a finding in place of the one of the same key."""
         others = tuple(other for other in self.findings if other.key != finding.key)
-        made_by = {**self.made_by, finding.key: make_provenance}
+        made_by = {**self.made_by, finding.key: cite}
         return replace(self, findings=(*others, finding), made_by=made_by)
 
-    def provenance_of(self, part: object) -> MakeProvenance:
-        """Return what makes the provenance of a part."""
+    def citation_of(self, part: object) -> Cite:
+        """Return the function that cites a part."""
         return self.made_by.get(part, Provenance)
 
     def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:

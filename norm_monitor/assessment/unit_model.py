@@ -102,7 +102,7 @@ class OperatingPoint(Config):
             "talk, as measured on scripts by other writers"
         )
 
-    def bar(self, polarity: Polarity, *, is_early: bool = False) -> float:
+    def threshold(self, polarity: Polarity, *, is_early: bool = False) -> float:
         """Return the probability from which a polarity is flagged, once its reaction is known or before."""
         if is_early:
             return self.early.get(polarity, 1.0)

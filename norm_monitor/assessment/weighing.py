@@ -76,7 +76,7 @@ def steps_to(
 
 @record
 class Assessment:
-    """What all evidence on a unit amounts to."""
+    """The combined evidence on a unit."""
 
     polarity: Polarity
     likely: dict[Polarity, float]
@@ -176,7 +176,7 @@ def counted_judgement(
 ) -> UnitJudgement | None:
     """Return the judge's answer on a unit, unless it acquits a silence and charges the late answer that ends it.
 
-    They are one incident: whom of them a judge charges must not decide whether it is flagged. `judged` holds the other
+    The two are one incident, which is flagged whichever of them the judge blames. `judged` holds the other
     units with their answers.
     """
     if judgement is None or is_for(judgement, Polarity.ERROR):

@@ -219,12 +219,12 @@ def _keep_newest(entries: OrderedDict[str, Any]) -> None:
         entries.popitem(last=False)
 
 
-# By how many answers the share is counted, and from which share on it is told.
+# How many of the latest answers are counted, how many it takes, and the share above which a warning appears.
 LATEST, LEAST, SHARE = 20, 5, 0.2
 
 
 class LateAnswers:
-    """Remember of the latest answers which were too late to count."""
+    """Track how many of the latest answers came too late to count."""
 
     def __init__(self) -> None:
         self._late: deque[bool] = deque(maxlen=LATEST)

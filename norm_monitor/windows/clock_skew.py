@@ -1,4 +1,4 @@
-"""Whether the clocks that stamp the sources lie apart.
+"""Detect clocks that disagree between sources.
 
 By stamps alone, and so alike in every replay: sources that go on half a minute and more apart, and the robot's words
 that the microphone hears at another time than they were said. Live also by how long after its stamp a record arrives.
