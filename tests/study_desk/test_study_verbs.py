@@ -33,7 +33,7 @@ from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import records, write_log
 
-SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
+SHIPPED = Path(__file__).parents[2] / "norm_monitor" / "encounters" / "shipped"
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def test_of_two_microphones_one_must_be_named(tmp_path: Path) -> None:
     assert json.loads(hear(str(two), "--topic", "/right", "--channel", "1", "--json").stdout)
 
 
-SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
+SHIPPED = Path(__file__).parents[2] / "norm_monitor" / "encounters" / "shipped"
 
 
 def flags(*arguments: str) -> subprocess.CompletedProcess[str]:
