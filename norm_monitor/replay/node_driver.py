@@ -104,7 +104,8 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             Thread(target=_end_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
-                yield json.loads(line)
+                if line.startswith("{"):  # the middleware writes its complaints there too
+                    yield json.loads(line)
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 last_lines = log.read().strip().splitlines()[-5:]
