@@ -20,14 +20,14 @@ PYPROJECT = """
 [project]
 name = "tactful"
 [project.optional-dependencies]
-study = ["tone-sheets>=1,<2"]
-ray = ["tone-greedy>=1,<2"]
+sheets = ["tone-sheets>=1,<2"]
+greedy = ["tone-greedy>=1,<2"]
 mcp = ["tone-mcp>=1,<2"]
 gpu = ["onnxruntime-gpu>=1.24,<1.32"]
 [project.scripts]
 [tool.tactful.extras]
-study = "spreadsheets"
-ray = "a package that needs another version of a locked one"
+sheets = "spreadsheets"
+greedy = "a package that needs another version of a locked one"
 mcp = "a package with a lock of its own"
 gpu = "a package that takes the place of a locked one"
 """
@@ -139,21 +139,21 @@ def test_the_extras_are_listed_and_an_unknown_one_is_refused(checkout: Checkout)
     assert listed.returncode == 0, listed.stderr
     assert "lacks tone-sheets" in listed.stdout
     assert "spreadsheets" in listed.stdout
-    unknown = checkout.run("setup", "studdy")
+    unknown = checkout.run("setup", "sheetz")
     assert unknown.returncode == 2
-    assert "there is no extra studdy; name some of: study ray mcp gpu" in unknown.stderr
+    assert "there is no extra sheetz; name some of: sheets greedy mcp gpu" in unknown.stderr
     assert checkout.installed() == {"tone_locked-1.0"}
 
 
 def test_an_extra_brings_its_packages_alone_and_outlives_the_environment(checkout: Checkout) -> None:
     """Version 1.1 of the locked package lies beside 1.0 and is not taken."""
-    assert rows(checkout.run("setup", "study", "--json")) == {"study": []}
+    assert rows(checkout.run("setup", "sheets", "--json")) == {"sheets": []}
     assert checkout.installed() == {"tone_locked-1.0", "tone_sheets-1.5"}
     assert not list(checkout.site.glob("tactful-*"))
     assert "Installing" not in checkout.run("setup").stderr
     shutil.rmtree(checkout.root / ".venv")
     (checkout.root / ".tactful/done.wheels.venv").unlink()
-    assert "Installing the extra study: done" in checkout.run("setup").stderr
+    assert "Installing the extra sheets: done" in checkout.run("setup").stderr
     assert checkout.installed() == {"tone_locked-1.0", "tone_sheets-1.5"}
 
 
@@ -197,14 +197,14 @@ def runtimes(checkout: Checkout) -> set[str]:
 
 
 def test_an_extra_that_changes_a_locked_package_fails_once(checkout: Checkout) -> None:
-    failed = checkout.run("setup", "ray")
+    failed = checkout.run("setup", "greedy")
     assert failed.returncode == 3
     assert "tone-locked==1.0" in failed.stderr
-    assert "then run: ./tactful setup ray" in failed.stderr
+    assert "then run: ./tactful setup greedy" in failed.stderr
     assert "tone_locked-1.0" in checkout.installed()
     again = checkout.run("setup", "--json")
-    assert "Installing the extra ray" not in again.stderr
-    assert rows(again)["ray"] == ["tone-greedy"]
+    assert "Installing the extra greedy" not in again.stderr
+    assert rows(again)["greedy"] == ["tone-greedy"]
 
 
 def test_an_installed_copy_is_named_and_not_run(checkout: Checkout, tmp_path: Path) -> None:
