@@ -24,7 +24,7 @@ from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
 from tests.norm_core.engines.fake_server import describe_model, serving
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, comes_true
 
 pytestmark = pytest.mark.ros
 
@@ -321,7 +321,7 @@ def test_house_rules_can_be_changed_at_run_time(file_folder: Path, node: NodePro
     rules.write_text("hards: []\n", encoding="utf-8")
     refused = observer.set_parameter("selector", "house_rules", str(rules))
     assert refused == "house_rules: the file is not usable; the log of selector says why"
-    assert "hards: unknown key; did you mean hard?" in node.last_output()
+    assert comes_true(lambda: "hards: unknown key; did you mean hard?" in node.last_output())
     assert decide_by("hard: []\n").chosen == "Lay the table."
 
 
