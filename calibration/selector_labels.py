@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from action_selector.choose.calibration import made_with
 from action_selector.selector import SelectorFiles
@@ -13,7 +14,9 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from sim_replays.items.target import Target
-from sim_replays.runs.results.run_folder import Run
+
+if TYPE_CHECKING:  # it needs inspect_ai
+    from sim_replays.evals.logs import RobotRun
 
 FOLDS = 5
 FEWEST_CHOICES = 100
@@ -50,7 +53,7 @@ class SelectorLabels:
     without_model: int = 0  # answered by similarity where the model failed; these are never scaled
 
 
-def read_choices(runs: Sequence[Run]) -> SelectorLabels:
+def read_choices(runs: "Sequence[RobotRun]") -> SelectorLabels:
     """Collect the answered questions with one right option; raise LabelError if they do not suffice."""
     _check_alike(runs)
     choices: list[AnsweredChoice] = []
@@ -58,18 +61,16 @@ def read_choices(runs: Sequence[Run]) -> SelectorLabels:
     has_model = bool(_model_of(runs[0]))
     without_model = 0
     for number, run in enumerate(runs):
-        targets = {target.key: target for target in run.key.targets}
-        for query_id, timed in run.told.items():
-            key = run.key.items[query_id], timed.answer.task
-            target = targets.get(key)
-            if target is None or target.several or not timed.answer.probabilities:
+        for question in run.questions:
+            target, answer = question.target, question.answer
+            if target.several or not answer.probabilities:
                 continue
             _check_label(labels, target, runs, number)
-            if has_model and not timed.answer.provenance.model:
+            if has_model and not answer.provenance.model:
                 without_model += 1
                 continue
-            choices.append(_choice(timed.answer, target, run.key.orders[query_id], str(run.folder)))
-    _check_enough(choices, ", ".join(str(run.folder) for run in runs))
+            choices.append(_choice(answer, target, question.order, str(run.path)))
+    _check_enough(choices, ", ".join(str(run.path) for run in runs))
     return SelectorLabels(choices=tuple(choices), made_with=_made_with(runs[0]), without_model=without_model)
 
 
@@ -90,45 +91,45 @@ def _choice(answer: Answer, target: Target, order: Sequence[int], source: str) -
 
 
 def _check_label(
-    labels: dict[tuple[str, str], tuple[int, int]], target: Target, runs: Sequence[Run], number: int
+    labels: dict[tuple[str, str], tuple[int, int]], target: Target, runs: "Sequence[RobotRun]", number: int
 ) -> None:
     right, first = labels.setdefault(target.key, (target.right[0], number))
     if right != target.right[0]:
         raise LabelError(
-            f"{runs[number].folder}: the right option of {target.id} is place {target.right[0]}, and in "
-            f"{runs[first].folder} place {right}; correct the labels, or leave out one run"
+            f"{runs[number].path}: the right option of {target.id} is place {target.right[0]}, and in "
+            f"{runs[first].path} place {right}; correct the labels, or leave out one run"
         )
     if first != number:
         raise LabelError(
-            f"{runs[number].folder}: {target.id} was answered in {runs[first].folder} already, and would count twice; "
+            f"{runs[number].path}: {target.id} was answered in {runs[first].path} already, and would count twice; "
             "leave out one run"
         )
 
 
-def _check_alike(runs: Sequence[Run]) -> None:
+def _check_alike(runs: "Sequence[RobotRun]") -> None:
     """Runs are fitted on together only where the same selector answered the same kind of question."""
     for run in runs:
-        if "coverage" not in run.config.get("answering", {}):
+        if "coverage" not in run.node_settings:
             raise LabelError(
-                f"{run.folder}: was answered by the judge, which keeps no set; name a run of the selector (bench run)"
+                f"{run.path}: was answered by the judge, which keeps no set; name a run of the selector (bench run)"
             )
-        if run.read_from_text:
+        if in_text := sum(question.by_text for question in run.questions):
             raise LabelError(
-                f"{run.folder}: options of {run.read_from_text} answers were read from text, which states no "
-                "probability; run it anew with --answer-form logprobs"
+                f"{run.path}: options of {count_of(in_text, 'answer')} were read from text, which states no "
+                "probability; set the model's `answers` to logprobs, and run it anew"
             )
-        if run.config["answering"].get("calibration"):
-            raise LabelError(f"{run.folder}: was answered with a calibration already; run it without `calibration`")
+        if run.node_settings.get("calibration"):
+            raise LabelError(f"{run.path}: was answered with a calibration already; run it without `calibration`")
     first = _compared(runs[0])
     for run in runs[1:]:
         if different := sorted(name for name, value in _compared(run).items() if first.get(name) != value):
             raise LabelError(
-                f"{run.folder}: differs from {runs[0].folder} in {', '.join(different)}; fit on runs of one selector"
+                f"{run.path}: differs from {runs[0].path} in {', '.join(different)}; fit on runs of one selector"
             )
 
 
-def _compared(run: Run) -> dict[str, object]:
-    asking = {name: value for name, value in run.config["asking"].items() if name not in _FREE}
+def _compared(run: "RobotRun") -> dict[str, object]:
+    asking = {name: value for name, value in run.asking.items() if name not in _FREE}
     return {**asking, **_made_with(run)}
 
 
@@ -155,11 +156,11 @@ def _check_enough(choices: Sequence[AnsweredChoice], source: str) -> None:
         )
 
 
-def _made_with(run: Run) -> dict[str, str]:
+def _made_with(run: "RobotRun") -> dict[str, str]:
     """Return what the run's probabilities depend on; a model's weights and prompt stand in its answers."""
-    files = SelectorFiles.model_validate(run.config["answering"])
+    files = SelectorFiles.model_validate(run.node_settings)
     of_model = _model_of(run)
-    needed = made_with(files, str(run.config.get("encoder_sha256") or ""), None)
+    needed = made_with(files, run.encoder_sha256, None)
     if of_model:
         needed |= {
             "model": of_model.model,
@@ -169,5 +170,5 @@ def _made_with(run: Run) -> dict[str, str]:
     return needed
 
 
-def _model_of(run: Run) -> Provenance | None:
-    return next((row.answer.provenance for row in run.told.values() if row.answer.provenance.model), None)
+def _model_of(run: "RobotRun") -> Provenance | None:
+    return next((row.answer.provenance for row in run.questions if row.answer.provenance.model), None)

@@ -9,7 +9,5 @@ from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
 from .monitor_bench.script_driver import monitor_from_sound as monitor_from_sound
 from .monitor_bench.script_driver import monitor_script as monitor_script
-from .runs.results.run_rows import frames as frames
-from .runs.results.run_rows import question_rows as question_rows
 from .suites.report import Report as Report
 from .suites.suite import Suite as Suite

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -17,17 +17,20 @@ from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.results.run_folder import Run, open_run
+from sim_replays.verbs.suite_runs import import_inspect
 from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.main import main
 from tactful_cli.verb import AsJson, single
+
+if TYPE_CHECKING:
+    from sim_replays.evals.logs import RobotRun
 
 app = single()
 
 
 @app.command()
 def calibrate(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of `bench run` by one selector.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of `bench run` by one selector.")],
     write: Annotated[
         str, typer.Option("--write", metavar="NAME", help="Write the calibration: a bare name, or a file.")
     ] = "",
@@ -37,14 +40,17 @@ def calibrate(
     ] = None,
     control: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="Run of a control (blind, swapped others) to show beside; repeatable."),
+        typer.Option(metavar="LOG", help="Log of a control (blind, swapped others) to show beside; repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit how far the selector's probabilities hold, and measure it on images that are left out."""
-    answered = [open_run(folder) for folder in runs]
+    import_inspect()
+    from sim_replays.evals.logs import robot_run  # noqa: PLC0415  only where inspect_ai is
+
+    answered = [robot_run(path) for path in runs]
     labels = read_choices(answered)
-    controls = {run.name: read_choices([run]) for run in map(open_run, control or ())}
+    controls = {run.name: read_choices([run]) for run in map(robot_run, control or ())}
     if len(controls) < len(control or ()):
         raise TactfulError("--control: two runs have the same name; rename the folder of one")
     if labels.without_model:
@@ -69,7 +75,7 @@ def calibrate(
         err.print(f"{path} was written; name it in the selector's setting: calibration: {write}")
 
 
-def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> SelectorCalibration:
+def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: "Sequence[RobotRun]") -> SelectorCalibration:
     return SelectorCalibration(
         kind=KIND,
         format=FORMAT,
@@ -77,7 +83,7 @@ def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> 
         made_with=labels.made_with,
         fitted_on={
             "runs": ", ".join(run.name for run in runs),
-            "data": ", ".join(sorted({str(run.config["data_sha256"]) for run in runs})),
+            "data": ", ".join(sorted({run.data_sha256 for run in runs})),
             "choices": str(len(labels.choices)),
             "labels": sha256_of(
                 sorted((*choice.labelled.probabilities, choice.labelled.right) for choice in labels.choices)

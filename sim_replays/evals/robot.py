@@ -14,7 +14,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from sim_replays.evals.samples import ANSWERS, AskedSample, SampleAnswer, asked_in, in_dataset_order, tactful
 from sim_replays.items.dataset_files import sha256_of_files
-from sim_replays.items.item_bag import build_one
+from sim_replays.items.item_bag import build
 from sim_replays.items.target import Prediction, SuiteError
 from sim_replays.runs.players import Player, RobotAnswer, open_players
 from sim_replays.runs.robot_config import AnswererConfig, config_of, controlled
@@ -68,7 +68,7 @@ def robot(  # noqa: PLR0917
 def _play(asked: AskedSample, players: SimpleQueue[Player]) -> tuple[list[RobotAnswer], str]:
     with _one_of(players) as player, TemporaryDirectory(prefix="tactful-") as folder:
         bag = Path(folder) / "item"
-        build_one(bag, asked.item, asked.asking)
+        build(bag, asked.asking, [asked.item])
         wanted = {query.query_id for query in asked.item.queries}
         return list(player.play(bag, wanted)), sha256_of_files(sorted(bag.glob("*.mcap")))
 

@@ -2,10 +2,8 @@
 
 import hashlib
 import random
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -15,20 +13,16 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
-from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC, UTTERANCES_TOPIC, full_topic
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from sim_replays.items.clip import Shot, jpegs, shots
-from sim_replays.items.dataset_files import sha256_of_files
-from sim_replays.items.run_config import RunConfig, RunItem, RunItems
-from sim_replays.items.target import SuiteError, Target
+from sim_replays.items.run_config import RunConfig, RunItem
+from sim_replays.items.target import SuiteError
 
 START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that the same items give the same bytes
 EPISODES, FRAMES = full_topic(EPISODES_TOPIC), full_topic(FRAMES_TOPIC)
@@ -39,104 +33,25 @@ PAPER_WIDTH_PX, KEEP_HZ = 4096, 30.0
 Record = Episode | Frame | Utterance | Query
 
 
-@record
-class Key:
-    """The file beside a bag: the data asked, the order of options and the labels."""
-
-    asking_sha256: str
-    data_sha256: str
-    suite: str
-    setting: str
-    orders: dict[str, tuple[int, ...]]
-    items: dict[str, str]  # the item of each query
-    targets: tuple[Target, ...]
-
-
-def key_path(bag: Path) -> Path:
-    """The path of a bag's labels."""
-    return bag.with_name(f"{bag.name}.labels.json")
-
-
-def read_key(bag: Path) -> Key:
-    """Read the file beside a bag."""
-    path = key_path(bag)
-    try:
-        return from_json(Key, path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecordError) as error:
-        raise SuiteError(f"{path}: cannot be read as the labels of {bag.name}: {error!s:.300}") from error
-
-
-def is_built(bag: Path, asking: RunConfig, run_items: RunItems) -> bool:
-    """Whether the bag of exactly these questions exists and is complete. Its labels are written last."""
-    if not key_path(bag).is_file():
-        return False
-    key = read_key(bag)
-    if (key.asking_sha256, key.data_sha256) != _identity(asking, run_items):
-        raise SuiteError(f"{bag}: was built of other questions or data: remove it, or choose another folder")
-    return True
-
-
-def build(bag: Path, asking: RunConfig, run_items: RunItems) -> Key:
-    """Write the bag and its labels. Replaces an unfinished bag of its own, and never touches another."""
-    begun = bag.with_name(f"{bag.name}.building")
-    if begun.is_file():
-        shutil.rmtree(bag, ignore_errors=True)
-    elif bag.exists():
-        raise SuiteError(f"{bag}: is in the way, and was not built here: choose another place")
-    try:
-        bag.parent.mkdir(parents=True, exist_ok=True)
-        begun.touch()
-    except OSError as error:
-        raise SuiteError(f"{bag}: cannot be made: {error}") from error
-    asking_sha256, data_sha256 = _identity(asking, run_items)
-    key = Key(
-        asking_sha256=asking_sha256,
-        data_sha256=data_sha256,
-        suite=asking.suite,
-        setting=asking.setting,
-        orders={name: order for item in run_items.asked for name, order in item.orders.items()},
-        items={query.query_id: item.item or item.id for item in run_items.asked for query in item.queries},
-        targets=run_items.targets,
-    )
+def build(bag: Path, asking: RunConfig, items: Sequence[RunItem]) -> None:
+    """Write the bag of some items."""
     start_ns = START_NS
     with BagWriter(bag) as writer:
-        for item in run_items.asked:
+        for item in items:
             for topic, entry in _episode(item, asking, start_ns):
                 writer.write(topic, entry, entry.stamp_ns)
                 start_ns = max(start_ns, entry.stamp_ns)
             start_ns += NS_PER_S
-    _write_key(bag, key)
-    begun.unlink()
-    return key
 
 
-def build_one(bag: Path, item: RunItem, asking: RunConfig) -> None:
-    """Write the bag of one item."""
-    with BagWriter(bag) as writer:
-        for topic, entry in _episode(item, asking, START_NS):
-            writer.write(topic, entry, entry.stamp_ns)
-
-
-def _write_key(bag: Path, key: Key) -> None:
-    """Write the labels atomically, because they mark the bag as complete."""
-    path = key_path(bag)
-    try:
-        write_atomic(path, f"{to_json(key)}\n")
-    except OSError as error:
-        raise SuiteError(
-            f"{path}: cannot be written: {error.strerror}: make room, then give the same command again"
-        ) from error
-
-
-def episodes(bag: Path, spans_ns: Sequence[tuple[int, int]] = ()) -> Iterator[list[Record]]:
-    """Yield the records of each episode, in bag order; only those in the spans, each of whole episodes, if any."""
+def episodes(bag: Path) -> Iterator[list[Record]]:
+    """Yield the records of each episode, in bag order."""
     with BagReader(bag) as reader:
         topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
         if QUERIES not in topics:
             raise SuiteError(f"{bag}: holds no queries on {QUERIES}: it is no bag of a suite")
         episode: list[Record] = []
-        spans = spans_ns or ((None, None),)
-        for message in chain.from_iterable(reader.messages(topics, *span) for span in spans):
+        for message in reader.messages(topics):
             entry = reader.decode(message)
             if isinstance(entry, Episode) and entry.state is EpisodeEdge.BEGIN and episode:
                 yield episode
@@ -144,11 +59,6 @@ def episodes(bag: Path, spans_ns: Sequence[tuple[int, int]] = ()) -> Iterator[li
             episode.append(entry)
         if episode:
             yield episode
-
-
-def _identity(asking: RunConfig, run_items: RunItems) -> tuple[str, str]:
-    plain = asking.model_dump(mode="json", exclude={"data", "pictures", "only"})
-    return sha256_of(plain), sha256_of_files(list(run_items.files))
 
 
 def _episode(item: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:

@@ -21,7 +21,7 @@ from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.replay.node_driver import lines_of
 from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 from sim_replays.items.item_bag import Record, episodes
-from sim_replays.runs.replayed_model import AskedRequest, ReplayedModel, open_model
+from sim_replays.runs.asked_model import AskedModel, AskedRequest, open_model
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
 from sim_replays.suites.suite_questions import SuiteAnswerer
 
@@ -99,7 +99,7 @@ class InProcess:
 
     def __init__(self, config: AnswererConfig, model: Engine | None = None, clock: Clock | None = None) -> None:
         """Open the answerer around a model, if it has one."""
-        self._model = ReplayedModel(model) if model else None
+        self._model = AskedModel(model) if model else None
         self._answerer = open_answerer(config, clock or WallClock(), self._model)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:

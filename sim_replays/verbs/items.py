@@ -22,8 +22,8 @@ from sim_replays.own_items.check import HUMAN, MODEL, check_items, read_items, s
 from sim_replays.own_items.hsri_tasks import draw_tasks
 from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, ItemRun, PhaseCount, RunFile
 from sim_replays.own_items.sampling import find_sources, sample
-from sim_replays.runs.asked_model import ModelOptions, open_asked_models
-from sim_replays.runs.execute import ENCODER
+from sim_replays.runs.asked_model import open_model
+from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.videonorms import Culture
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
@@ -57,7 +57,7 @@ def check(  # noqa: PLR0917
     A warning tells where a control is above chance or comes near the model. Exits with 1 if there is one.
     """
     chosen, names = suite_called(suite or suite_name_of(data)), {ENCODER: ENCODER_MODEL, **{n: n for n in model or ()}}
-    models = {name: open_asked_models(of, WallClock(), ModelOptions())[0] for name, of in names.items()}
+    models = {name: open_model(of, WallClock()) for name, of in names.items()}
     with err.status("reading") as status:
         checked = check_items(
             chosen,
@@ -193,7 +193,7 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
             count = assemble(run)
         else:
             asker = Asker(run)
-            [blind] = open_asked_models(ENCODER_MODEL, WallClock(), ModelOptions())
+            blind = open_model(ENCODER_MODEL, WallClock())
             if phase == "propose":
                 count = propose(run, asker, progress)
             else:

@@ -1,7 +1,6 @@
 """`python -m calibration.verbs.selector` on runs: what it writes changes the selector, bad labels are refused."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,29 @@ from action_selector.selector import SelectorFiles, open_selector
 from calibration.verbs import selector
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
-from sim_replays.runs.results.run_folder import RAW
-from tactful_cli.main import app
 from tests.action_selector.questions import NOW_NS, other, request
+
+inspect_ai = pytest.importorskip("inspect_ai")
 
 ITEMS = 590
 
 
 @pytest.fixture(scope="module")
 def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The folders of the given, swapped and blind settings."""
+    """The logs of the given, swapped and blind settings, and one of too few items."""
+    from sim_replays.evals.registry import suite_task
+    from sim_replays.evals.robot import robot
+
     folder = tmp_path_factory.mktemp("runs")
-    for setting in ("others-given", "others-swapped", "blind"):
-        command = ["bench", "run", "egogapbench", "--data", str(shared_data / "egogapbench"), "--setting", setting]
-        done = CliRunner().invoke(app, [*command, "--transport", "direct", "--out", str(folder / setting)])
-        assert done.exit_code == 0, done.output
-    return {path.name: path for path in folder.iterdir()}
+    logs = {}
+    for name, limit in {"others-given": None, "others-swapped": 150, "blind": 150, "few": 40}.items():
+        setting = "others-given" if name == "few" else name
+        task = suite_task("egogapbench", str(shared_data / "egogapbench"), setting=setting)
+        [log] = inspect_ai.eval(
+            task, model="none", solver=robot(), limit=limit, log_dir=str(folder), display="none", score_display=False
+        )
+        logs[name] = Path(log.location)
+    return logs
 
 
 def calibrate(*arguments: object) -> Any:
@@ -83,16 +89,9 @@ def test_the_tables_say_what_abstaining_gains(runs: dict[str, Path]) -> None:
         assert word in result.output
 
 
-def test_too_few_labels_say_how_many_are_missing(runs: dict[str, Path], tmp_path: Path) -> None:
-    few = tmp_path / "few"
-    shutil.copytree(runs["others-given"], few)
-    lines = (few / RAW).read_text(encoding="utf-8").splitlines(keepends=True)
-    (few / RAW).write_text("".join(lines[:40]), encoding="utf-8")
-    assert "40 labelled choices have probabilities, and 100 are needed: 60 are missing" in refusal(calibrate(few))
-    (few / RAW).write_text(lines[0].replace('"by_text":false', '"by_text":true'), encoding="utf-8")
-    assert "1 answers were read from text" in refusal(calibrate(few))
-    (few / RAW).unlink()
-    assert "no answers with probabilities" in refusal(calibrate(few))
+def test_too_few_labels_say_how_many_are_missing(runs: dict[str, Path]) -> None:
+    refused = refusal(calibrate(runs["few"]))
+    assert "40 labelled choices have probabilities, and 100 are needed: 60 are missing" in refused
 
 
 def test_runs_that_hold_a_choice_twice_or_differ_are_refused(runs: dict[str, Path]) -> None:

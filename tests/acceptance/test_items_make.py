@@ -121,17 +121,8 @@ def make(suite: str, sources: Path, run: Path, service: Service | None = None, *
 
 def score(suite: str, items: Path, setting: str, limit: int = 0) -> Any:
     """Call `bench run` with the sentence encoder."""
-    options = (
-        "--out",
-        items.parent / "scored",
-        "--setting",
-        setting,
-        "--transport",
-        "direct",
-        "--limit",
-        limit,
-        "--json",
-    )
+    pytest.importorskip("inspect_ai")
+    options = ("--out", items.parent / "scored", "-T", f"setting={setting}", "--limit", limit, "--json")
     ended = tactful("bench", "run", suite, "--data", items, *options)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)

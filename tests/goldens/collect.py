@@ -23,8 +23,13 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_monitor.session_log.reader import read as read_log
 from norm_monitor.windows.cutter import Entry, WindowConfig
+from sim_replays.items.item_bag import build
+from sim_replays.items.run_config import RunConfig
 from sim_replays.monitor_bench.script_driver import SensedEncounter, records_of_script
+from sim_replays.runs.players import open_players
+from sim_replays.runs.robot_config import ENCODER, selector_files
 from sim_replays.session_replay import in_process
+from sim_replays.suites.suite import items_of_suite
 from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 from tests.session_parity import items
@@ -122,13 +127,14 @@ def development_by_sound() -> Items:
 def egogapbench(data: Path) -> Items:
     """Collect the selector's answers to the first items of EgoGapBench's development part, others given."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder, "run")
-        _tactful(
-            *("bench", "run", "egogapbench", "--data", str(data / "egogapbench"), "--setting", "others-given"),
-            *("--out", str(run), "--transport", "direct", "--limit", str(EGOGAPBENCH_ITEMS), "--json"),
+        asking = RunConfig(
+            suite="egogapbench", data=str(data / "egogapbench"), setting="others-given", limit=EGOGAPBENCH_ITEMS
         )
-        lines = Path(run, "raw.jsonl").read_text("utf-8").splitlines()
-    answers = [json.loads(line)["answer"] for line in lines]
+        items = items_of_suite(asking).asked
+        build(Path(folder, "bag"), asking, items)
+        [player] = open_players(selector_files(ENCODER), "direct", hosts=1, seed=0)
+        wanted = [query.query_id for item in items for query in item.queries]
+        answers = [to_plain(played.answer) for played in player.play(Path(folder, "bag"), wanted)]
     return {answer["query_id"]: lasting(answer) for answer in answers}
 
 

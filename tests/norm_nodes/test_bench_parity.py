@@ -1,6 +1,7 @@
 """One bag or session, any transport and pace: the same windows, prompts, flags, probabilities and answers."""
 
 import importlib.util
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from norm_monitor.encounters.generate import AUDIO
 from norm_monitor.encounters.library import HERE, find, read
 from norm_monitor.replay.node_driver import FLAGS, TransportError, over_dds
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
-from sim_replays.runs.execute import selector_files
-from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, Transport
+from sim_replays.runs.players import open_players
+from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, selector_files
 from sim_replays.session_replay import in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
@@ -59,42 +60,38 @@ def bag_of(path: Path, seed: int, task: str = "eas") -> Path:
     return path
 
 
-def answers(transport: Transport, bag: Path, seed: int) -> list[Answer]:
-    wanted = [f"{seed}-{number}" for number in range(ITEMS)]
-    return sorted((told.answer for told in transport.play(bag, wanted)), key=lambda answer: answer.query_id)
+def answers(config: AnswererConfig, transport: str, bag: Path, seed: int) -> list[Answer]:
+    [player] = open_players(config, transport, hosts=1, seed=0)
+    with closing(player):
+        wanted = [f"{seed}-{number}" for number in range(ITEMS)]
+        return sorted((told.answer for told in player.play(bag, wanted)), key=lambda answer: answer.query_id)
 
 
-def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path, domain_id: int) -> None:
+def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path) -> None:
     bag, seed = bag_of(tmp_path / "bag", 2), 2
     with serving() as server:
         describe_model(own_models, "eye", server.url)
         files = selector_files("eye")
-        direct = answers(Direct(files), bag, seed)
+        direct = answers(files, "direct", bag, seed)
         asked = list(server.bodies)
         assert [answer.outcome for answer in direct] == [Outcome.ANSWERED] * ITEMS
         assert len({answer.provenance.prompt_digest for answer in direct} - {""}) == ITEMS
         server.bodies.clear()
-        assert answers(Dds(files, domain_id), bag, seed) == direct
+        assert answers(files, "dds", bag, seed) == direct
         assert server.bodies == asked
 
 
-def test_the_judge_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path, domain_id: int) -> None:
+def test_the_judge_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path) -> None:
     bag = bag_of(tmp_path / "bag", 3, "error2")
     with serving() as server:
         describe_model(own_models, "eye", server.url)
         config = JudgeAnswererConfig(model="eye")
-        direct = answers(Direct(config), bag, 3)
+        direct = answers(config, "direct", bag, 3)
         bodies = list(server.bodies)
         assert bodies
         server.bodies.clear()
-        assert answers(Dds(config, domain_id), bag, 3) == direct
+        assert answers(config, "dds", bag, 3) == direct
         assert server.bodies == bodies
-
-
-def test_what_is_not_wanted_is_not_asked(tmp_path: Path, domain_id: int) -> None:
-    bag = bag_of(tmp_path / "bag", 0)
-    found = list(Dds(selector_files("encoder"), domain_id=domain_id).play(bag, ["0-3"]))
-    assert [told.answer.query_id for told in found] == ["0-3"]
 
 
 LENGTH_S = 10.0

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,19 @@ import pytest
 
 from action_selector.selector import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.engines.direct_engine import DirectEngine
-from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import RequestContext
 from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
-from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.json_lines import RunError
-from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.clip import jpegs, shots
 from sim_replays.items.item_bag import Record, build, episodes
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
-from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
-from sim_replays.runs.results.run_folder import Run, predictions
-from sim_replays.runs.transport import Direct, JudgeAnswerer, JudgeAnswererConfig, TimedAnswer, node_of
+from sim_replays.runs.players import open_players
+from sim_replays.runs.robot_config import JudgeAnswererConfig, config_of, judge_files
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.report import Report
 from sim_replays.suites.suite import items_of_suite
-from tests.norm_core.engines.fake_server import describe_model
-from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
-
-MAY_LEAVE = PictureRules(pictures_may_leave=True)
 
 
 def asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
@@ -45,7 +32,7 @@ def asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
 
 
 def bag_of(what: RunConfig, path: Path) -> list[list[Record]]:
-    build(path, what, items_of_suite(what))
+    build(path, what, items_of_suite(what).asked)
     return list(episodes(path))
 
 
@@ -53,80 +40,18 @@ def kinds(episode: list[Record], kind: type) -> list[Any]:
     return [one for one in episode if isinstance(one, kind)]
 
 
-def first(question: Question, call: RequestContext) -> Sequence[float]:
-    return [2.0] + [0.0] * (len(question.options) - 1)
-
-
-class Writes(ScriptedBackend):
-    """Chooses the first option always, and writes what VideoNorms wants written."""
-
-    def __init__(self) -> None:
-        super().__init__(first)
-
-    def generate(self, prompt: Any, call: RequestContext, *, schema: Any, max_tokens: int, seed: int) -> str:
-        wants_norm = "norm" in (schema or {}).get("properties", {})
-        return '{"norm": "Greet people."}' if wants_norm else '{"verbal": "Hello", "nonverbal": "A smile."}'
-
-
-class Scripted(Direct):
-    """The judge's logic with a scripted model."""
-
-    def __init__(self, backend: ScriptedBackend | None = None) -> None:
-        files, clock = JudgeAnswererConfig(), WallClock()
-        super().__init__(files, answerer=JudgeAnswerer(files, clock, DirectEngine(backend or Writes(), clock)))
-
-
-class Reversed(Scripted):
-    """Plays the episodes of a bag from the last to the first."""
-
-    def play(
-        self, bag: Path, wanted: Collection[str], spans_ns: Sequence[tuple[int, int]] = ()
-    ) -> Iterator[TimedAnswer]:
-        names = [one.query_id for episode in episodes(bag) for one in episode if isinstance(one, Query)]
-        for name in reversed(names):
-            yield from super().play(bag, {name} & set(wanted))
-
-
-def ran(out: Path, what: RunConfig, transport: Any) -> tuple[Run, Report]:
-    return run(out, what, judge_files("encoder", what), transport, how="test", progress=lambda done, total: None)
-
-
-def test_videonorms_runs_end_to_end(tmp_path: Path) -> None:
-    data = videonorms_folder(tmp_path / "data")
-    found, scored = ran(tmp_path / "run", asking("videonorms", data, "transcript-given"), Scripted())
-    assert {told.answer.outcome for told in found.told.values()} == {Outcome.ANSWERED}
-    # Always adherence, of which three of four are: F1 of 6/7 and 0.
-    assert scored.figures["f1_adherence"].value == pytest.approx(600 / 7)
-    assert scored.figures["f1_violation"].value == 0.0
-    assert scored.figures["verbal"].count == 0  # until somebody grades
-    answers = [json.loads(line) for line in (tmp_path / "run/answers.jsonl").read_text().splitlines()]
-    assert {"id": "n0", "task": "norm", "answer": '{"norm":"Greet people."}', "outcome": "answered"} in answers
-
-
-def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None:
-    class Refuses(ScriptedBackend):
-        def score(self, prefix: Any, question: Question, call: RequestContext) -> Sequence[float]:
-            return [float("nan")] * len(question.options)
-
-    data = hsri_folder(tmp_path / "data")
-    _, scored = ran(tmp_path / "run", asking("hsri", data, "text", limit=5), Scripted(Refuses(first)))
-    assert {figure.value for figure in scored.figures.values() if figure.count} == {0.0}
-    assert "the score is 0, and not that of chance" in scored.notes[0]
-
-
 def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
-    data = hsri_folder(tmp_path / "data")
-    what = asking("hsri", data, "text", limit=3)
-    direct = Direct(JudgeAnswererConfig())
-    together, _ = ran(tmp_path / "run", what, direct)
-    backwards, _ = ran(tmp_path / "other", what, Reversed())
-    assert set(backwards.told) == set(together.told)
-    names = random.Random(1).sample(sorted(together.told), 4)
-    for name in names:
-        [alone] = direct.play(tmp_path / "run/bag", [name])
-        assert alone.answer == together.told[name].answer
-    ordered = {told.answer.query_id: told.answer for told in Scripted().play(tmp_path / "run/bag", set(together.told))}
-    assert {name: told.answer for name, told in backwards.told.items()} == ordered
+    what = asking("hsri", hsri_folder(tmp_path / "data"), "text", limit=3)
+    bag_of(what, tmp_path / "bag")
+    [player] = open_players(JudgeAnswererConfig(), "direct", hosts=1, seed=0)
+    together = {told.answer.query_id: told.answer for told in player.play(tmp_path / "bag", what_is_asked(what))}
+    for name in random.Random(1).sample(sorted(together), 4):
+        [alone] = player.play(tmp_path / "bag", [name])
+        assert alone.answer == together[name]
+
+
+def what_is_asked(what: RunConfig) -> list[str]:
+    return [query.query_id for item in items_of_suite(what).asked for query in item.queries]
 
 
 @pytest.mark.parametrize("suite", ["videonorms", "hsri"])
@@ -134,7 +59,7 @@ def test_no_label_is_in_the_bag(tmp_path: Path, suite: str) -> None:
     folder = videonorms_folder if suite == "videonorms" else hsri_folder
     setting = "text"
     what = asking(suite, folder(tmp_path / "data"), setting)
-    build(tmp_path / "bag", what, items_of_suite(what))
+    build(tmp_path / "bag", what, items_of_suite(what).asked)
     with BagReader(tmp_path / "bag") as reader:
         data = [message.data for message in reader.messages()]
     if suite == "videonorms":
@@ -195,25 +120,15 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
     )
 
 
-def test_the_context_and_whose_pictures_may_leave_are_of_the_run(tmp_path: Path, own_models: Path) -> None:
-    """A guarded run says so beside its figures, and is not gone on with in another context."""
-    describe_model(own_models, "far", "http://192.0.2.1:1/v1")
-    what = asking("hsri", hsri_folder(tmp_path / "data"), "text", limit=1)
-    seen = what.model_copy(update={"setting": "transcript-given"})
+def test_the_context_and_whose_pictures_may_leave_are_of_the_run() -> None:
     public = PictureRules(deployment_context=DeploymentContext.PUBLIC, pictures_may_leave=True)
-    guarded, stated = files_for("far", what), files_for("far", what, rules=public)
-    aside, away = "questions about emotions went over words alone", "far does not run on this machine"
-    assert [any(note in one for one in cautions(seen, guarded)) for note in (aside, away)] == [True, True]
-    assert [any(note in one for one in cautions(seen, stated)) for note in (aside, away)] == [False, False]
-    written = describe_run(what, stated, "test", items_of_suite(what))["answering"]
-    assert written["rules"] == {"deployment_context": "public", "pictures_may_leave": True}
-    assert node_of(stated)[1]["judge"].items() >= written["rules"].items()
-    ran(tmp_path / "run", what, Scripted())
-    with pytest.raises(RunError, match="another answering"):
-        run(tmp_path / "run", what, judge_files("encoder", what, public), Scripted(), how="test", progress=print)
-    with pytest.raises(SuiteError, match="leave --deployment-context out"):
-        files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=public)
-    far = files_for("far", RunConfig(suite="egogapbench", data="", setting="blind"), rules=MAY_LEAVE)
+    judge = config_of("far", RunConfig(suite="hsri", data="", setting="text"), public)
+    assert isinstance(judge, JudgeAnswererConfig)
+    assert judge.rules == public
+    acts = RunConfig(suite="egogapbench", data="", setting="blind")
+    with pytest.raises(SuiteError, match="leave deployment_context out"):
+        config_of("far", acts, public)
+    far = config_of("far", acts, PictureRules(pictures_may_leave=True))
     assert isinstance(far, SelectorFiles)
     assert far.pictures_may_leave
 
@@ -284,9 +199,3 @@ def test_only_a_split_s_ids_are_asked(tmp_path: Path) -> None:
     (tmp_path / "split.json").write_text("s0\ns99\n")
     with pytest.raises(SuiteError, match=r"names ids that are not in .*: s99"):
         items_of_suite(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
-
-
-def test_predictions_of_a_run_hold_what_was_written(tmp_path: Path) -> None:
-    data = videonorms_folder(tmp_path / "data", count=1)
-    found, _ = ran(tmp_path / "run", asking("videonorms", data, "blind"), Scripted())
-    assert predictions(found).predictions[("n0", "norm")].text == '{"norm":"Greet people."}'

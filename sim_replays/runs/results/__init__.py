@@ -1,1 +1,0 @@
-"""A run's folder, and the figures computed from its raw answers."""
