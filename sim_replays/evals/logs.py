@@ -16,7 +16,7 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.evals.samples import ANSWERS, SampleAnswer, asked_in, targets_in
-from sim_replays.evals.scorer import mark, scored_questions
+from sim_replays.evals.scorer import FEWEST_CLUSTERS, mark, scored_questions
 from sim_replays.items.target import PredictionFile, Predictions, SuiteError, Target
 from sim_replays.suites.report import MODEL_KIND, RANDOM_MODEL, ROBOT_KIND, Report, report
 from sim_replays.suites.suite import Suite, suite_called
@@ -77,6 +77,8 @@ def report_of(run: ScoredRun, control: ScoredRun | None = None) -> tuple[Suite, 
     steps: Mapping[str, Predictions] = {RANDOM_MODEL: control.predictions} if control else {}
     scored = report(suite, run.targets, read, steps)
     notes = [*scored.notes, *run.cautions]
+    few = {name: figure.clusters for name, figure in scored.figures.items() if 0 < figure.clusters < FEWEST_CLUSTERS}
+    notes += [f"the interval of {name} is over {count} pictures, videos or talks alone" for name, count in few.items()]
     if run.cached:
         notes.append(f"{count_of(run.cached, 'answer')} of {len(run.targets)} are of an earlier run (--cache)")
     return suite, replace(scored, kind=run.kind, notes=tuple(notes))
