@@ -8,8 +8,8 @@ import os
 
 import lazy_loader
 
-# Turn off the usage reports that some libraries send by default, before they are imported. Ray expects 0, the others 1.
-os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"})
+# Turn off the usage reports that some libraries send by default, before they are imported.
+os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1"})
 # Products of matrices are small here: beside other work, several threads would wait for one another ten times as long.
 # Threads of Whisper that wait would spin. Libraries read both as they are loaded, so a program may set its own before.
 for _name, _value in (("OPENBLAS_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "passive")):

@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses/conversation.flac"
 # What would hide the defect, or move files out of the home that is looked at.
-HIDING = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED", "DO_NOT_TRACK", "ROS_LOG_DIR")
+HIDING = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK", "ROS_LOG_DIR")
 DOCUMENTED = (".ros/log", ".cache/tactful")
 
 
