@@ -18,7 +18,7 @@ from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
 
-FRAMES, ENDED, FLAGS = "/tactful/frames", "/tactful/input_ended", "/tactful/flags_json"
+FRAMES, PRESENCE, ENDED, FLAGS = "/tactful/frames", "/tactful/presence", "/tactful/input_ended", "/tactful/flags_json"
 
 Json = dict[str, Any]
 
@@ -32,7 +32,9 @@ def bag() -> Path:
 def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:
     """Parameters that make the nodes follow /clock, wait for every source and lose no message."""
     there = topics_of(bag)
-    shared = {"use_sim_time": True, "qos_overrides": {topic: {"subscription": LOSSLESS} for topic in topics}}
+    overrides = {topic: {"subscription": LOSSLESS} for topic in topics}
+    overrides |= {topic: {"subscription": LOSSLESS, "publisher": LOSSLESS} for topic in (FRAMES, PRESENCE)}
+    shared = {"use_sim_time": True, "qos_overrides": overrides}
     monitor = {"windows": {"sources": list(there.sources), "lateness_s": 0.0}}
     camera = {"topic": there.camera, "stale_after_s": 0.0}
     tree = {
@@ -81,14 +83,19 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
             assert process.stdout
             assert process.stdout.readline().startswith("running ")
             observer.meet("monitor")
-            by = play(bag, list(counts), tmp_path)
             monitor = observer.settled_of("monitor")
+            if camera:
+                observer.until(
+                    lambda: all(monitor().publisher_counts[topic] == 1 for topic in (FRAMES, PRESENCE)),
+                    "a monitor that hears the camera",
+                )
+            by = play(bag, list(counts), tmp_path)
             if camera:
                 sense = observer.settled_of("camera")
                 observer.until(
                     lambda: (s := sense()).processed[camera] == counts[camera] and s.idle, "a camera that is done"
                 )
-                counts[FRAMES] = sense().published[FRAMES]
+                counts |= {topic: sense().published[topic] for topic in (FRAMES, PRESENCE)}
                 del counts[camera]  # which the monitor does not take
             observer.until(lambda: counts.items() <= monitor().processed.items(), "a monitor that has taken all")
             observer.until(lambda: end_input.get_subscription_count() == 1, "a monitor that hears of the end")
