@@ -94,7 +94,9 @@ class MonitorConfig(Config):
         if not (self.judge.model and self.judge.calibration):
             return self.fusion
         calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
-        return self.fusion.model_copy(update={"judge_weight": calibration.weight, "judged_bars": calibration.bars})
+        return self.fusion.model_copy(
+            update={"judge_weight": calibration.weight, "min_probability_judged": calibration.min_probability}
+        )
 
     def site_thresholds(self, model: UnitModel, table: ThresholdTable, matcher: TextMatcher) -> SiteThresholds | None:
         """Read the site's own thresholds if they are named; raise ConfigError if they are for another monitor."""
@@ -155,7 +157,10 @@ class Monitor:
         self._model = unit_model or config.unit_model(matcher)
         self._site = config.site_thresholds(self._model, table, matcher)
         fusion = config.calibrated_fusion()
-        self._calibrated = {"judge_weight": fusion.judge_weight, "judged_bars": fusion.judged_bars}
+        self._calibrated = {
+            "judge_weight": fusion.judge_weight,
+            "min_probability_judged": fusion.min_probability_judged,
+        }
         self._sha256_of_parts: dict[str, str | list[str]] = {
             "thresholds": table.sha256(),
             "unit_weights": self._model.sha256(),

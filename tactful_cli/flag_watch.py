@@ -146,7 +146,7 @@ class FlagOptions:
             "weights": shipped_unit_model(reader.manifest.size if reader else None).sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
-            **({"bars": list(self.fusion.bars)} if self.fusion.bars else {}),
+            **({"min_probability": list(self.fusion.min_probability)} if self.fusion.min_probability else {}),
             **({"answers": self.answers_sha256} if self.answers_sha256 else {}),
             **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,

@@ -77,7 +77,7 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
     (meaning, table), calibration, closed = _shared(), shipped_calibration(), list[UnitEvidence]()
     alone = monitor_script(encounter, meaning, table, note_closed=closed.append)
     sessions, asked, judgements = {ALONE: alone, JUDGE: alone}, {ALONE: 0}, list[UnitJudgement]()
-    fusion = FusionConfig(judge_weight=calibration.weight, judged_bars=calibration.bars)
+    fusion = FusionConfig(judge_weight=calibration.weight, min_probability_judged=calibration.min_probability)
     for ceiling in (NO_CEILING, *ceilings):
         attend = JudgeStandIn(RecordedJudge(talk_name(encounter), answers, calibration=calibration), WallClock())
         name = BOTH if ceiling == NO_CEILING else f"{BOTH}, {ceiling:g} calls an hour"

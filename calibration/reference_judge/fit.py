@@ -81,7 +81,7 @@ def fit_calibration(talks: Sequence[JudgedTalk]) -> JudgeCalibration:
         if judgement
     ]
     hours = sum(talk.truth.end_ns - talk.truth.start_ns for talk in talks if talk.is_harmless) / NS_PER_S / 3600
-    bars = []
+    thresholds = []
     for polarity in Polarity:
         likely = np.array(
             [assessment.probability if assessment.polarity is polarity else 0.0 for _, _, assessment in judged]
@@ -95,18 +95,20 @@ def fit_calibration(talks: Sequence[JudgedTalk]) -> JudgeCalibration:
             else 0.0
             for at in flagged
         ]
-        bars.append(f"{polarity}={_GRID[int(np.argmax(f1))]}")
-    return calibration.model_copy(update={"bars": tuple(bars)})
+        thresholds.append(f"{polarity}={_GRID[int(np.argmax(f1))]}")
+    return calibration.model_copy(update={"min_probability": tuple(thresholds)})
 
 
 def session(talk: JudgedTalk, calibration: JudgeCalibration | None) -> EventSession:
     """Return the flags of an encounter, without the judge or with it."""
-    config = FusionConfig(judged_bars=calibration.bars if calibration else ())
+    config = FusionConfig(min_probability_judged=calibration.min_probability if calibration else ())
     alarms = []
     for unit, judgement, assessment in _weighed(talk, calibration):
         point = unit.fold.model.operating_points[Sensitivity.BALANCED]
-        bars = config.thresholds_at(point, None, is_judged=judgement is not None)
-        if any(assessment.probability >= bars[assessment.polarity, attribute] for attribute in assessment.attributes):
+        thresholds = config.thresholds_at(point, None, is_judged=judgement is not None)
+        if any(
+            assessment.probability >= thresholds[assessment.polarity, attribute] for attribute in assessment.attributes
+        ):
             onset_ns = unit.unit.onset_ns
             alarms.append(
                 Alarm(

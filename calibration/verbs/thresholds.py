@@ -29,7 +29,7 @@ from tactful_cli.verb import AsJson, single, with_options
 app = single()
 
 # Every error from this probability on is raised, so that any threshold above it can be tried.
-_EVERYTHING = FusionConfig(bars=("error=0.01",), most_per_attribute=1000)
+_EVERYTHING = FusionConfig(min_probability=("error=0.01",), max_per_attribute=1000)
 _ROWS = 8  # of the path from strict to lax thresholds, in the table
 
 

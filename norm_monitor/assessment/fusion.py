@@ -3,6 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from operator import attrgetter
 from typing import Protocol
 
@@ -51,15 +52,16 @@ class FusionConfig(Config):
         description="how many false errors an hour are accepted for more true ones: quiet, balanced or keen",
         json_schema_extra=LIVE,
     )
-    bars: tuple[str, ...] = Field(
+    min_probability: tuple[str, ...] = Field(
         default=(),
         description="the probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
         "emotions=0.9, in place of that of the sensitivity",
         json_schema_extra=LIVE,
     )
-    judged_bars: tuple[str, ...] = Field(
+    min_probability_judged: tuple[str, ...] = Field(
         default=(),
-        description="as bars, for units that the judge answered about, in place of those of the sensitivity balanced",
+        description="as min_probability, for units with an answer of the judge, in place of those of the sensitivity "
+        "balanced",
     )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
@@ -67,7 +69,7 @@ class FusionConfig(Config):
     judge_weight: float = Field(
         default=1.0, ge=0, le=10, description="the weight of the judge's answer beside the cues; 0 ignores it"
     )
-    most_per_attribute: int = Field(
+    max_per_attribute: int = Field(
         default=20,
         ge=1,
         le=1000,
@@ -88,37 +90,37 @@ class FusionConfig(Config):
         json_schema_extra=NAMES_FILE,
     )
 
-    @field_validator("bars", "judged_bars")
+    @field_validator("min_probability", "min_probability_judged")
     @classmethod
-    def _checked(cls, bars: tuple[str, ...]) -> tuple[str, ...]:
-        for name, least in map(_parse_threshold, bars):
-            if name not in _THRESHOLD_NAMES or not 0 < least <= 1:
-                raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_THRESHOLD_NAMES)}")
-        return bars
+    def _check_thresholds(cls, thresholds: tuple[str, ...]) -> tuple[str, ...]:
+        for name, threshold in map(_parse_threshold, thresholds):
+            if name not in _THRESHOLD_NAMES or not 0 < threshold <= 1:
+                raise ValueError(f"write NAME=PROBABILITY, where NAME is one of {', '.join(_THRESHOLD_NAMES)}")
+        return thresholds
 
     def thresholds_at(
         self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False, is_early: bool = False
     ) -> Thresholds:
         """Return the threshold of each polarity and attribute; it depends on the judge's answer and the reaction."""
-        judged = self.judged_bars if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
-        own = dict(map(_parse_threshold, (*judged, *self.bars)))
+        judged = self.min_probability_judged if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
+        own = dict(map(_parse_threshold, (*judged, *self.min_probability)))
 
-        def least(polarity: Polarity, attribute: Attribute) -> float:
+        def threshold(polarity: Polarity, attribute: Attribute) -> float:
             usual = site.threshold(attribute) if site and polarity is Polarity.ERROR else point.threshold(polarity)
             if is_early:
                 usual = max(usual, point.threshold(polarity, is_early=True))
             return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
 
-        return {(polarity, attribute): least(polarity, attribute) for polarity in Polarity for attribute in Attribute}
+        return {key: threshold(*key) for key in product(Polarity, Attribute)}
 
 
 _THRESHOLD_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
 
 
 def _parse_threshold(text: str) -> tuple[str, float]:
-    name, _, least = text.partition("=")
+    name, _, threshold = text.partition("=")
     try:
-        return name.strip(), float(least)
+        return name.strip(), float(threshold)
     except ValueError:
         return "", 0.0
 
@@ -514,7 +516,7 @@ class Fusion:
         """Open a flag, unless its attributes have had too many; a unit over the limit stays without."""
         if open_unit.published.over_limit:
             return None
-        if self._rate.is_reached(flag, open_unit.unit, self._config.most_per_attribute):
+        if self._rate.is_reached(flag, open_unit.unit, self._config.max_per_attribute):
             self._tally["events_over_rate_limit"] += 1
             open_unit.published = replace(open_unit.published, over_limit=True)
             return None
@@ -571,11 +573,11 @@ class Fusion:
 
     def _decide(self, evidence: UnitEvidence) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
-        muted, assessment, bars = self._config.muted, self._assess(evidence), self._thresholds_of(evidence)
+        muted, assessment, thresholds = self._config.muted, self._assess(evidence), self._thresholds_of(evidence)
         attributes = tuple(
             attribute
             for attribute in assessment.attributes
-            if attribute not in muted and assessment.probability >= bars[assessment.polarity, attribute]
+            if attribute not in muted and assessment.probability >= thresholds[assessment.polarity, attribute]
         )
         if not attributes:
             return None
@@ -617,7 +619,7 @@ class Fusion:
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
             corrections.append(correction_of(unit.kind, decision.attributes[0]))
-        bars = self._thresholds_of(open_unit.evidence)
+        thresholds = self._thresholds_of(open_unit.evidence)
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -627,7 +629,7 @@ class Fusion:
             failure=reason.failure if reason else Failure.SOCIAL,
             severity=decision.severity,
             probability=assessment.probability,
-            least_probability=min(bars[assessment.polarity, attribute] for attribute in decision.attributes),
+            least_probability=min(thresholds[assessment.polarity, attribute] for attribute in decision.attributes),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else open_unit.end_ns,

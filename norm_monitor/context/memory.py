@@ -36,7 +36,7 @@ class MemoryConfig(Config):
     remember_after_leaving_s: float = Field(
         default=30.0, ge=0, le=86400, description="how long they are stored once the person is out of sight"
     )
-    most_facts: int = Field(default=50, ge=1, le=1000, description="the most facts per person; the oldest are dropped")
+    max_facts: int = Field(default=50, ge=1, le=1000, description="the most facts per person; the oldest are dropped")
 
 
 @record
@@ -53,7 +53,7 @@ class PersonMemory:
     def __init__(self, config: MemoryConfig) -> None:
         self._kept_ns = s_to_ns(config.remember_s)
         self._after_leaving_ns = s_to_ns(config.remember_after_leaving_s)
-        self._most_facts = config.most_facts
+        self._max_facts = config.max_facts
         self._tally: Tally[str] = Tally()
         self.reset()
 
@@ -114,7 +114,7 @@ class PersonMemory:
         facts = self._facts.pop(person_id, {})
         facts[turn.turn_id] = Fact(person_id=person_id, turn=turn)
         self._facts[person_id] = facts
-        while len(facts) > self._most_facts:
+        while len(facts) > self._max_facts:
             self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "over_limit")
         while len(self._facts) > MOST_PERSONS:
             self._drop_all(next(iter(self._facts)), "over_limit")

@@ -96,7 +96,7 @@ class JudgeCalibration(Artefact):
 
     temperature: float = Field(gt=0, le=100, allow_inf_nan=False)
     weight: float = Field(ge=0, le=10)
-    bars: tuple[str, ...] = ()  # of units with an answer, as fusion.bars; empty for those of all units
+    min_probability: tuple[str, ...] = ()  # of units with an answer; empty for those of all units
 
     @classmethod
     def load(cls, path: Path, model_info: ModelInfo) -> Self:
@@ -210,7 +210,7 @@ class JudgeConfig(PictureRules):
         description="the judge's time for an answer and for a note",
         json_schema_extra=LIVE,
     )
-    least_attribute: float = Field(
+    min_attribute_probability: float = Field(
         default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
     )
     images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
@@ -223,7 +223,7 @@ class JudgeConfig(PictureRules):
     calibration: str = Field(
         default="",
         description="file of `python -m calibration.verbs.judge` for this model; its weight replaces "
-        "fusion.judge_weight, and its thresholds fusion.judged_bars; empty for none",
+        "fusion.judge_weight, and its thresholds fusion.min_probability_judged; empty for none",
         json_schema_extra=NAMES_FILE,
     )
 
@@ -319,7 +319,7 @@ class Judge:
 
     def _named(self, yes: list[float]) -> tuple[Attribute, ...]:
         """Return the likely attributes, or the likeliest if none is."""
-        named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.least_attribute)
+        named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.min_attribute_probability)
         return named or (list(Attribute)[yes.index(max(yes))],)
 
 

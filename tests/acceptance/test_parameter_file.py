@@ -73,7 +73,7 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
     write(tmp_path / "bag_player", Maker({}), [])
     names = [name.removeprefix(PREFIX) for name in tree]
     empty = [(name, key) for name in names for key in empty_lists(tree[PREFIX + name]["ros__parameters"])]
-    assert {("monitor", "fusion.bars"), ("monitor", "fusion.muted")} <= set(empty)
+    assert {("monitor", "fusion.min_probability"), ("monitor", "fusion.muted")} <= set(empty)
     with waiting_nodes(names, copy):
         assert [parameter(observer, *place) for place in empty] == [[]] * len(empty)
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):

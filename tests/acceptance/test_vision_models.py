@@ -38,7 +38,7 @@ pytestmark = pytest.mark.ros
 TOPIC, NAME, LENGTH_S, MOST_PICTURES = "/camera/image_raw/compressed", "tiny", 30, 4
 CONTEXT_TOKENS = 16_384  # a token of these models is hardly more than a letter
 # Every answer of the judge but "ordinary" becomes a flag, and nothing else does.
-FUSION = {"muted": list(ThresholdTable.shipped().cues), "bars": ["error=0.01", "competence=0.01"]}
+FUSION = {"muted": list(ThresholdTable.shipped().cues), "min_probability": ["error=0.01", "competence=0.01"]}
 CANDIDATES = ["Greet the guest.", "Lay the table.", "Wait by the door."]
 Json = dict[str, Any]
 Colour = tuple[int, int, int]

@@ -77,7 +77,7 @@ def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
         talks.append(JudgedTalk(writer=encounter.writer, truth=truth, units=weighed))
     calibration = fit_calibration(talks)
     assert calibration.weight > 0.2
-    assert [bar.split("=")[0] for bar in calibration.bars] == ["error", "competence"]
+    assert [bar.split("=")[0] for bar in calibration.min_probability] == ["error", "competence"]
     assert left_out(talks)["both"].errors.f1 >= left_out(talks)["fusion alone"].errors.f1
     mute = replace(
         talks[0], units=tuple(replace(one, unit=replace(one.unit, judgement=None)) for one in talks[0].units)
@@ -88,4 +88,4 @@ def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
 def test_the_shipped_calibration_is_of_the_reference_judge() -> None:
     calibration = shipped_calibration()
     assert calibration.fitted_on["encounters"] == "160"
-    assert len(calibration.bars) == len(Polarity)
+    assert len(calibration.min_probability) == len(Polarity)

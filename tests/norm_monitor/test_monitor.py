@@ -83,7 +83,7 @@ def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning:
     "changed",
     [
         {"fusion": FusionConfig(open_s=10.0)},
-        {"memory": MemoryConfig(most_facts=3)},
+        {"memory": MemoryConfig(max_facts=3)},
         {"windows": WindowConfig(sources=("utterances",), length_s=20.0)},
         {"table": ThresholdTable(version="another", cues=ThresholdTable.shipped().cues)},
     ],

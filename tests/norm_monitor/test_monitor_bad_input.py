@@ -24,7 +24,7 @@ from sim_replays.monitor_bench.event_metrics import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 TABLE = ThresholdTable.shipped()
-EVERYTHING = FusionConfig(bars=("error=0.01", "competence=0.01"), most_per_attribute=1000)
+EVERYTHING = FusionConfig(min_probability=("error=0.01", "competence=0.01"), max_per_attribute=1000)
 
 
 class Whim:

@@ -48,9 +48,9 @@ TALK: list[Entry] = [
     *user(11, 13, "No. Did you not hear what I said?"),
     *robot(24, 27, "Here is the joke."),
 ]
-# What is flagged in it at a bar that leaves room for weights that are fitted anew.
+# What is flagged in it at a threshold that leaves room for weights that are fitted anew.
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
-BARS = {"bars": ["error=0.3"]}
+THRESHOLDS = {"min_probability": ["error=0.3"]}
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6  # action_msgs/GoalStatus
 TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "presence"}
 
@@ -80,7 +80,7 @@ def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
 
 
 def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
-    fusion = {**BARS, **parameters.pop("fusion", {})}
+    fusion = {**THRESHOLDS, **parameters.pop("fusion", {})}
     own = {"windows": {"sources": ["utterances"]}, "fusion": fusion, **parameters}
     return NodeProcess(["monitor"], {"monitor": own}, domain_id)
 

@@ -138,8 +138,8 @@ def test_a_flag_that_closes_before_its_answer_stands_outside_parity() -> None:
     assert [flag.provenance.window_late for flag in fused.close(None, [unit(20).unit_id])] == [False, True]
 
 
-def test_a_right_answer_changes_the_likeliest_what_is_just_below_the_bar() -> None:
-    fused = Fusion(FusionConfig(bars=("error=0.8",)), shipped_unit_model())
+def test_a_right_answer_changes_the_likeliest_what_is_just_below_the_threshold() -> None:
+    fused = Fusion(FusionConfig(min_probability=("error=0.8",)), shipped_unit_model())
     changes = []
     for number, probability in enumerate((0.1, 0.5, 0.79, 0.81, 0.99)):
         about = Unit.of_sighting("leaving", number, number)
@@ -257,10 +257,10 @@ def test_a_judge_with_a_cue_is_fused_and_alone_is_the_judge() -> None:
 
 @pytest.mark.parametrize(("sensitivity", "is_flagged"), [("balanced", False), ("quiet", True)])
 def test_bars_of_judged_units_hold_for_them_alone(sensitivity: str, is_flagged: bool) -> None:
-    config = {"judged_bars": ("error=0.9",), "sensitivity": sensitivity}
+    config = {"min_probability_judged": ("error=0.9",), "sensitivity": sensitivity}
     assert bool(taken(fusion(**config), judgement(unit(), 0.6))) is is_flagged
     assert taken(fusion(**config), finding(unit(), probability=0.6))
-    assert taken(fusion(**config, bars=("error=0.5",)), judgement(unit(), 0.6))
+    assert taken(fusion(**config, min_probability=("error=0.5",)), judgement(unit(), 0.6))
 
 
 def test_a_weight_of_zero_leaves_the_judge_without_effect() -> None:
@@ -320,10 +320,10 @@ def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
     assert fused.oldest_open_ns is None
 
 
-@pytest.mark.parametrize("bar", ["error", "anger=0.5", "error=2", "error=much", "=0.5"])
-def test_a_bar_of_an_unknown_name_or_value_is_refused(bar: str) -> None:
+@pytest.mark.parametrize("threshold", ["error", "anger=0.5", "error=2", "error=much", "=0.5"])
+def test_a_threshold_of_an_unknown_name_or_value_is_refused(threshold: str) -> None:
     with pytest.raises(ValidationError, match="NAME=PROBABILITY"):
-        FusionConfig(bars=(bar,))
+        FusionConfig(min_probability=(threshold,))
 
 
 def test_a_muted_attribute_is_not_named_in_a_flag() -> None:
@@ -335,7 +335,7 @@ def reconfigured(fused: Fusion, **config: object) -> list[SocialFlag]:
     return fused.reconfigure(FusionConfig.model_validate(config), s_to_ns(100))
 
 
-@pytest.mark.parametrize("config", [{"muted": ["rude"]}, {"muted": ["emotions"]}, {"bars": ["error=0.9"]}])
+@pytest.mark.parametrize("config", [{"muted": ["rude"]}, {"muted": ["emotions"]}, {"min_probability": ["error=0.9"]}])
 def test_a_change_withdraws_an_open_flag_that_it_rules_out(config: dict[str, Any]) -> None:
     fused = fusion()
     opened = take(fused, finding(unit()))
@@ -357,11 +357,11 @@ def test_a_change_opens_the_flag_of_a_unit_that_it_admits() -> None:
 def test_a_change_that_alters_no_decision_publishes_nothing() -> None:
     fused = fusion()
     take(fused, finding(unit()))
-    assert reconfigured(fused, muted=["greets"], bars=["competence=0.9"]) == []
+    assert reconfigured(fused, muted=["greets"], min_probability=["competence=0.9"]) == []
 
 
 def test_a_flood_of_one_attribute_is_limited_and_ends() -> None:
-    fused = fusion(most_per_attribute=3)
+    fused = fusion(max_per_attribute=3)
     flags = [take(fused, finding(unit(10 * k, 10 * k + 1))) for k in range(10)]
     assert sum(flag is not None for flag in flags) == 3
     assert counted(fused)["events_over_rate_limit"] == 7

@@ -28,8 +28,8 @@ def site(made_with: dict[str, str] | None = None, **by_attribute: float) -> Site
     )  # fmt: skip
 
 
-def fusion(thresholds: SiteThresholds, *bars: str) -> Fusion:
-    return Fusion(FusionConfig(bars=bars), waiting_alone(), site=thresholds)
+def fusion(thresholds: SiteThresholds, *min_probability: str) -> Fusion:
+    return Fusion(FusionConfig(min_probability=min_probability), waiting_alone(), site=thresholds)
 
 
 @pytest.mark.parametrize(

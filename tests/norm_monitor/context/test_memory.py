@@ -14,7 +14,7 @@ from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, last_of, robot, user
 
-ALL = FusionConfig(bars=("error=0.01", "competence=0.01"))
+ALL = FusionConfig(min_probability=("error=0.01", "competence=0.01"))
 FOREVER = 10**6
 
 
@@ -65,7 +65,7 @@ POLICIES = st.builds(
     MemoryConfig,
     remember_s=st.integers(0, 200),
     remember_after_leaving_s=st.integers(0, 60),
-    most_facts=st.integers(1, 5),
+    max_facts=st.integers(1, 5),
 )
 
 
@@ -86,7 +86,7 @@ def test_nothing_outlives_the_policy(
     memory = taken(PersonMemory(policy), turns, presences, cuts_s)
     for person in ("a", "b", USER):
         facts = memory.facts(at(FOREVER), person)
-        assert len(facts) <= policy.most_facts
+        assert len(facts) <= policy.max_facts
         assert all(at(130) - fact.turn.end_ns <= policy.remember_s * 1e9 for fact in facts)
         listed = [p for p in presences if p.source_topic == "persons"]
         last_ns = max((p.stamp_ns for p in listed if person in {one.person_id for one in p.persons}), default=None)
@@ -109,7 +109,7 @@ def test_what_is_forgotten_when_asked_never_comes_back(
 
 
 def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
-    memory = PersonMemory(MemoryConfig(most_facts=3))
+    memory = PersonMemory(MemoryConfig(max_facts=3))
     for minute in range(600):
         told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
         memory.take(told, [], at(60 * minute), at(60 * minute + 30))

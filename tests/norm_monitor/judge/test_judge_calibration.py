@@ -42,7 +42,7 @@ def published(meaning: TextMatcher, calibration: str) -> list[float]:
         {
             "windows": {"sources": ("utterances",), "lateness_s": 0},
             "judge": judge,
-            "fusion": {"muted": MUTED, "bars": ("error=0.1",)},
+            "fusion": {"muted": MUTED, "min_probability": ("error=0.1",)},
         }
     )
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
