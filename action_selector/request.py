@@ -19,8 +19,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.config import LIVE, NAMES_FILE, Config
-from norm_core.runtime.watermarks import SOURCES, known_sources
 from norm_core.runtime.wording import count_of
+from norm_core.streams.watermarks import SOURCES, known_sources
 
 MAX_CANDIDATES = 64  # of others and of justifications too
 MAX_CHARACTERS = 20_000

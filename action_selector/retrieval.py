@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
+from norm_core.files.plain_file import open_plain_file, read_plain_file
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.plain_file import open_plain_file, read_plain_file
 
 Matrix = NDArray[np.float64]
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|[\r\n]+")

@@ -25,6 +25,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import AUTO, open_reader
+from norm_core.health.health_log import HealthLog
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import SocialFlag
@@ -36,10 +37,9 @@ from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import LIVE_FILE, NAMES_FILE
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
-from norm_core.runtime.watermarks import HeldQueries
+from norm_core.streams.recent_records import RecentRecords
+from norm_core.streams.watermarks import HeldQueries
 
 SelectorRecord = Frame | Utterance | Presence | Episode | Query | SocialFlag
 

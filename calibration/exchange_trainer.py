@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from calibration.command import run_command
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.exchange import (
     ATTRIBUTES,

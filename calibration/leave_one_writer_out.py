@@ -21,7 +21,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, weigh

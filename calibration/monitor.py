@@ -29,10 +29,10 @@ from calibration.leave_one_writer_out import (
 )
 from calibration.scalers import reliability_table
 from norm_core.engines.talk_reader import TalkReader
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER

@@ -1,5 +1,6 @@
 """The public names of norm_core, for type checkers and for lazy import."""
 
+from .health.health_log import HealthLog as HealthLog
 from .records.decision import CandidateJudgement as CandidateJudgement
 from .records.decision import Decision as Decision
 from .records.decision import Duplicable as Duplicable
@@ -50,7 +51,6 @@ from .runtime.config import Config as Config
 from .runtime.config import ConfigError as ConfigError
 from .runtime.config import load_config as load_config
 from .runtime.errors import TactfulError as TactfulError
-from .runtime.health_log import HealthLog as HealthLog
 from .runtime.time import Clock as Clock
 from .runtime.time import ReplayClock as ReplayClock
 from .runtime.time import WallClock as WallClock

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from norm_core.engines.providers import fault_reporter
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.records.text_limits import cut_texts
-from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.block_stream import rate_problem, rate_remedy
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from norm_monitor.senses.faces.finder import FaceFinder

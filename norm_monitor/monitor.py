@@ -24,7 +24,7 @@ from norm_core.records.window import ClosedWindow, Window, closed_window, window
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
 from norm_monitor.assessment.finding import Finding, RequestWindowAt
 from norm_monitor.assessment.fusion import Fusion, FusionConfig, NoteClosed

@@ -20,8 +20,8 @@ from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
-from norm_core.runtime.watermarks import UTTERANCES
 from norm_core.runtime.wording import count_of
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model

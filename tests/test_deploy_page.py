@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from norm_core.files.data_files import make_cache_folder, site_folder
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
-from norm_core.runtime.data_files import make_cache_folder, site_folder
 from tests.docker_file import FILE
 from tests.markdown_pages import ROOT
 

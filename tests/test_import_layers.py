@@ -87,7 +87,7 @@ def test_models_know_no_engine() -> None:
 
 @pytest.mark.parametrize("folder", PURE, ids=lambda folder: folder.name)
 def test_no_module_finds_its_files_by_its_own_path(folder: Path) -> None:
-    """Shipped data is found by norm_core.runtime.data_files; a few verbs are about the checkout itself."""
+    """Shipped data is found by norm_core.files.data_files; a few verbs are about the checkout itself."""
     sources = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
     using = {
         path for path, text in sources.items() if "__file__" in text.replace("attach_stub(__name__, __file__)", "")

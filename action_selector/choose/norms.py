@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
+from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
 from norm_core.runtime.config import load_yaml
-from norm_core.runtime.data_files import shipped_file
 
 # Harm and lost privacy cannot be undone; bad manners can be repaired.
 DEFAULT_ORDER = (

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 from norm_core.engines.prompt import neutralize_markup
+from norm_core.files.data_files import shipped_file
 from norm_core.runtime.config import load_yaml
-from norm_core.runtime.data_files import shipped_file
 
 _TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 # Soft hyphen, Hangul fillers, zero-width space, marks and overrides of direction, word joiner, byte order mark.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.runner import Figure, Report
-from norm_core.runtime.node_watch import read_usage
+from norm_core.health.node_watch import read_usage
 from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 
 SETTLED_S, SETTLED_KB, PATIENCE_S = 5.0, 1024, 120.0

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
+from norm_core.files.data_files import shipped_file
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.artefact import load_artefact
-from norm_core.runtime.data_files import shipped_file
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.judge.coding import LABELS, Form, UnitKeys
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration

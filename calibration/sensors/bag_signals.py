@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
+from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of

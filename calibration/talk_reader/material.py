@@ -19,10 +19,10 @@ from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk, shi
 from calibration.talk_reader.swaps import replied_lines, swaps
 from calibration.talk_verdicts.talk_file import Answer, Talk, read_lines, read_talks
 from calibration.unit_examples import labels_of
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_file
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.data_files import shipped_file
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of

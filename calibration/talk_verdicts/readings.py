@@ -19,7 +19,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.exchange import Exchange

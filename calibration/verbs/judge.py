@@ -29,7 +29,7 @@ from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher

@@ -22,8 +22,8 @@ from norm_core.bags.storage import UNMERGED, is_packed, list_files, unpack_file
 from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.bags.types import Definitions
 from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
+from norm_core.decoding.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_zstd_file
 from norm_core.records.record import record
-from norm_core.runtime.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_zstd_file
 
 Salvaged = tuple[BagTopic, int, bytes]  # with the recording stamp in ns
 # What the libraries raise for damage; BagError, UnpackError and UnicodeDecodeError are ValueErrors.

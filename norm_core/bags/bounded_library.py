@@ -13,7 +13,7 @@ from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 
 from norm_core.bags.topic import BagError, read_qos
-from norm_core.runtime.unpacking import unpack_lz4, unpack_zstd
+from norm_core.decoding.unpacking import unpack_lz4, unpack_zstd
 
 # No robot has as many.
 MAX_TOPICS = 4096

@@ -10,10 +10,10 @@ from rosbags.interfaces import Connection
 
 from norm_core.bags.bounded_library import open_bounded
 from norm_core.bags.topic import BagError
+from norm_core.decoding.unpacking import UnpackError, unpack_zstd, unpack_zstd_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_config
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.unpacking import UnpackError, unpack_zstd, unpack_zstd_file
 
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")

@@ -14,8 +14,8 @@ from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_
 from rosbags.typesys.store import Typestore
 
 from norm_core.bags.topic import BagError, BagTopic
+from norm_core.files.data_files import shipped_file
 from norm_core.records.messages import to_message
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
 # Our packages of messages, each with a folder in which it is shipped and one of its messages.

@@ -13,13 +13,13 @@ from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine_registry import OPENERS, check_answers
 from norm_core.engines.errors import EngineFailedError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.settings import TransformersSettings
+from norm_core.files.data_files import make_cache_folder
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
 from norm_core.models.machine import free_ram_mb
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import Store
 from norm_core.records.record import record
 from norm_core.runtime.config import check_config
-from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import PROGRAM

@@ -5,11 +5,11 @@ from dataclasses import replace
 from math import ceil
 from threading import Lock
 
+from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.engine import EngineHealth
 from norm_core.engines.prompt import Image, Part, Prompt, Question
 from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S, Clock
 
 # The pause before one step back, and the longest after doubling.

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
+from norm_core.files.data_files import shipped_file
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.data_files import shipped_file
 
 
 class PromptFile(Config):

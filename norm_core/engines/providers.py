@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Literal
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 
 Provider = Literal["tensorrt", "cuda", "cpu"]
 PROVIDER_ORDER = "tried in the given order, as [tensorrt, cuda]; one that fails gives way to the next, at last to cpu"

@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
+from norm_core.files.atomic_file import atomic_file
+from norm_core.files.data_files import shipped_file, site_folder
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import Manifest
-from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.config import ConfigError, check_config, load_yaml
-from norm_core.runtime.data_files import shipped_file, site_folder
 from norm_core.runtime.program import PROGRAM
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_file
 from norm_core.models.store import Lock, Store, find_damages, sha256_of_file
-from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.data_files import shipped_file
 
 GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
     "reader.onnx",

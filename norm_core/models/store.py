@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import site_folder
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of

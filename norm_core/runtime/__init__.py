@@ -1,1 +1,1 @@
-"""Time, bounded queues, health, watermarks, configuration and errors, shared by every role."""
+"""Time, configuration, errors and what this program is: shared by every role."""

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from norm_core.runtime.atomic_file import write_atomic
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import site_folder
+from norm_core.files.plain_file import read_plain_file
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.data_files import site_folder
-from norm_core.runtime.plain_file import read_plain_file
 
 MAX_BYTES = 64 << 20
 A = TypeVar("A", bound="Artefact")

@@ -10,9 +10,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from norm_core.files.plain_file import read_plain_file
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.plain_file import read_plain_file
 from norm_core.runtime.wording import without_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.status import Counter
 from norm_core.runtime.config import load_yaml
-from norm_core.runtime.data_files import shipped_file
 
 MEANINGS: dict[str, str] = load_yaml(shipped_file("norm_core.runtime", "counters.yaml"))
 

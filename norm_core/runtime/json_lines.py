@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import RecordError, from_json, to_json
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 
 CONFIG, RAW, ASKED, BAG = "config.json", "raw.jsonl", "asked.jsonl", "bag"

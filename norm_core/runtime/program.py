@@ -3,7 +3,7 @@
 import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
 
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 
 
 def _is_package() -> bool:

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.runtime.config import Config, ConfigError, load_config, load_private_config
-from norm_core.runtime.data_files import shipped_file
 from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.unit import Unit
 

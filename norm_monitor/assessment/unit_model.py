@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
+from norm_core.files.data_files import shipped_file
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.config import Config
-from norm_core.runtime.data_files import shipped_file
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_facts import FACTS_VERSION, Facts

@@ -17,12 +17,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.decoding.unpacking import check_archive
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.unpacking import check_archive
 
 
 class ExchangeStage(IntEnum):

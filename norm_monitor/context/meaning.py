@@ -13,11 +13,11 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.mapped_arrays import mapped_arrays
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
+from norm_core.files.data_files import shipped_file
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier, ExchangePrediction
 from norm_monitor.context.scene import language_of, letter_count
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences

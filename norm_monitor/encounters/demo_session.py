@@ -11,6 +11,7 @@ from typing import Any
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
@@ -18,7 +19,6 @@ from norm_core.records.speech import RobotSpeech
 from norm_core.records.stamps import join_stamp
 from norm_core.records.topics import QUERIES_TOPIC, ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import load_yaml
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.generate import AUDIO, CAMERA, make_header
 from norm_monitor.encounters.library import HERE, Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth

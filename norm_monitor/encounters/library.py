@@ -3,12 +3,12 @@
 from collections import Counter
 from pathlib import Path
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker
 from norm_core.runtime.config import load_config
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.encounters.encounter import Basis, Encounter

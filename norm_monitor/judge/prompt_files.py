@@ -5,10 +5,10 @@ from typing import Any
 
 from norm_core.engines.prompt import Image, Part, Prompt, Quoted
 from norm_core.engines.reply import ModelInfo
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import canonical, to_plain
 from norm_core.records.window import window_digest
-from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan
 

@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
+from norm_core.files.atomic_file import private_path
 from norm_core.records.frame import Frame
 from norm_core.records.messages import MessageError
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring, Pixels, pixels_of

@@ -15,14 +15,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.decoding.picture_decoding import decode_picture
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_text
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
 from norm_core.records.presence import Face
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
+from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
@@ -16,9 +17,8 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ReplayClock
-from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.assessment.fusion import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher

@@ -13,10 +13,10 @@ from typing import Any
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.storage import is_bag
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.json_lines import RAW, RunError, append_lines, begin, read_lines
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_csv

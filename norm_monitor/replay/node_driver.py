@@ -24,7 +24,7 @@ from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC, FLAGS_TOPIC, WINDOWS_TOPIC, full_topic
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.replay.node_process import HOST, NodeProcess, claimed_domain, end_process, has_room
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 

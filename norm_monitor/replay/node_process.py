@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import yaml
 
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 
 # Below 102, a domain's ports stay outside the range of ephemeral ports of Linux.

@@ -6,10 +6,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from norm_core.files.atomic_file import private_path
 from norm_core.records.flag import SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import Label

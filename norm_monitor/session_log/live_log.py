@@ -10,15 +10,15 @@ from threading import Condition, Event, Thread
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.health.health_log import HealthLog
 from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.bounded_queue import OverflowPolicy
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
+from norm_core.streams.bounded_queue import OverflowPolicy
 from norm_monitor.session_log.reader import LogError
 from norm_monitor.session_log.recording import BAGGED, bag_records, bag_reference
 from norm_monitor.session_log.redact import Redactor

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.plain_file import read_plain_file
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.plain_file import read_plain_file
 from norm_monitor.session_log.reader import SEGMENTS
 from norm_monitor.session_log.schema import Label, Participant, Review, SessionInfo
 from norm_monitor.session_log.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words

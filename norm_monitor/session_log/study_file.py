@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config, parse_yaml
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.wording import in_words
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, Label, Participant
 

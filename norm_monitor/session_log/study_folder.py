@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import yaml
 
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_text
 from norm_core.records.json_codec import RecordError, from_json
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError, check_config, load_config, parse_yaml
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.session_log.reader import is_log

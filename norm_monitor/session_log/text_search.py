@@ -24,8 +24,8 @@ from mcap.records import Attachment, Channel, Message, Metadata, Schema
 from mcap.stream_reader import StreamReader
 from mcap.writer import MCAP0_MAGIC
 
+from norm_core.files.data_files import shipped_text
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.wording import count_of
 
 # Parts of names that people say all the time: frequent English words, and particles of names. Such a part counts as a

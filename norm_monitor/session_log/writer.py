@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from norm_core.files.atomic_file import atomic_file
 from norm_core.records.json_codec import RecordError, to_plain
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_core.runtime.wording import count_of

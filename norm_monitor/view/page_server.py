@@ -16,7 +16,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 

@@ -19,7 +19,7 @@ from norm_core.records.status import Counter
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
-from norm_core.runtime.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, known_sources
+from norm_core.streams.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, known_sources
 
 Entry = Frame | Utterance | RobotSpeech | Presence
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from norm_core.records.record import record
-from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 
 _NODES = {FRAMES: ("camera",), PRESENCE: ("camera", "people"), UTTERANCES: ("ears",)}
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import Utterance
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import chunks_of

@@ -11,12 +11,12 @@ import numpy as np
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
+from norm_core.decoding.picture_decoding import decode_picture
+from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC, UTTERANCES_TOPIC, full_topic
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture

@@ -8,15 +8,15 @@ from itertools import groupby
 from pathlib import Path
 
 from norm_core.bags.reader import BagReader
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.presence import Person, Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.fusion import FusionConfig, NoteClosed
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import load_yaml
-from norm_core.runtime.data_files import shipped_file
 from scoring.agreement_coefficients import cohen_kappas, krippendorff_alphas, number_or_none
 from sim_replays.own_items.candidates import MARKUP
 from sim_replays.own_items.item_run import RIGHT_KINDS, Candidate, Drop, ItemError, ItemRun, PhaseCount, Scene

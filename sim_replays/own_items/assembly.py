@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.runtime.data_files import shipped_text
+from norm_core.files.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from sim_replays.own_items.annotation import AGREEMENT, NONE

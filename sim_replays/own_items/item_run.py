@@ -8,9 +8,9 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM

@@ -16,8 +16,8 @@ from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_plain
 from norm_core.records.record import record
-from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, WallClock
+from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import lines_of
 from norm_monitor.replay.node_process import NodeProcess, claimed_domain
 from sim_replays.items.item_bag import Record, episodes

@@ -16,9 +16,9 @@ from action_selector.selector import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.engines.talk_reader import NO_READER
+from norm_core.files.data_files import make_cache_folder
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config
-from norm_core.runtime.data_files import make_cache_folder
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.dataset_files import sha256_of_files
 from sim_replays.items.run_config import RunConfig

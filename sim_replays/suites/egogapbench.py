@@ -8,10 +8,10 @@ from typing import Any
 
 from action_selector.prompts import STYLES
 from norm_core.engines.prompt_file import prompt_file
+from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_file
 from scoring.figures import Figure, share
 from sim_replays.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.items.dataset_files import entries

@@ -10,10 +10,10 @@ import numpy as np
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.engines.prompt_file import prompt_file
+from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
 from norm_core.records.speech import Speaker, Timing, Utterance
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import s_to_ns
 from scoring.f1 import confusion, f1_score, macro_f1
 from scoring.figures import Figure, share

@@ -19,8 +19,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.window import Window, window_digest
 from norm_core.runtime.config import Config
-from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
+from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.scene import History
 from norm_monitor.judge import questions as judge

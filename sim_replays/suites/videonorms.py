@@ -13,10 +13,10 @@ from pydantic import Field
 
 from norm_core.engines.options import without_thought
 from norm_core.engines.prompt_file import prompt_file
+from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
-from norm_core.runtime.data_files import shipped_file
 from scoring.f1 import class_f1, confusion, macro_f1
 from scoring.figures import Figure, average_grade
 from sim_replays.items.dataset_files import annotations

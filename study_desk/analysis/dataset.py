@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from norm_core import __version__
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker
-from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
 from norm_core.runtime.time import NS_PER_S

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.finding import AT_MOST
 from norm_monitor.session_log.recording import Recording

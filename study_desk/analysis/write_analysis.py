@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from norm_core import __version__
+from norm_core.files.atomic_file import write_atomic
+from norm_core.files.data_files import shipped_file, shipped_text
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.data_files import shipped_file, shipped_text
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.session_log.labels import one_line
 from norm_monitor.session_log.study_folder import Study, StudyError

@@ -10,10 +10,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, Clock
 from norm_monitor.session_log.labels import in_order, monitor_labels

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 
+from norm_core.files.atomic_file import private_path
+from norm_core.files.data_files import shipped_text
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import private_path
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.session_log.recording import Recording

@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.session_log.recording import Recording, file_beside
 from norm_monitor.session_log.study_folder import Study, append_line, read_lines, relative_path, study_of
 

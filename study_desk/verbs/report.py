@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from norm_core.files.atomic_file import private_path
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.atomic_file import private_path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock

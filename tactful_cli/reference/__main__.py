@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Polarity
 from norm_core.runtime.counters import MEANINGS
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.assessment.threshold_table import Cue, Threshold, ThresholdTable
 from norm_monitor.senses.camera.faults import ADVICE

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from norm_core.files.data_files import shipped_file
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
 from norm_core.models.store import Store, WeightsError
@@ -19,7 +20,6 @@ from norm_core.records.speech import SpeechContent
 from norm_core.records.status import MonitorStatus
 from norm_core.records.topics import STATUS_TOPIC
 from norm_core.runtime.config import ConfigError, load_yaml
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 

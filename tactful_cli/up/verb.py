@@ -12,9 +12,9 @@ import yaml
 from rich.markup import escape
 from rich.table import Table
 
+from norm_core.files.atomic_file import write_atomic
 from norm_core.records.record import record
 from norm_core.records.topics import full_topic
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
+from norm_core.health.node_watch import NodeWatch
 from norm_core.records.record import record
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 

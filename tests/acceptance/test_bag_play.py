@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from norm_core.bags.reader import BagReader
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 from norm_monitor.replay.node_driver import topics_of
 from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags_many import flags

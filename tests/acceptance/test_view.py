@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from norm_core.bags.writer import BagWriter
+from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.data_files import shipped_file
 from tests.command_line import tactful
 from tests.norm_monitor.view.browser import Browser, needs_chromium
 from tests.patience import PATIENCE_S

@@ -15,13 +15,13 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.health.health_log import HealthLog
 from norm_core.records.decision import Decision, Norm, Veto
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.recent_records import KEPT, RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.streams.recent_records import KEPT, RecentRecords
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.action_selector.test_models import jpeg, yes_to_all
 from tests.norm_core.engines.scripted import ScriptedBackend

@@ -13,11 +13,11 @@ from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import OptionReading
+from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance, silence_mark
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, error_flag, other, request, window
 from tests.node_records import counted

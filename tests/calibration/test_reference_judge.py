@@ -11,7 +11,7 @@ from calibration.reference_judge.fit import JudgedTalk, WeighedUnit, fit_calibra
 from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Polarity
 from norm_core.runtime.time import WallClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_model import shipped_unit_model

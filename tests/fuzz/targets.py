@@ -26,13 +26,13 @@ from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
+from norm_core.files.data_files import shipped_file
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import Manifest
 from norm_core.models.safetensors import read_safetensors
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.config import load_config, load_yaml
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable

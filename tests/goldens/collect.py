@@ -12,7 +12,7 @@ from unittest.mock import patch
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.demo_session import write_demo_session

@@ -6,10 +6,10 @@ from types import SimpleNamespace as Fields
 import numpy as np
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment

@@ -1,8 +1,8 @@
 """The eyes as every driver uses them: pictures in, frames and presence out, in that order."""
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder

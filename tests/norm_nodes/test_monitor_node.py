@@ -22,8 +22,8 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.time import NS_PER_S
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.monitor import Monitor
 from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from norm_monitor.session_log.reader import read

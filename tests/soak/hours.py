@@ -13,15 +13,15 @@ import numpy as np
 from pydantic import Field
 
 from action_selector.selector import SelectorFiles, open_selector
+from norm_core.health.health_log import HealthLog
+from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.episode import Query
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import encounters
 from norm_monitor.replay.bag_driver import replay_monitor

@@ -12,8 +12,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+from norm_core.health.node_watch import read_usage
 from norm_core.records.status import MonitorStatus, NodeState
-from norm_core.runtime.node_watch import read_usage
 from norm_monitor.session_log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from study_desk.analysis.sample_size import PlanAssumptions, pilot_of, sample_size
 from study_desk.analysis.study_tables import StudyTables, event_rate, grouped, rate_of, rate_ratio

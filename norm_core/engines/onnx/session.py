@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.providers import OnFault, Provider, ProviderFault
+from norm_core.files.data_files import make_cache_folder
 from norm_core.records.record import record
-from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.extras import install_command
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -11,11 +11,11 @@ from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.reply import TokenCount, TokenLogprob, answer_format, parse_completion, user_message
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.files.atomic_file import write_atomic
 from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.wording import count_of

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.files.atomic_file import atomic_file
+from norm_core.files.data_files import make_cache_folder
 from norm_core.models.store import sha256_of_file
-from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.data_files import make_cache_folder
 
 Arrays = dict[str, NDArray[Any]]
 

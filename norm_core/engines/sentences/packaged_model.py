@@ -15,7 +15,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
 from norm_core.engines.sentences.mapped_arrays import Arrays, file_sha256, mapped_arrays, release_pages
 from norm_core.engines.sentences.tokenizer import Tokenizer
-from norm_core.runtime.data_files import shipped_file
+from norm_core.files.data_files import shipped_file
 
 PARTS = 17  # the package stores the embeddings in so many parts, each with its own scale, interleaved by token
 

@@ -11,12 +11,12 @@ import torch
 from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
+from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.options import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
-from norm_core.runtime.picture_decoding import decode_picture
 
 # Stands for the question in a chat template; no template changes it.
 _ASKED = "TACTFUL-ASKS"

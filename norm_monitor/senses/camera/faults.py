@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
 
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")

@@ -9,11 +9,11 @@ import cv2
 import numpy as np
 from pydantic import Field
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.record import record
 from norm_core.records.stamps import is_usable_stamp
 from norm_core.runtime.config import LIVE, Config
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode

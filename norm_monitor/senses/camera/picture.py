@@ -9,10 +9,10 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
+from norm_core.decoding.picture_decoding import JPEG_MAGIC, PNG_MAGIC, check_packed_picture, check_picture_size
+from norm_core.decoding.unpacking import UnpackError
 from norm_core.records.record import record
 from norm_core.records.stamps import join_stamp
-from norm_core.runtime.picture_decoding import JPEG_MAGIC, PNG_MAGIC, check_packed_picture, check_picture_size
-from norm_core.runtime.unpacking import UnpackError
 from norm_monitor.senses.camera.faults import CameraFault
 
 Pixels = NDArray[np.uint8]

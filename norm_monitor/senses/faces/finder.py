@@ -12,17 +12,17 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.onnx.session import in_order, open_session
 from norm_core.engines.providers import OnFault, Provider
+from norm_core.files.atomic_file import atomic_path
+from norm_core.files.data_files import make_cache_folder
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import atomic_path
-from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.program import PROGRAM
 
 SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"

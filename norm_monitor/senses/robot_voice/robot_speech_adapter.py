@@ -7,11 +7,11 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.records.status import Health
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.robot_voice.robot_messages import (
     RobotEvent,

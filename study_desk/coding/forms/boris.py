@@ -9,10 +9,10 @@ from typing import Any
 
 import av
 
+from norm_core.files.atomic_file import private_path
+from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import private_path
-from norm_core.runtime.data_files import shipped_text
 from norm_monitor.session_log.labels import in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
 from norm_monitor.session_log.study_file import Code

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 from pympi.Elan import Eaf, to_adocument
 
+from norm_core.files.atomic_file import private_path
 from norm_core.records.flag import Polarity, Severity
-from norm_core.runtime.atomic_file import private_path
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.session_log.labels import Sheet, in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from

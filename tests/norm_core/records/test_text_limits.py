@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from norm_core.bags.types import make
+from norm_core.health.health_log import HealthLog
 from norm_core.records.decision import OtherAgent
 from norm_core.records.episode import Query
 from norm_core.records.messages import from_message, to_message
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.records.text_limits import MAX_ITEMS, MAX_SPEECH_CHARACTERS, MAX_TEXT_CHARACTERS, cut_texts
-from norm_core.runtime.health_log import HealthLog
 from norm_monitor.ears import Ears
 from norm_monitor.senses.people.adapter import MAX_ID_CHARACTERS, PeopleAdapter, PeopleConfig
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS

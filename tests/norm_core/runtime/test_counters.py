@@ -13,6 +13,7 @@ from norm_monitor.senses.camera.faults import CameraFault
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = (
     "norm_core/engines",
+    "norm_core/health",
     "norm_core/runtime",
     "norm_monitor",
     "action_selector",

@@ -7,7 +7,7 @@ import pytest
 from norm_core.records.flag import FlagState, Polarity
 from norm_core.records.speech import Timing
 from norm_core.runtime.time import ReplayClock
-from norm_core.runtime.watermarks import UTTERANCES
+from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import encounters

@@ -11,12 +11,12 @@ import pytest
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
 from norm_core.bags.writer import BagWriter
+from norm_core.health.health_log import HealthLog
 from norm_core.models import store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.watermarks import FRAMES, PRESENCE
+from norm_core.streams.watermarks import FRAMES, PRESENCE
 from norm_monitor.encounters.demo_session import picture_message
 from norm_monitor.encounters.library import HERE
 from norm_monitor.replay import bag_driver

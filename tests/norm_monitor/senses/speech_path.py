@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk

@@ -12,10 +12,10 @@ import pytest
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CUDA, TENSORRT
 from norm_core.engines.providers import ProviderFault, fault_reporter
+from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes

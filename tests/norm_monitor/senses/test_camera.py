@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import CameraFault
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper

@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.models import store
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store, list_files, write_lock
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.faces.finder import (

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechContent
 from norm_core.records.stamps import join_stamp
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.ears import Ears, Heard

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError

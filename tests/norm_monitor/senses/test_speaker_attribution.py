@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from norm_core.bags.reader import BagReader
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import Speaker, Timing, Utterance, Word
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, RATE_HZ, Block

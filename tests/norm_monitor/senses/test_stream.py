@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import Timing, Utterance
-from norm_core.runtime.bounded_queue import OverflowPolicy
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.streams.bounded_queue import OverflowPolicy
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck

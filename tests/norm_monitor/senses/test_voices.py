@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.turns import turns_of

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance, silence_mark
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log import live_log
 from norm_monitor.session_log.live_log import LiveLog, RecordFilter

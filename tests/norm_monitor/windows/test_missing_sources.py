@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import Utterance, silence_mark
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher

@@ -15,8 +15,8 @@ from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.window import window_digest
-from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.assessment.unit import units_of
 from norm_monitor.context.scene import History
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules

@@ -18,12 +18,12 @@ from rclpy.publisher import Publisher
 
 from norm_bench.drain import DrainReport
 from norm_bench.lockstep_player import Player, PlayerError, run_player
+from norm_core.files.plain_file import read_plain_file
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC, NAMESPACE, full_topic
-from norm_core.runtime.plain_file import read_plain_file
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}

@@ -11,8 +11,8 @@ from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_core.runtime.recent_records import RecentRecords
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
+from norm_core.streams.recent_records import RecentRecords
 from sim_replays.suites.suite_questions import TASKS, SuiteAnswerer
 
 WAITING = 8

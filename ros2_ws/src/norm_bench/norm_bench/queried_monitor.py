@@ -12,7 +12,7 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.watermarks import FRAMES
+from norm_core.streams.watermarks import FRAMES
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.prompt_files import PromptFiles

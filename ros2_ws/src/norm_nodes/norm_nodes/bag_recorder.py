@@ -33,12 +33,12 @@ from norm_core.bags.types import (
 )
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
-from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
 

@@ -16,9 +16,9 @@ from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC
-from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import LIVE, NAMES_FILE, Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig

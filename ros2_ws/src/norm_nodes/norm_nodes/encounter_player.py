@@ -10,12 +10,12 @@ from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import MultiArrayDimension, MultiArrayLayout, UInt8MultiArray
 
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.files.data_files import shipped_file
 from norm_core.records.speech import RobotSpeech
 from norm_core.records.stamps import join_stamp, split_stamp
 from norm_core.records.status import Health
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_nodes.convert import to_ros

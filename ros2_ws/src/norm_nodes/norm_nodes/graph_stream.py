@@ -48,7 +48,7 @@ from norm_core.records.topics import (
     WINDOWS_TOPIC,
 )
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.streams.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.executors import fastest_executor, observer
 

@@ -47,12 +47,12 @@ from norm_core.records.topics import (
     WINDOWS_TOPIC,
 )
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
-from norm_core.runtime.watermarks import FRAMES
 from norm_core.runtime.wording import count_of
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
+from norm_core.streams.watermarks import FRAMES
 from norm_monitor.assessment.explanation import explain
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.context.meaning import EncoderMatcher

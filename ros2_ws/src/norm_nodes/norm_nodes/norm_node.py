@@ -30,16 +30,16 @@ from rclpy.timer import Timer
 
 from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
+from norm_core.health.health_log import HealthLog
+from norm_core.health.node_watch import NodeWatch, release_freed_memory
 from norm_core.records.messages import MessageError
 from norm_core.records.stamps import join_stamp
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import NodeWatch, release_freed_memory
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.endpoint import (

@@ -16,6 +16,7 @@ from action_selector.request import Request, RequestConfig
 from action_selector.selector import DueRequest, Recommendation, SelectorFiles, SelectorRecord, open_selector
 from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
+from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
@@ -35,10 +36,9 @@ from norm_core.records.topics import (
     SENSES_ENDED_TOPIC,
     UTTERANCES_TOPIC,
 )
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.node_watch import release_freed_memory
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.goal_server import asked_deadline

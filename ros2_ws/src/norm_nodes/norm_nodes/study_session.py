@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from norm_core import __version__
+from norm_core.health.health_log import HealthLog
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.text_limits import cut_texts
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.session_log.live_log import LiveLog

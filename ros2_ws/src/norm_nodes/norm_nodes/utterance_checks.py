@@ -14,8 +14,8 @@ from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
 
 from norm_core.records.flag import Attribute
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.time import ns_to_s
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from norm_nodes.goal_server import asked_deadline
 from norm_nodes.norm_node import NormNode

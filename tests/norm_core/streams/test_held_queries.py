@@ -9,7 +9,7 @@ from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.watermarks import MAX_HELD, HeldQueries
+from norm_core.streams.watermarks import MAX_HELD, HeldQueries
 
 BOTH = ("frames", "utterances")
 

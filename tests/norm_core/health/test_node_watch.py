@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from norm_core.health.node_watch import NodeWatch, read_usage
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
-from norm_core.runtime.node_watch import NodeWatch, read_usage
 
 
 class Wall:

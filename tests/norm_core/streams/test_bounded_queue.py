@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from tests.patience import PATIENCE_S
 
 

@@ -2,8 +2,8 @@
 
 from threading import Thread
 
+from norm_core.health.health_log import HealthLog
 from norm_core.records.status import Counter, Health
-from norm_core.runtime.health_log import HealthLog
 
 
 def test_counts_from_many_threads_add_up_while_they_are_read() -> None:

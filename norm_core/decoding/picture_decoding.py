@@ -6,7 +6,7 @@ import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
 
-from norm_core.runtime.unpacking import UnpackError
+from norm_core.decoding.unpacking import UnpackError
 
 # A picture of 8K has 33 million pixels, and JPEG holds no side of more than 65,500.
 MAX_PIXELS = 50_000_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.records.status import Counter, Health, QueueStatus
-from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
+from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 
 CUT_TEXTS_STATED_S = 10.0
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.files.atomic_file import atomic_file, atomic_path, write_atomic
 from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact, write_artefact
-from norm_core.runtime.atomic_file import atomic_file, atomic_path, write_atomic
 from norm_core.runtime.config import ConfigError
 
 
@@ -48,7 +48,7 @@ def test_a_killed_process_leaves_the_old_file_and_the_next_write_works(tmp_path:
     path = tmp_path / "file"
     path.write_text("old")
     killed = (
-        "import os, signal, sys; from pathlib import Path; from norm_core.runtime.atomic_file import atomic_file\n"
+        "import os, signal, sys; from pathlib import Path; from norm_core.files.atomic_file import atomic_file\n"
         "with atomic_file(Path(sys.argv[1]), fsync=True) as file:\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -102,7 +102,7 @@ def test_a_link_is_followed_and_a_special_file_is_written_as_it_is(tmp_path: Pat
 def test_two_processes_may_write_one_path_at_once(tmp_path: Path) -> None:
     path = tmp_path / "file"
     other = (
-        "import sys; from pathlib import Path; from norm_core.runtime.atomic_file import atomic_file\n"
+        "import sys; from pathlib import Path; from norm_core.files.atomic_file import atomic_file\n"
         "with atomic_file(Path(sys.argv[1]), concurrent=True) as file: file.write(b'other')\n"
     )
     with atomic_file(path, concurrent=True) as file:

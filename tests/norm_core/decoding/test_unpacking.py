@@ -15,9 +15,9 @@ from rosbags.rosbag2 import CompressionMode
 
 from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.runtime import unpacking
-from norm_core.runtime.picture_decoding import check_packed_picture, decode_picture
-from norm_core.runtime.unpacking import UnpackError, unpack_lz4, unpack_zstd
+from norm_core.decoding import unpacking
+from norm_core.decoding.picture_decoding import check_packed_picture, decode_picture
+from norm_core.decoding.unpacking import UnpackError, unpack_lz4, unpack_zstd
 from tests.norm_core.bags.bag_files import write_rosbags
 
 ZEROS = bytes(1 << 20)

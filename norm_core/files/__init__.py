@@ -1,0 +1,1 @@
+"""Atomic writes, plain reads, and where data files lie."""

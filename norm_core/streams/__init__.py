@@ -1,0 +1,1 @@
+"""Bounded queues, watermarks and the records of the last seconds."""
