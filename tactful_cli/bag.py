@@ -1,4 +1,4 @@
-"""`tactful bag`: inspect, mend, cut, anonymize, film, record and play bags, with or without rosbag2."""
+"""`tactful bag`: inspect, mend, anonymize, film, record and play bags, with or without rosbag2."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from norm_core.bags.bag_cut import cut_bag
 from norm_core.bags.bag_recovery import BagRecoveryReport, recover_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import Definitions
@@ -174,46 +173,6 @@ def recover(bag: BagPath, out: MadePath, as_json: AsJson = False) -> None:
         _show(report)
     if not report.is_whole:
         raise typer.Exit(EXIT_LOSS)
-
-
-@app.command()
-def cut(  # noqa: PLR0917
-    bag: BagPath,
-    out: MadePath,
-    from_: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="Seconds after the bag's start, or a stamp in s or ns.")
-    ] = "0",
-    to: Annotated[
-        str, typer.Option(metavar="TIME", help="End, exclusive, in the same form; default: the end of the bag.")
-    ] = "",
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(help="Topic to keep; default: all. Repeatable."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Copy a time range of a bag, or some of its topics, into a new bag."""
-    done = 0
-    with BagReader(bag) as reader:
-        whole = reader.message_count
-    with progress("cutting") as tell:
-
-        def step(messages: int) -> None:
-            nonlocal done
-            done += messages
-            tell(done, whole)
-
-        made_cut = cut_bag(bag, out, from_, to, topics=topics or None, progress=step)
-    if as_json:
-        print_json(asdict(made_cut) | {"messages": made_cut.messages})
-        return
-    show(f"{out}: {count_of(made_cut.messages, 'message')} in {ns_to_s(made_cut.to_ns - made_cut.from_ns):.3f} s")
-    for topic, count in made_cut.latched.items():
-        show(f"  {topic}: {count} from before the cut, at its beginning")
-    if made_cut.dropped_topics:
-        shown = ", ".join(made_cut.dropped_topics[:_MAX_SHOWN])
-        more = len(made_cut.dropped_topics) - _MAX_SHOWN
-        err.print(f"nothing of {shown}{' and ' + count_of(more, 'more topic') if more > 0 else ''}", markup=False)
 
 
 def _show(report: BagRecoveryReport) -> None:

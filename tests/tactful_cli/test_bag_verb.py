@@ -51,7 +51,7 @@ def test_a_name_in_a_bag_commands_no_terminal(tmp_path: Path) -> None:
     name = "/a\n/b\x1b]0;owned\x07\x1b[2J\x9b2J\u202e[red][/blue]"
     bag = write_before_iron(tmp_path / "bag", messages=[(name, 1, cdr("hello"))])
     as_json, shown = (tactful("bag", "info", bag, *option) for option in (("--json",), ()))
-    refused = tactful("bag", "cut", bag, tmp_path / "cut", "--topics", "/b")
+    refused = tactful("bag", "anonymize", bag, tmp_path / "new", "--keep", "/b")
     assert json.loads(as_json.stdout)["topics"][0]["topic"] == name
     assert "[red][/blue]" in shown.stdout
     assert "/a\\n/b" in shown.stdout
@@ -87,7 +87,7 @@ def test_where_rosbag2_is_installed_its_equal_command_is_named(
     assert f"`{command}`" in note
 
 
-@pytest.mark.parametrize("verb", ["info", "cut", "anonymize"])
+@pytest.mark.parametrize("verb", ["info", "anonymize"])
 def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str) -> None:
     bag = cut_short(write_mcap(tmp_path / "bag"))
     code, printed, why = call(verb, bag, *(() if verb == "info" else (tmp_path / "new",)))
@@ -114,16 +114,6 @@ def test_recover_exits_with_1_where_something_was_lost(tmp_path: Path) -> None:
     assert code == 1
     assert "it was cut short" in printed
     assert call("recover", whole, tmp_path / "again")[0] == 2
-
-
-def test_cut_takes_times_and_topics(tmp_path: Path) -> None:
-    bag = write_rosbags(tmp_path / "bag")
-    code, printed, noted = call("cut", bag, tmp_path / "new", "--from", "1", "--to", "2.05", "--topics", "/b")
-    assert (code, printed) == (0, f"{tmp_path / 'new'}: 3 messages in 1.050 s\n")
-    assert "nothing of /a" in noted
-    code, printed, _ = call("cut", bag, tmp_path / "other", "--from", "3.8", "--json")
-    assert json.loads(printed)["messages"] == 2
-    assert call("cut", bag, tmp_path / "third", "--from", "soon")[0] == 2
 
 
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
