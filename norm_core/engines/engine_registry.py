@@ -6,12 +6,10 @@ from typing import Any, Protocol
 
 from norm_core.engines.engine import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.reply import ModelInfo
 from norm_core.engines.settings import OpenAISettings, TransformersSettings
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import C, check_config
-from norm_core.runtime.server_address import is_on_this_machine
 
 # Formats that transformers loads unchanged; all others are quantizations.
 _DTYPES = {"bf16": "bf16", "f16": "float16", "f32": "float32"}
@@ -27,30 +25,6 @@ class BackendFactory(Protocol):
 
     def __call__(self, manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         """Load the model from verified files, or connect to its server."""
-
-
-def model_info_of(manifest: Manifest) -> ModelInfo:
-    """Return what is known of an unopened model, without values that only its files contain."""
-    check_answers(manifest)
-    model, context_tokens, max_images = manifest.name, manifest.context_tokens, manifest.max_images
-    quantization, generates, is_here = manifest.quantization, True, True
-    match manifest.engine:
-        case EngineKind.TRANSFORMERS:
-            quantization = _quantization(manifest)
-        case EngineKind.OPENAI:
-            model = _settings(OpenAISettings, manifest).model or model
-            is_here = is_on_this_machine(manifest.source.url or "")
-        case EngineKind.ENCODER:
-            context_tokens, max_images, generates = None, 0, False
-    return ModelInfo(
-        model=model,
-        engine=str(manifest.engine),
-        quantization=quantization,
-        context_tokens=context_tokens,
-        max_images=max_images,
-        generates=generates,
-        on_this_machine=is_here,
-    )
 
 
 def check_answers(manifest: Manifest) -> None:

@@ -3,14 +3,13 @@
 import inspect
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from norm_core.engines.engine_registry import OPENERS, model_info_of
+from norm_core.engines.engine_registry import OPENERS
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.settings import Guide
@@ -135,28 +134,3 @@ def test_the_engine_takes_what_it_is_handed(kind: EngineKind, request: pytest.Fi
 )
 def test_only_this_machine_s_addresses_are_here(url: str, is_here: bool) -> None:
     assert is_on_this_machine(url) is is_here
-
-
-@pytest.mark.parametrize(("host", "is_here"), [("127.0.0.1:1", True), ("gpu-box", False)])
-def test_a_manifest_alone_gives_the_card_of_a_server_s_model(host: str, is_here: bool) -> None:
-    served = manifest("openai", source={"url": f"http://{host}/v1"}, settings={"model": "Org/Tiny"})
-    backend = taken(served, folder=None)
-    backend.close()
-    model_info = model_info_of(served)
-    assert (model_info.on_this_machine, model_info.model) == (is_here, "Org/Tiny")
-    assert model_info == replace(backend.model_info, max_options=None, device="")
-
-
-@pytest.mark.parametrize(
-    ("engine", "changes", "expected"),
-    [
-        ("transformers", {}, ("nf4", 2048, 3)),
-        ("transformers", {"quantization": "bf16", "context_tokens": None}, ("", None, 3)),
-    ],
-)
-def test_a_manifest_alone_gives_the_limits_of_a_model_here(
-    engine: str, changes: dict[str, Any], expected: tuple[str, int | None, int]
-) -> None:
-    model_info = model_info_of(manifest(engine, **changes))
-    assert (model_info.quantization, model_info.context_tokens, model_info.max_images) == expected
-    assert (model_info.model, model_info.engine, model_info.on_this_machine) == ("tiny", engine, True)
