@@ -155,7 +155,7 @@ def _interfaces() -> str:
 
 def _dds_round_trip() -> str:
     environment = {**os.environ, "ROS_DOMAIN_ID": ROUNDTRIP_DOMAIN}
-    command = [sys.executable, "-m", "norm_nodes.roundtrip"]
+    command = [sys.executable, "-m", "norm_nodes.tools.roundtrip"]
     echo = subprocess.Popen([*command, "echo"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         asked = _run(command, environment)
@@ -239,7 +239,7 @@ def _talk_reader() -> str:
 
 
 def _topics_that(fit: Callable[[str, str], bool]) -> str:
-    seen = _run([sys.executable, "-m", "norm_nodes.topic_survey", "graph"])
+    seen = _run([sys.executable, "-m", "norm_nodes.tools.topic_survey", "graph"])
     if seen.returncode:
         raise CheckError(_last_line(seen.stderr), "see the rows on ROS and the log folder")
     topics: dict[str, list[str]] = json.loads(seen.stdout)["topics"]

@@ -12,11 +12,11 @@ from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import TopicNames
 from norm_core.engines.talk_reader import AUTO, open_reader
+from norm_core.health.counters import describe
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
-from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s

@@ -22,7 +22,7 @@ from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.process import Backoff, ChildProcess, Event, ProcessEnd
 from tactful_cli.up.profile import checked_namespace, node_namespace
 
-MODULE = "norm_nodes.graph_stream"
+MODULE = "norm_nodes.tools.graph_printer"
 RECORDS: dict[str, type] = {
     "status": MonitorStatus,
     "utterance": Utterance,

@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.health.counters import describe
 from norm_core.health.health_log import HealthLog
 from norm_core.records.messages import MessageError
 from norm_core.records.speech import Utterance
-from norm_core.runtime.counters import describe
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of

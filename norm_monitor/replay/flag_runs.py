@@ -17,8 +17,8 @@ from norm_core.files.atomic_file import write_atomic
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.json_lines import RAW, RunError, append_lines, begin, read_lines
 from norm_core.runtime.time import s_to_ns
+from norm_monitor.replay.run_folder import RAW, RunError, append_lines, begin, read_lines
 from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_csv
 
 S_PER_HOUR = 3600

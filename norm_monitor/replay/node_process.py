@@ -96,7 +96,7 @@ def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.
         process.wait()
 
 
-HOST = ("-m", "norm_bench.node_host")
+HOST = ("-m", "norm_bench.replay_host")
 START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
 

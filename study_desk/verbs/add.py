@@ -14,11 +14,11 @@ from rich.table import Table
 from norm_core import __version__
 from norm_core.bags.reader import BagReader
 from norm_core.bags.storage import is_bag
+from norm_core.health.counters import describe
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import MessageError
-from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, ns_to_s

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from norm_core.files.data_files import shipped_text
+from norm_core.health.counters import MEANINGS
 from norm_core.records.flag import Polarity
-from norm_core.runtime.counters import MEANINGS
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.assessment.threshold_table import Cue, Threshold, ThresholdTable
 from norm_monitor.senses.camera.faults import ADVICE
@@ -70,7 +70,7 @@ def status_page() -> str:
 
 def _generate(page: str) -> str:
     """Return the page of ROS parameters, or that of topics, services and actions."""
-    command = [sys.executable, "-m", "norm_nodes.reference_pages", page]
+    command = [sys.executable, "-m", "norm_nodes.tools.reference_pages", page]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise TactfulError(f"page {page}: the nodes cannot be described: {done.stderr.strip()}; run ./tactful setup")

@@ -280,12 +280,12 @@ class EffectiveParameters:
 
 def survey_topics() -> Survey:
     """Look at the ROS domain for some seconds."""
-    return from_json(Survey, _run("norm_nodes.topic_survey"))
+    return from_json(Survey, _run("norm_nodes.tools.topic_survey"))
 
 
 def node_names() -> tuple[str, ...]:
     """Return the full names of the nodes on the ROS domain."""
-    return tuple(json.loads(_run("norm_nodes.topic_survey", "graph"))["nodes"])
+    return tuple(json.loads(_run("norm_nodes.tools.topic_survey", "graph"))["nodes"])
 
 
 def running_nodes(profile: Profile) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ def heartbeats(profile: Profile) -> list[MonitorStatus]:
     own = {f"{profile.node_namespace}/{node}" for node in profile.nodes}
     if not own & set(node_names()):
         return []
-    command = [sys.executable, "-m", "norm_nodes.status_lines", f"{profile.node_namespace}/{STATUS_TOPIC}"]
+    command = [sys.executable, "-m", "norm_nodes.tools.status_lines", f"{profile.node_namespace}/{STATUS_TOPIC}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
         try:
             lines = watcher.communicate(timeout=HEARTBEATS_S)[0]
@@ -316,12 +316,12 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
     with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:
         path = Path(folder, "parameters.json")
         path.write_text(json.dumps({ROBOT_WIDE: profile.robot_wide, **profile.parameters}), encoding="utf-8")
-        return from_json(EffectiveParameters, _run("norm_nodes.effective_parameters", str(path)))
+        return from_json(EffectiveParameters, _run("norm_nodes.tools.effective_parameters", str(path)))
 
 
 def node_access(nodes: Sequence[str]) -> dict[str, dict[str, set[str]]]:
     """Return the topics, services and actions of nodes, by what each does with them."""
-    accesses = json.loads(_run("norm_nodes.reference_pages", "access", *nodes))
+    accesses = json.loads(_run("norm_nodes.tools.reference_pages", "access", *nodes))
     return {node: {rule: set(names) for rule, names in access.items()} for node, access in accesses.items()}
 
 

@@ -79,7 +79,7 @@ def _listed(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
 
 
-HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.status_lines"
+HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.tools.status_lines"
 CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
 TYPED = "typed_robot"  # the node that reads this terminal
 POLL_S, END_TIMEOUT_S = 0.2, 30.0

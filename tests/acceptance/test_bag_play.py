@@ -71,7 +71,7 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     command = [
         sys.executable,
         "-m",
-        "norm_bench.node_host",
+        "norm_bench.replay_host",
         "--autostart",
         *nodes,
         "--ros-args",

@@ -45,7 +45,7 @@ def test_hear_writes_nothing_into_an_empty_home(tmp_path: Path) -> None:
     [
         "norm_core.engines.onnx.session",
         "norm_monitor.senses.speech.whisper",
-        pytest.param("norm_nodes.ears", marks=pytest.mark.ros),
+        pytest.param("norm_nodes.ears_node", marks=pytest.mark.ros),
     ],
 )
 def test_a_program_that_imports_a_module_alone_reports_nothing(module: str, tmp_path: Path) -> None:

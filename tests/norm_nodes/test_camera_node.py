@@ -123,7 +123,7 @@ def test_a_camera_without_pictures_is_told_of_its_type_or_absence_and_of_no_loss
 def test_lost_messages_are_counted(domain_id: int, topic: str, health: Health) -> None:
     """Lost images are told only where the stamps show that a second lacks its frame."""
     import rclpy
-    from norm_nodes.camera import CameraNode
+    from norm_nodes.camera_node import CameraNode
 
     rclpy.init(domain_id=domain_id)
     try:

@@ -73,8 +73,8 @@ def test_a_failed_configuration_leaves_it_unconfigured_and_says_why(
 def test_a_node_that_breaks_as_it_is_configured_says_how(domain_id: int, tmp_path: Path) -> None:
     program = tmp_path / "broken.py"
     program.write_text(
-        "import sys\nfrom norm_nodes import monitor, node_host\n"
-        "monitor.Monitor = None\nsys.exit(node_host.main(sys.argv[1:]))\n"
+        "import sys\nfrom norm_nodes import monitor_node, node_host\n"
+        "monitor_node.Monitor = None\nsys.exit(node_host.main(sys.argv[1:]))\n"
     )
     process = NodeProcess(["monitor"], None, domain_id, program=(str(program),))
     with pytest.raises(NodeProcessError, match=r"(?s)Traceback.*in open.*TypeError: 'NoneType'"), process:
@@ -86,7 +86,7 @@ BUSY_HOST = """
 import sys
 from threading import Event
 from norm_nodes import node_host
-from norm_nodes.selector import SelectorNode
+from norm_nodes.selector_node import SelectorNode
 
 class BusySelector(SelectorNode):
     destroyed = Event()

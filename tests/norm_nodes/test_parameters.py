@@ -66,7 +66,7 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
 
 def test_the_api_page_names_each_parameter_that_is_live() -> None:
     from norm_nodes import parameters
-    from norm_nodes.reference_pages import live_rows
+    from norm_nodes.tools.reference_pages import live_rows
 
     rows = list(live_rows(parameters.specs(CameraConfig).values()))
     about = "float | distance that is sharp (> 0) |"

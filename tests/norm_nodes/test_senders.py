@@ -1,7 +1,7 @@
 """Whether several publishers send, by the numbers of their messages and a passed-in clock."""
 
 import pytest
-from norm_nodes.topic_survey import Senders
+from norm_nodes.tools.topic_survey import Senders
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from norm_nodes.convert import record_class
 from norm_nodes.encounter_player import stamped_sound
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.executors import observer
-from norm_nodes.graph_stream import FRAMES, TOPICS
+from norm_nodes.tools.graph_printer import FRAMES, TOPICS
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from norm_nodes.monitor import MonitorNode, MonitorNodeConfig
+from norm_nodes.monitor_node import MonitorNode, MonitorNodeConfig
 from pydantic import Field
 
 from norm_bench.drain import DrainReporter

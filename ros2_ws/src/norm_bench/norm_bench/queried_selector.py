@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.selector import SelectorNode, SelectorNodeConfig
+from norm_nodes.selector_node import SelectorNode, SelectorNodeConfig
 
 from action_selector.selector import Recommendation
 from norm_bench.drain import DrainReporter

@@ -9,20 +9,20 @@ from norm_core.runtime.config import Config
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import OF_EVERY_NODE, specs
 
-# Each node lives in the module of the same name.
+# The module and the class of each.
 NODES = {
-    "bag_player": "BagPlayer",
-    "bag_recorder": "BagRecorder",
-    "camera": "CameraNode",
-    "ears": "EarsNode",
-    "people": "PeopleNode",
-    "monitor": "MonitorNode",
-    "selector": "SelectorNode",
+    "bag_player": "bag_player.BagPlayer",
+    "bag_recorder": "bag_recorder.BagRecorder",
+    "camera": "camera_node.CameraNode",
+    "ears": "ears_node.EarsNode",
+    "monitor": "monitor_node.MonitorNode",
+    "people": "people_node.PeopleNode",
+    "selector": "selector_node.SelectorNode",
     # What stands in for a robot.
-    "encounter_player": "EncounterPlayer",
-    "microphone": "MicrophoneNode",
-    "typed_robot": "TypedRobotNode",
-    "webcam": "WebcamNode",
+    "encounter_player": "encounter_player.EncounterPlayer",
+    "microphone": "microphone.MicrophoneNode",
+    "typed_robot": "typed_robot.TypedRobotNode",
+    "webcam": "webcam.WebcamNode",
 }
 
 # How alike a foreign name must be, because files may hold sections and parameters of other packages.
@@ -31,7 +31,8 @@ ALIKE = 0.8
 
 def node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
-    node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
+    module, _, class_name = NODES[name].partition(".")
+    node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{module}"), class_name)
     return node
 
 

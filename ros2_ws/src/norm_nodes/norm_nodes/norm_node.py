@@ -30,6 +30,7 @@ from rclpy.timer import Timer
 
 from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
+from norm_core.health.counters import parity_note
 from norm_core.health.health_log import HealthLog
 from norm_core.health.node_watch import NodeWatch, release_freed_memory
 from norm_core.records.messages import MessageError
@@ -37,7 +38,6 @@ from norm_core.records.stamps import join_stamp
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.counters import parity_note
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes import parameters

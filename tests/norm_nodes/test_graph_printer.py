@@ -18,7 +18,7 @@ Stream = subprocess.Popen[str]
 
 @pytest.fixture
 def stream(domain_id: int) -> Iterator[Stream]:
-    command = [sys.executable, "-m", "norm_nodes.graph_stream", "/tactful", "--frames"]
+    command = [sys.executable, "-m", "norm_nodes.tools.graph_printer", "/tactful", "--frames"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.terminate()

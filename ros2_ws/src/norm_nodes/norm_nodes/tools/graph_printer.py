@@ -216,7 +216,7 @@ class GraphSubscriptions:
 
 def main() -> int:
     """Print lines."""
-    parser = argparse.ArgumentParser(prog="graph_stream", description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(prog="graph_printer", description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("namespace", help="namespace of the nodes, such as /tactful")
     parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
     parser.add_argument("--commands", action="store_true", help="run the commands of the input")

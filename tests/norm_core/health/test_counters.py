@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.health.counters import MEANINGS, meaning_of, parity_note
 from norm_core.records.status import Counter
-from norm_core.runtime.counters import MEANINGS, meaning_of, parity_note
 from norm_monitor.senses.camera.faults import CameraFault
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,7 +6,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.status import Counter
 from norm_core.runtime.config import load_yaml
 
-MEANINGS: dict[str, str] = load_yaml(shipped_file("norm_core.runtime", "counters.yaml"))
+MEANINGS: dict[str, str] = load_yaml(shipped_file("norm_core.health", "counters.yaml"))
 
 
 # What a replay of the bag of a live run has otherwise, because it waits for every record and loses none.
