@@ -4,7 +4,7 @@ from .assessment.finding import Finding as Finding
 from .assessment.finding import RequestWindowAt as RequestWindowAt
 from .assessment.finding import evidence_of as evidence_of
 from .assessment.fusion import Fusion as Fusion
-from .assessment.fusion import FusionConfig as FusionConfig
+from .assessment.fusion_config import FusionConfig as FusionConfig
 from .assessment.threshold_table import Cue as Cue
 from .assessment.threshold_table import Threshold as Threshold
 from .assessment.threshold_table import ThresholdTable as ThresholdTable

@@ -27,7 +27,8 @@ from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
 from norm_monitor.assessment.finding import Finding, RequestWindowAt
-from norm_monitor.assessment.fusion import Fusion, FusionConfig, NoteClosed
+from norm_monitor.assessment.fusion import Fusion, NoteClosed
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.reasons.every_reason import Reasons
 from norm_monitor.assessment.site_thresholds import SiteThresholds, made_with
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -374,7 +375,7 @@ class Monitor:
         flag = None
         if answer.outcome is Outcome.ANSWERED and unit.onset_ns > self._history.forgotten_ns:
             self._notes_after_close += not self._fusion.is_open(unit)
-            flag = self._fusion.take_note(answer.judgement)
+            flag = self._fusion.add_note(answer.judgement)
         return ([flag] if flag else []) + self._close_if_ended()
 
     @property
@@ -393,7 +394,7 @@ class Monitor:
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
             cite = partial(self._provenance_of_judgement, judgement)
-            flags = self._fusion.take_judgement(judgement, cite, self._clock.now_ns())
+            flags = self._fusion.add_judgement(judgement, cite, self._clock.now_ns())
         return flags + self._close_if_ended()
 
     def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
@@ -500,11 +501,11 @@ class Monitor:
         cited = _CitedWindow(window)
         cite = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
-        changed = [self._fusion.take(finding, cite, now_ns) for finding in findings]
-        changed += [self._fusion.take_facts(measured, cite, now_ns) for measured in self._measured(scene)]
+        changed = [self._fusion.add_finding(finding, cite, now_ns) for finding in findings]
+        changed += [self._fusion.add_facts(measured, cite, now_ns) for measured in self._measured(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
-            flags += self._fusion.track(units_of(scene, since_ns), now_ns)
+            flags += self._fusion.track_ends(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
             cite()  # the judge's answers cite the window
         cited.is_closed = True

@@ -22,7 +22,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_core.streams.watermarks import UTTERANCES
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher

@@ -18,7 +18,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.assessment.explanation import explain
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.judge.coding import MISSING, Form, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext

@@ -16,7 +16,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_evidence import UnitEvidence

@@ -26,7 +26,7 @@ from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.assessment.weighing import Assessment, counted_judgement, evidence_odds, weigh

@@ -17,7 +17,7 @@ from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.replay.flag_runs import S_PER_HOUR, BagFlags

@@ -118,7 +118,7 @@ def cue_of(kind: UnitKind, polarity: Polarity) -> str:
     return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
 
 
-def least_severity(polarity: Polarity) -> Severity:
+def default_severity(polarity: Polarity) -> Severity:
     """Return the severity of a flag of which no cue states one."""
     return Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO
 
@@ -130,7 +130,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
         cue_id=cue_of(unit.kind, polarity),
         polarity=polarity,
         attributes=attributes,
-        severity=least_severity(polarity),
+        severity=default_severity(polarity),
         rationale=_rationale(measured, amiss, attributes[0]),
         correction=correction_of(unit.kind, attributes[0]) if amiss else "",
     )

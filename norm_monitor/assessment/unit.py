@@ -13,6 +13,11 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
+# A unit whose end was never seen counts as ended so long after its onset.
+LONGEST_UNIT_NS = 300 * NS_PER_S
+# A shorter silence after a person's turn is the usual gap between turns.
+SHORTEST_SILENCE_NS = 2 * NS_PER_S
+
 
 class UnitKind(StrEnum):
     """What a unit is."""
@@ -38,6 +43,11 @@ class Unit:
         """Raise ValueError if the unit ends before it begins."""
         if self.offset_ns is not None and self.offset_ns < self.onset_ns:
             raise ValueError(f"unit {self.unit_id} ends before it begins")
+
+    @property
+    def latest_end_ns(self) -> int:
+        """When the unit ended, or is taken to have ended at the latest."""
+        return self.onset_ns + LONGEST_UNIT_NS if self.offset_ns is None else self.offset_ns
 
     @property
     def event_id(self) -> str:
@@ -109,10 +119,6 @@ class UnitJudgement:
     correction: str = ""
     awaits_note: bool = False  # the judge writes one where a flag opens
     provenance: Provenance = Provenance()
-
-
-# A shorter silence after a person's turn is the usual gap between turns.
-SHORTEST_SILENCE_NS = 2 * NS_PER_S
 
 
 def units_of(scene: Scene, since_ns: int) -> Iterator[Unit]:

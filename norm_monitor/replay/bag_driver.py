@@ -19,7 +19,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.time import ReplayClock
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.ears import Ears, Heard, late_sound

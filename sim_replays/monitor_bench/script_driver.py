@@ -17,7 +17,8 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.streams.watermarks import UTTERANCES
-from norm_monitor.assessment.fusion import FusionConfig, NoteClosed
+from norm_monitor.assessment.fusion import NoteClosed
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.encounters.encounter import Encounter

@@ -8,7 +8,7 @@ from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import ReplayClock, s_to_ns
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, OperatingPoint, Sensitivity, Steps, UnitModel

@@ -10,7 +10,7 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Soc
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.context.meaning import EncoderMatcher

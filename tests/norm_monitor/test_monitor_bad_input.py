@@ -14,7 +14,7 @@ from norm_core.engines.talk_reader import LineReading
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
 from norm_monitor.context.meaning import EncoderMatcher, Match

@@ -16,7 +16,8 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.assessment.explanation import SMALLER_FACTS, cited_facts, explain, measurement
-from norm_monitor.assessment.fusion import Fusion, FusionConfig
+from norm_monitor.assessment.fusion import Fusion
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
@@ -220,5 +221,5 @@ def test_a_turn_is_weighed_anew_once_it_is_settled_though_its_facts_stay() -> No
     fused = Fusion(FusionConfig(), unit_model())
     facts = {"reader_error": 2.0, "reader_error_at_once": 0.0}
     early = MeasuredUnit(unit=Unit.of_turn(TURN), turn=TURN, facts=facts, exchange=None, settled=False)
-    assert fused.take_facts(early, Provenance, 3 * NS_PER_S) is None
-    assert fused.take_facts(replace(early, settled=True), Provenance, 4 * NS_PER_S)
+    assert fused.add_facts(early, Provenance, 3 * NS_PER_S) is None
+    assert fused.add_facts(replace(early, settled=True), Provenance, 4 * NS_PER_S)

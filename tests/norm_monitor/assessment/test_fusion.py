@@ -14,7 +14,8 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.fusion import Fusion, FusionConfig
+from norm_monitor.assessment.fusion import Fusion
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_facts import MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
@@ -75,8 +76,8 @@ def fusion(**config: object) -> Fusion:
 def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
         given = evidence.provenance
-        return next(iter(fused.take_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
-    return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.unit.onset_ns)
+        return next(iter(fused.add_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
+    return fused.add_finding(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.unit.onset_ns)
 
 
 def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
@@ -182,7 +183,7 @@ def test_a_withdrawal_names_the_fact_that_fell() -> None:
         )
         for amiss in (6.0, -6.0)
     )
-    opened, withdrawn = (fused.take_facts(measured, Provenance, s_to_ns(14)) for measured in both)
+    opened, withdrawn = (fused.add_facts(measured, Provenance, s_to_ns(14)) for measured in both)
     assert opened
     assert withdrawn
     assert withdrawn.state is FlagState.WITHDRAWN
@@ -215,9 +216,9 @@ def fusion_of_silences(competent: float = 6.0) -> Fusion:
 def test_the_error_of_a_silence_stays_while_nobody_speaks() -> None:
     fused = fusion_of_silences()
     growing = [silence(owed_s, None) for owed_s in (4.0, 6.0, 9.0, 12.0)]
-    flags = [fused.take_facts(measured, Provenance, s_to_ns(20)) for measured in growing]
+    flags = [fused.add_facts(measured, Provenance, s_to_ns(20)) for measured in growing]
     assert [flag.state if flag else None for flag in flags] == [None, FlagState.OPENED, None, None]
-    ended = fused.take_facts(silence(12.0, 24.0), Provenance, s_to_ns(25))
+    ended = fused.add_facts(silence(12.0, 24.0), Provenance, s_to_ns(25))
     assert ended
     assert ended.polarity is Polarity.COMPETENCE  # what it was in the end is decided by all of it
 
@@ -230,7 +231,7 @@ def test_the_error_of_a_silence_that_never_ends_is_decided_at_the_close(
     weight: float, last: tuple[Polarity, FlagState]
 ) -> None:
     fused = fusion_of_silences(weight)
-    flags = [fused.take_facts(silence(owed_s, None), Provenance, s_to_ns(20)) for owed_s in (6.0, 9.0)]
+    flags = [fused.add_facts(silence(owed_s, None), Provenance, s_to_ns(20)) for owed_s in (6.0, 9.0)]
     assert flags[0]
     assert [(flag.event_id, flag.polarity, flag.state) for flag in fused.close(None)] == [(flags[0].event_id, *last)]
 
@@ -315,7 +316,7 @@ def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
     fused = fusion()
     take(fused, finding(unit(offset_s=None)))
     assert fused.oldest_open_ns == s_to_ns(10)
-    (flag,) = fused.track([unit(offset_s=25)], 0)
+    (flag,) = fused.track_ends([unit(offset_s=25)], 0)
     assert (flag.state, flag.offset_ns) == (FlagState.UPDATED, s_to_ns(25))
     assert fused.oldest_open_ns is None
 

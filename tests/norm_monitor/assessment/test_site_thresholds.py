@@ -8,7 +8,8 @@ import pytest
 from norm_core.records.flag import Attribute
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
-from norm_monitor.assessment.fusion import Fusion, FusionConfig
+from norm_monitor.assessment.fusion import Fusion
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import shipped_unit_model

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.records.speech import Speaker
-from norm_monitor.assessment.fusion import FusionConfig
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MOST_PERSONS, USER, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn

@@ -1,0 +1,198 @@
+"""Decide whether the evidence on a unit suffices for a flag, and put the flag together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.record import record
+from norm_monitor.assessment.explanation import cited_facts, correction_of, cue_of, default_severity, note_of
+from norm_monitor.assessment.finding import Finding, Reason
+from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
+from norm_monitor.assessment.site_thresholds import SiteThresholds
+from norm_monitor.assessment.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
+from norm_monitor.assessment.unit_model import AdditiveScore, UnitModel
+from norm_monitor.assessment.weighing import Assessment, weigh
+
+
+class FindReasons(Protocol):
+    """Find the cues' reasons for a flag of a unit."""
+
+    def __call__(self, unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
+        """Return the reasons for either polarity, the best first."""
+
+
+@record
+class FlagDecision:
+    """A flag for which the evidence suffices, with its wording."""
+
+    evidence: UnitEvidence
+    assessment: Assessment
+    score: AdditiveScore | None  # of the unit's facts; None where they are not weighed
+    attributes: tuple[Attribute, ...]
+    threshold: float
+    support: tuple[Reason, ...]  # all reasons of cues for it
+    reason: Reason | None  # the one that words it; None for the judge alone
+    cite: Cite
+
+    @property
+    def severity(self) -> Severity:
+        """The highest severity that a cue states."""
+        default = default_severity(self.assessment.polarity)
+        return max((reason.severity for reason in self.support), key=list(Severity).index, default=default)
+
+    @property
+    def tier(self) -> Tier:
+        """Whether cues, the judge or both support it."""
+        if not self.assessment.judgement:
+            return Tier.CUE
+        return Tier.FUSED if self.support or self.assessment.facts_support else Tier.JUDGE
+
+    @property
+    def visible_state(self) -> tuple[object, ...]:
+        """The part of the flag whose change is published."""
+        assessment, cue_id = self.assessment, self.reason.cue_id if self.reason else ""
+        stated = assessment.polarity, frozenset(self.attributes), self.severity, self.tier, cue_id
+        return *stated, round(assessment.probability, 2), self.evidence.unit.offset_ns is not None
+
+    def flag(self, state: FlagState, decision_ns: int) -> SocialFlag:
+        """Return the flag with its evidence, explanation and provenance."""
+        unit, assessment, reason = self.evidence.unit, self.assessment, self.reason
+        notes = [note for note in (assessment.judgement, reason) if note]
+        corrections = [note.correction for note in notes]
+        if assessment.polarity is Polarity.ERROR:  # the judge may have written none
+            corrections.append(correction_of(unit.kind, self.attributes[0]))
+        return SocialFlag(
+            stamp_ns=decision_ns,
+            event_id=unit.event_id,
+            state=state,
+            polarity=assessment.polarity,
+            attributes=self.attributes,
+            failure=reason.failure if reason else Failure.SOCIAL,
+            severity=self.severity,
+            probability=assessment.probability,
+            least_probability=self.threshold,
+            base_log_odds=self.score.intercept if self.score else 0.0,
+            onset_ns=unit.onset_ns,
+            offset_ns=unit.latest_end_ns if state is FlagState.CLOSED else unit.offset_ns,
+            decision_ns=decision_ns,
+            tier=self.tier,
+            cue_id=reason.cue_id if reason else "",
+            person_id=unit.person_id,
+            evidence=self._cited_evidence(),
+            rationale=next((note.rationale for note in notes if note.rationale), ""),
+            correction=next(filter(None, corrections), ""),
+            provenance=self.cite(),
+        )
+
+    def _cited_evidence(self) -> tuple[Evidence, ...]:
+        """Return what cues measured, the facts that weigh most, and the judge's evidence, without duplicates."""
+        unit, judgement = self.evidence.unit, self.assessment.judgement
+        cited = [evidence for reason in self.support for evidence in reason.evidence]
+        if self.evidence.measured and self.score:
+            cited += cited_facts(self.evidence.measured, self.score)
+        end_ns = unit.onset_ns if unit.offset_ns is None else unit.offset_ns
+        steps = [step.evidence(unit.onset_ns, end_ns) for step in self.assessment.steps]
+        weights = {step.measure: step.weight for step in steps}
+        judged = judgement.evidence if judgement else ()
+        cited += [replace(evidence, weight=weights.get(evidence.measure, evidence.weight)) for evidence in judged]
+        judged_measures = {evidence.measure for evidence in judged}
+        cited += [step for step in steps if step.measure not in judged_measures]
+        return tuple(dict.fromkeys(cited))
+
+
+class FlagPolicy:
+    """Decide about flags by one configuration. A policy only reads: `Fusion` holds what is known of units."""
+
+    def __init__(
+        self,
+        config: FusionConfig,
+        model: UnitModel,
+        site: SiteThresholds | None = None,
+        find_reasons: FindReasons | None = None,
+    ) -> None:
+        """Without `find_reasons`, only findings and facts word a flag."""
+        point = model.operating_points[config.sensitivity]
+        self._config, self._model, self._find_reasons = config, model, find_reasons
+        self._thresholds = config.thresholds_at(point, site)
+        self._judged_thresholds = config.thresholds_at(point, site, is_judged=True)
+        self._early_thresholds = config.thresholds_at(point, site, is_early=True)
+
+    def assess(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Assessment:
+        """Compute the probabilities of a unit, without what is muted."""
+        muted, reading = self._config.muted, evidence.reading
+        findings = self._model.counted(evidence.unit.kind, evidence.findings)
+        findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
+        if reading:
+            odds = {polarity: odds for polarity, odds in reading.odds.items() if self._score_of(evidence, polarity)}
+            reading = replace(reading, odds=odds)
+        return weigh(findings, judgement, self._config.judge_weight, reading)
+
+    def decide(
+        self, evidence: UnitEvidence, judgement: UnitJudgement | None, *, without_timing: bool = False
+    ) -> FlagDecision | None:
+        """Return the flag for which the evidence suffices, or None."""
+        muted, assessment = self._config.muted, self.assess(evidence, judgement)
+        by_key = self._thresholds_of(evidence, judgement)
+        thresholds = {
+            attribute: threshold
+            for attribute in assessment.attributes
+            if attribute not in muted
+            and assessment.probability >= (threshold := by_key[assessment.polarity, attribute])
+        }
+        if not thresholds:
+            return None
+        support = self._support(evidence.unit, assessment, without_timing=without_timing)
+        reason = _wording_reason(support, set(assessment.attributes))
+        part = reason.key if isinstance(reason, Finding) and not evidence.reading else FACTS
+        decision = FlagDecision(
+            evidence=evidence,
+            assessment=assessment,
+            score=self._score_of(evidence, assessment.polarity),
+            attributes=tuple(thresholds),
+            threshold=min(thresholds.values()),
+            support=support,
+            reason=reason,
+            cite=evidence.citation_of(JUDGE if assessment.judgement else part),
+        )
+        if reason is None and decision.tier is not Tier.JUDGE and evidence.measured:
+            note = note_of(evidence.measured, assessment.polarity, decision.attributes)
+            decision = replace(decision, reason=note)
+        is_muted = decision.reason is not None and decision.reason.cue_id in muted
+        return None if is_muted and not assessment.judgement else decision
+
+    def scores_of(self, evidence: UnitEvidence) -> Mapping[Polarity, AdditiveScore]:
+        """Return the scores that weigh the facts of a unit; none where they are not weighed."""
+        kind_model = self._model.kind_model(evidence.unit.kind, is_early=evidence.is_early)
+        return kind_model.polarities if kind_model and evidence.reading else {}
+
+    def _score_of(self, evidence: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
+        is_muted = cue_of(evidence.unit.kind, polarity) in self._config.muted
+        return None if is_muted else self.scores_of(evidence).get(polarity)
+
+    def _thresholds_of(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Thresholds:
+        if judgement:
+            return self._judged_thresholds
+        return self._early_thresholds if evidence.is_early else self._thresholds
+
+    def _support(self, unit: Unit, assessment: Assessment, *, without_timing: bool) -> tuple[Reason, ...]:
+        """Return all reasons for the likelier polarity, the best wording first."""
+        reasons = self._find_reasons(unit, without_timing=without_timing) if self._find_reasons else ()
+        return (
+            *(finding for finding in assessment.support if finding.probability),
+            *(reason for reason in reasons if reason.polarity is assessment.polarity),
+            *(finding for finding in assessment.support if not finding.probability),
+        )
+
+
+def _wording_reason(support: Sequence[Reason], attributes: set[Attribute]) -> Reason | None:
+    """Return the first reason that states a probability or is about one of the attributes."""
+    return next(
+        (
+            reason
+            for reason in support
+            if (isinstance(reason, Finding) and reason.probability) or attributes & set(reason.attributes)
+        ),
+        None,
+    )

@@ -1,0 +1,92 @@
+"""Which evidence becomes a flag: the sensitivity, thresholds, limits and what is muted."""
+
+from itertools import product
+
+from pydantic import Field, field_validator
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.config import LIVE, NAMES_FILE, Config
+from norm_monitor.assessment.site_thresholds import SiteThresholds
+from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity
+
+# The minimum probability of a flag, by polarity and attribute.
+Thresholds = dict[tuple[Polarity, Attribute], float]
+_THRESHOLD_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
+
+
+class FusionConfig(Config):
+    """Which evidence becomes a flag, and how long a unit takes evidence."""
+
+    sensitivity: Sensitivity = Field(
+        default=Sensitivity.BALANCED,
+        description="how many false errors an hour are accepted for more true ones: quiet, balanced or keen",
+        json_schema_extra=LIVE,
+    )
+    min_probability: tuple[str, ...] = Field(
+        default=(),
+        description="the probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
+        "emotions=0.9, in place of that of the sensitivity",
+        json_schema_extra=LIVE,
+    )
+    min_probability_judged: tuple[str, ...] = Field(
+        default=(),
+        description="as min_probability, for units with an answer of the judge, in place of those of the sensitivity "
+        "balanced",
+    )
+    open_s: float = Field(
+        default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
+    )
+    judge_weight: float = Field(
+        default=1.0, ge=0, le=10, description="the weight of the judge's answer beside the cues; 0 ignores it"
+    )
+    max_per_attribute: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        description="the most units of one attribute and polarity in ten minutes",
+        json_schema_extra=LIVE,
+    )
+    muted: tuple[str, ...] = Field(
+        default=(), description="cues and attributes that raise no flag", json_schema_extra=LIVE
+    )
+    weights: str = Field(
+        default="",
+        description="file of fitted weights for the facts of units; empty for the shipped ones",
+        json_schema_extra=NAMES_FILE,
+    )
+    operating_point: str = Field(
+        default="",
+        description="name or file of a site's own thresholds of errors, in place of those of the sensitivity",
+        json_schema_extra=NAMES_FILE,
+    )
+
+    @field_validator("min_probability", "min_probability_judged")
+    @classmethod
+    def _check_thresholds(cls, thresholds: tuple[str, ...]) -> tuple[str, ...]:
+        for name, threshold in map(_parse_threshold, thresholds):
+            if name not in _THRESHOLD_NAMES or not 0 < threshold <= 1:
+                raise ValueError(f"write NAME=PROBABILITY, where NAME is one of {', '.join(_THRESHOLD_NAMES)}")
+        return thresholds
+
+    def thresholds_at(
+        self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False, is_early: bool = False
+    ) -> Thresholds:
+        """Return the thresholds of units with an answer of the judge, of units without a reaction yet, or of others."""
+        judged = self.min_probability_judged if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
+        own = dict(map(_parse_threshold, (*judged, *self.min_probability)))
+
+        def threshold(polarity: Polarity, attribute: Attribute) -> float:
+            usual = site.threshold(attribute) if site and polarity is Polarity.ERROR else point.threshold(polarity)
+            if is_early:
+                usual = max(usual, point.threshold(polarity, is_early=True))
+            return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
+
+        return {key: threshold(*key) for key in product(Polarity, Attribute)}
+
+
+def _parse_threshold(text: str) -> tuple[str, float]:
+    name, _, threshold = text.partition("=")
+    try:
+        return name.strip(), float(threshold)
+    except ValueError:
+        return "", 0.0
