@@ -60,7 +60,7 @@ def brier_score(stated: Sequence[Stated]) -> float | None:
     return float(np.mean([(probability - right) ** 2 for probability, right in stated])) if stated else None
 
 
-# Confidences closer than this are no evidence for an order.
+# Confidences closer than this count as equal.
 TIE = 1e-3
 
 

@@ -35,7 +35,7 @@ _INTRODUCTIONS = (
         r"(?:我叫|我的名字是|名前は)\s*(?![你您他她它])([\u4e00-\u9fff\u3040-\u30ff]{1,4}?)(?=[，。！？、,.!?\s]|です|$)"
     ),
 )
-# Capitalized words after such phrases that are no names, also in transcripts of capitals alone.
+# Capitalized words after such phrases that are not names, also in transcripts of capitals alone.
 _NO_NAME = re.compile(
     "a|an|the|at|by|for|from|in|it|my|no|not|of|off|on|so|that|this|to|up|with|yes|back|done|fine|good|here|late|lost|"
     "ok|okay|ready|sorry|sure|there|well|dich|dir|euch|ihnen|sie|uns|le|la|les|el|los|las|un|una|une|il|lo",
@@ -330,7 +330,7 @@ class KeyFile:
             )
         except (OSError, ValidationError) as error:
             raise KeyFileError(
-                f"{path}: is no key file: {str(error).splitlines()[0]}; name one that study participant made"
+                f"{path}: is not a key file: {str(error).splitlines()[0]}; name one that study participant made"
             ) from error
 
     @property

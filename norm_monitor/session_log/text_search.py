@@ -187,7 +187,7 @@ _SHORT_NAME = 3
 class Forbidden:
     """What may stand in no file: names and pseudonyms with their description, and what people said.
 
-    In a recording, `shared` runs, which others said too, count only in a row: it cannot be mended, only erased.
+    In a recording, `shared` runs, which others said too, count only in a row: it cannot be edited, only erased.
     """
 
     names: Mapping[str, str]

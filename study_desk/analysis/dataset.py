@@ -45,7 +45,7 @@ class PublicationKey:
             self._file = _KeyContent.model_validate_json(path.read_bytes()) if path.exists() else _KeyContent()
         except (OSError, ValidationError) as error:
             raise PublishError(
-                f"{path}: is no key of a publication: {str(error).splitlines()[0]}; name one that study publish made"
+                f"{path}: is not the key of a publication: {str(error).splitlines()[0]}; name one of study publish"
             ) from error
 
     def participant(self, pseudonym: str) -> str:

@@ -65,7 +65,7 @@ def find_leaks(name: str, data: bytes, search: TextSearch, *, may_be_media: bool
     text = _text(data)
     if text is None or Path(name).suffix.lower() in _MEDIA:
         if not may_be_media:
-            yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
+            yield Leak(file=name, line=None, problem="is not text, and may show a face or carry a voice")
         return
     for number, line in enumerate(text.splitlines(), 1):
         for problem in _problems(line, search):
@@ -130,7 +130,7 @@ def publish(  # noqa: PLR0917
     # What people put beside our files stays, unless its session is published no more.
     stale = {name for name in before if name.startswith("sub-") and not name.startswith((*folders,))} - contents.keys()
     if not before and next(files_in(folder), None):
-        raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
+        raise PublishError(f"{folder}: exists, and is not a dataset: name a new folder")
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
     search = TextSearch(_forbidden_in(study, names))

@@ -281,7 +281,7 @@ def _check_free(folder: Path) -> None:
     is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.csv"))
     if folder.exists() and not (folder.is_dir() and (is_analysis or not any(folder.iterdir()))):
         raise StudyError(
-            f"{folder}: is there, and is no analysis: name a new folder, an empty one or an earlier analysis"
+            f"{folder}: exists, and is not an analysis: name a new folder, an empty one or an earlier analysis"
         )
 
 

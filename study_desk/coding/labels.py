@@ -35,7 +35,7 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
     coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
-        coders.setdefault(label.coder, []).append(label)  # the consensus is no coder
+        coders.setdefault(label.coder, []).append(label)  # the consensus is not a coder
     for coder in {review.coder for review in recording.reviews} - coders.keys():
         coders[coder] = list(judged_labels(recording, coder))
     return {coder: in_order(labels) for coder, labels in coders.items()}
@@ -96,7 +96,7 @@ class CodedSession:
         return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
 
     def between(self, coders: Iterable[str]) -> "CodedSession | None":
-        """Restrict the session to what these coders share. An event not yet judged is no rejection.
+        """Restrict the session to what these coders share. An event that is not judged yet is not rejected.
 
         Returns None where they share nothing, as when one coded alone and the other judged only part.
         """
@@ -112,7 +112,7 @@ class CodedSession:
 
 
 def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
-    """Collect sessions with their labels, but for the consensus, which is no independent coding."""
+    """Collect sessions with their labels, but for the consensus, which is not an independent coding."""
     sessions = []
     for recording in recordings:
         coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}

@@ -177,7 +177,7 @@ def _addition(
     for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
         read = tuple(options.redactor.clean(entry) for entry in read)
     if file and (own := {label.coder for label in read} & {MONITOR, CONSENSUS}):
-        raise FormError(f"{file}: {own.pop()} is no coder; give the coder of these labels with --coder")
+        raise FormError(f"{file}: {own.pop()} is not a coder; give the coder of these labels with --coder")
     found_nothing = options.complete and not read
     if found_nothing and not options.coder:
         raise FormError(f"{log}: the coding names no coder; give --coder")

@@ -87,11 +87,11 @@ def code(  # noqa: PLR0917
 
 
 def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> None:
-    """Refuse a name that is given twice or is no coder's."""
+    """Refuse a name that is given twice, or is not a coder's."""
     if repeated := {name for name in coders if coders.count(name) > 1}:
         raise TactfulError(f"--coder: {min(repeated)} is given twice; give each coder once")
     if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in coders}:
-        raise TactfulError(f"--coder: {min(taken) or 'an empty name'} is no person; give a pseudonym")
+        raise TactfulError(f"--coder: {min(taken) or 'an empty name'} is not a person; give a pseudonym")
     if membership is None:
         return
     study, session = membership

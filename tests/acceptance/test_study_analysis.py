@@ -119,13 +119,13 @@ def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) 
     assert "\tconsensus\t" in published_text(tmp_path / "shared")
 
 
-@pytest.mark.parametrize(("verb", "what"), [(("report", "-o"), "analysis"), (("publish",), "dataset")])
+@pytest.mark.parametrize(("verb", "what"), [(("report", "-o"), "an analysis"), (("publish",), "a dataset")])
 def test_a_folder_that_holds_something_else_is_refused(
     folder: Path, tmp_path: Path, verb: tuple[str, ...], what: str
 ) -> None:
     (tmp_path / "a.txt").write_text("mine")
     refused = study(verb[0], folder, *verb[1:], tmp_path, code=2)
-    assert f"{tmp_path}: is there, and is no {what}: name a new folder" in refused
+    assert f"{tmp_path}: exists, and is not {what}: name a new folder" in refused
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
@@ -279,17 +279,17 @@ def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Pat
     key = json.loads((own / "publication_key.json").read_text())
     clip = out / key["sessions"]["S2"] / "beh/greeting.webm"
     clip.write_bytes(b"\x1aE\xdf\xa3\0")
-    assert "greeting.webm: is no text and may show a face" in study("publish", own, out, code=2)
+    assert "greeting.webm: is not text, and may show a face" in study("publish", own, out, code=2)
     study("participant", own, "P-BBB22", "--clips")
     for _ in range(2):
         study("publish", own, out)
         assert clip.exists()
         assert "greeting.webm" in (out / "checksums.sha256").read_text()
     shutil.copy(clip, out / "greeting.webm")
-    assert "greeting.webm: is no text" in study("publish", own, out, code=2)
+    assert "greeting.webm: is not text" in study("publish", own, out, code=2)
     (out / "greeting.webm").unlink()
     study("withdraw", own, "P-BBB22", "--clips")
-    assert "greeting.webm: is no text" in study("publish", own, out, code=2)
+    assert "greeting.webm: is not text" in study("publish", own, out, code=2)
 
 
 def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -220,9 +220,9 @@ def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: P
     coded.write_text(marked.replace(">library-2026<", ">zoo<"))
     assert "is of study zoo, not of library-2026" in study("import", own, coded, code=2)
     coded.write_text(marked.replace('TIER_ID="error engagement"', 'TIER_ID="gaze"'))
-    assert "'gaze' is no code of the study" in study("import", own, coded, code=2)
+    assert "'gaze' is not a code of the study" in study("import", own, coded, code=2)
     coded.write_text(marked.replace("<ANNOTATION_VALUE />", "<ANNOTATION_VALUE>lowish</ANNOTATION_VALUE>"))
-    assert "'lowish' is no severity; the value of an error is one of info, minor" in study("import", own, coded, code=2)
+    assert "'lowish' is not a severity; the value of an error is one of info" in study("import", own, coded, code=2)
     coded.write_text(text)
     assert study("import", own, coded) == ""
     assert "is there already, and may hold a coder's work" in study("pack", own, coded.parent, "--coder", "C-1", code=2)

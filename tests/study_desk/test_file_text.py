@@ -209,5 +209,5 @@ def test_names_of_files_are_checked_too() -> None:
 
 @pytest.mark.parametrize(("file", "data"), [("a.png", b"text"), ("a.tsv", b"\x89PNG\0"), ("a.txt", b"\xff\xfe\xff")])
 def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
-    assert [leak.problem[:10] for leak in find_leaks(file, data, FORBIDDEN)] == ["is no text"]
+    assert [leak.problem[:11] for leak in find_leaks(file, data, FORBIDDEN)] == ["is not text"]
     assert [*find_leaks(file, data, FORBIDDEN, may_be_media=True)] == []

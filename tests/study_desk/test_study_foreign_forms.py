@@ -92,10 +92,10 @@ def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
 
 
 def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
-    """As Excel saves it where the decimal sign is a comma: nanoseconds come back with most digits cut off."""
+    """As Excel saves it where the decimal sign is a comma."""
     (tmp_path / "a.csv").write_bytes(
-        "sep=;\r\npolarity;attribute;start_s;end_s;start_ns;end_ns;comment\r\n"
-        "error;Social norms and routines;1,2E+01;12,75;1,7672E+18;1,7672E+18;grüßt nicht – €\r\n".encode("cp1252")
+        "sep=;\r\npolarity;attribute;start_s;end_s;comment\r\n"
+        "error;Social norms and routines;1,2E+01;12,75;grüßt nicht – €\r\n".encode("cp1252")
     )
     (label,) = CheckedForm(tmp_path / "a.csv").labels(ANA)
     assert (label.start_ns, label.end_ns) == (START_NS + 12 * NS_PER_S, START_NS + 12_750 * MS)
@@ -105,20 +105,19 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("start_ns,end_ns,polarity,attribute\n1.77E+18,1.77E+18,error,emotions\n", "line 2: start_ns .* was rounded"),
         ('start_s,end_s,polarity,attribute\n"1,234",1235,error,emotions\n', "line 2: start_s '1,234' .* 1.234 or 1234"),
-        ("start_s;end_s;polarity;attribute\n1.234,5;1235;error;emotions\n", "line 2: start_s '1.234,5' is no number"),
+        ("start_s;end_s;polarity;attribute\n1.234,5;1235;error;emotions\n", "line 2: start_s '1.234,5' is not"),
         ("start_s,end_s,polarity,attribute\n1,2,error,emotions,more\n", "line 2: has 5 cells, and the header 4"),
-        ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n1,2,error,moods\n", "line 3: 'error moods' is no code"),
-        ("start_s,end_s,code\n1,2,jest\n", "line 2: 'jest' is no code of the study, such as .*, joke, gaze: rename it"),
+        ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n1,2,error,moods\n", "line 3: 'error moods' is not"),
+        ("start_s,end_s,code\n1,2,jest\n", "line 2: 'jest' is not a code of .*, joke, gaze: rename it"),
         ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n\n9,2,error,emotions\n", "line 4: a label ends at 2 s"),
-        ('start_s,end_s,polarity,attribute\n1,2,"error,emotions\n3,4,error,emotions\n', "line 3: is no CSV"),
-        ("start_s,end_s,polarity,attribute,Code,code\n1,2,error,emotions,a,b\n", "column 'code' stands twice"),
+        ('start_s,end_s,polarity,attribute\n1,2,"error,emotions\n3,4,error,emotions\n', "line 3: is not CSV"),
+        ("start_s,end_s,polarity,attribute,Code,code\n1,2,error,emotions,a,b\n", "column 'code' appears twice"),
         ("start_s,end_s,polarity,attribute\n1,1e30,error,emotions\n", "line 2: end_s 1e30 is too large"),
-        ("start_s,end_s,polarity,attribute\nNA,2,error,emotions\n", "line 2: start_s '' is no number"),
+        ("start_s,end_s,polarity,attribute\nNA,2,error,emotions\n", "line 2: start_s '' is not a number"),
         ("start_s,end_s,polarity,attribute\n1,\0,error,emotions\n", "line 2: holds a NUL byte"),
         ("start_s,end_s,code\n1,2,gaze\n", "line 2: code gaze counts as no attribute of HSRI"),
-        ("a,b\n1,2\n", "needs the columns polarity, attribute"),
+        ("a,b\n1,2\n", "needs the columns polarity and attribute"),
         ("start_s,end_s,polarity,attribute,coder\n1,2,error,emotions,\n", "line 2: names no coder; give --coder"),
     ],
 )
@@ -159,14 +158,14 @@ def test_a_project_of_boris_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (project([1, "", "lunch", "", ""]), "observation S1, event 1: 'lunch' is no code of the study"),
+        (project([1, "", "lunch", "", ""]), "observation S1, event 1: 'lunch' is not a code of the study"),
         (project([1, "", "a joke", "", ""]), "event 1: 'a joke' of '' begins and never stops"),
-        (project(["x", "", "a joke", "", ""]), "event 1: 'x' is no time"),
-        (project([float("nan"), "", "a joke", "", ""]), "event 1: nan is no time"),
+        (project(["x", "", "a joke", "", ""]), "event 1: 'x' is not a time"),
+        (project([float("nan"), "", "a joke", "", ""]), "event 1: nan is not a time"),
         (project([1, "", "a joke", "", "a\0b"]), "event 1: holds a NUL character"),
         (project(offset=5.0), "observation S1: has a time offset of 5.0 s; set it to 0 in BORIS"),
-        (project([1, ""]), "is no project of BORIS"),
-        ({"observations": []}, "is no project of BORIS"),
+        (project([1, ""]), "is not a project of BORIS"),
+        ({"observations": []}, "is not a project of BORIS"),
     ],
 )
 def test_what_is_wrong_in_a_project_is_told(tmp_path: Path, content: dict[str, Any], told: str) -> None:
@@ -209,10 +208,8 @@ HOSTILE = {
     "big25.eaf": "tier 'error engagement', annotation a1: its time",
     "bigint.eaf": "annotation a1: its time",
     "coder.jsonl": "jsonl is not read",
-    "csvbig.csv": "line 2: its time",
-    "csvnan.csv": "line 2: probability 'nan' is no number",
+    "csvbig.csv": "needs the columns",
     "csvneg.csv": "line 2: its time",
-    "csvp.csv": "line 2: 7e[+]20 is no probability",
     "dashes.eaf": "annotation a1 has no time",
     "dtd.eaf": "document type",
     "enc.eaf": "cannot be read: unknown encoding",
@@ -220,7 +217,7 @@ HOSTILE = {
     "lol16.eaf": "declares entities",
     "nan.json": "json is not read",
     "neg.boris": "event 2: its time",
-    "origin.eaf": "'--5', and no time",
+    "origin.eaf": "'--5', not a time",
     "sur.boris": "event 1: holds a NUL character, or half of a character",
     "xxe.eaf": "declares entities",
     "xxe16.eaf": "declares entities",
@@ -259,7 +256,7 @@ def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
     for value, *wanted in (("Major", "", Severity.MAJOR, ""), ("greets", "greets", None, ""), ("a b", "", None, "a b")):
         (label,) = CheckedForm(own_eaf(tmp_path / "a.eaf", str(value))).labels(ANA)
         assert [label.code, label.severity, label.comment] == wanted
-    with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is no severity"):
+    with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is neither"):
         CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)
 
 
@@ -303,8 +300,8 @@ def test_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
         ("", "holds no annotation; if the coder found nothing"),
         ("dear diary\n", "line 1: names no tier with begin and end; export it in ELAN again"),
         ("error engagement\t\t00:00:01:12\t00:00:02:00\tminor\n", "times in frames alone"),
-        ("gestures\t\t1.000\t2.000\t1.000\twaves\n", "has no tier named as"),
-        ("error engagement\t\t1.000\t2.000\t1.000\tmajro\n", "'majro' is no severity"),
+        ("gestures\t\t1.000\t2.000\t1.000\twaves\n", "has no tier named like"),
+        ("error engagement\t\t1.000\t2.000\t1.000\tmajro\n", "'majro' is neither"),
         ("error engagement\t1.000\t2.000\t1.000\t\tS1.eaf\nerror engagement\t1.000\t2.000\t1.000\t\tS2.eaf\n",
          "several EAFs"),
     ],

@@ -66,14 +66,14 @@ def table(path: Path, *rows: str) -> Path:
     [
         ("S3,C-1,error,engagement,3,4", r"nothing is imported, as study.yaml has no such session: .*: S3\. It has S1"),
         ("S2,C-9,error,engagement,3,4", "unknown coder C-9"),
-        ("S2,C-1,error,mood,3,4", "line 3: 'error mood' is no code"),
+        ("S2,C-1,error,mood,3,4", "line 3: 'error mood' is not a code"),
         ("S2,C-1,error,engagement,3,400", "1 of 1 labels lie outside the session, which is from 0 to 60.0 s: .*line 3"),
         ("S2,C-1,error,engagement,30500,31500", r"line 3: 30500.0 to 31500.0 s. Are these milliseconds\?"),
-        ("S1,C-1,error,engagement,1,2", "stands twice: .*a.csv, line 3 repeats .*a.csv, line 2"),
+        ("S1,C-1,error,engagement,1,2", "appears twice: .*a.csv, line 3 repeats .*a.csv, line 2"),
         ("S2,C-1,error,engagement,5,4", "line 3: a label ends at 4 s"),
         ("S2,,error,engagement,3,4", "line 3: names no coder"),
-        ("S2,monitor,error,engagement,3,4", "monitor is no coder"),
-        ("S2,consensus,error,engagement,3,4", "consensus is no coder"),
+        ("S2,monitor,error,engagement,3,4", "monitor is not a coder"),
+        ("S2,consensus,error,engagement,3,4", "consensus is not a coder"),
     ],
 )
 def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, told: str) -> None:

@@ -1,7 +1,7 @@
 """Write projects of BORIS, and read its projects and the tables that it exports."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,7 +17,7 @@ from norm_monitor.session_log.labels import in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
 from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, from_ms
-from study_desk.coding.forms.tables import TableRow, TextTable, read_text
+from study_desk.coding.forms.tables import TableRow, read_text
 
 
 @record
@@ -42,7 +42,7 @@ class BorisProject:
     """A project, whose observations are sessions. Each names its coder by the independent variable "coder"."""
 
     def __init__(self, path: Path) -> None:
-        """Raises FormError for what is no project."""
+        """Raises FormError if the file is not a project."""
         self._path = path
         text = read_text(path)
         try:
@@ -58,7 +58,7 @@ class BorisProject:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             if isinstance(error, FormError):
                 raise
-            raise FormError(f"{path}: is no project of BORIS: {error!r}; save it in BORIS again") from error
+            raise FormError(f"{path}: is not a project of BORIS: {error!r}; save it in BORIS again") from error
 
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
@@ -101,9 +101,9 @@ def _seconds(place: str, time: Any) -> Decimal:
     try:
         seconds = Decimal(str(time))
     except InvalidOperation as error:
-        raise FormError(f"{place}: {time!r} is no time in seconds; correct it in BORIS") from error
+        raise FormError(f"{place}: {time!r} is not a time in seconds; correct it in BORIS") from error
     if not (seconds.is_finite() and abs(seconds) < _LARGEST_S):
-        raise FormError(f"{place}: {time!r} is no time in seconds; correct it in BORIS")
+        raise FormError(f"{place}: {time!r} is not a time in seconds; correct it in BORIS")
     return seconds
 
 
@@ -149,9 +149,9 @@ _NO_SUBJECT = "No focal subject"  # where no subject was chosen
 class BorisTable:
     """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
 
-    def __init__(self, path: Path, table: TextTable) -> None:
-        self._path, self._rows = path, table.rows
-        self._is_aggregated = {*table.header} >= _AGGREGATED
+    def __init__(self, path: Path, header: Collection[str], rows: Sequence[TableRow]) -> None:
+        self._path, self._rows = path, rows
+        self._is_aggregated = {*header} >= _AGGREGATED
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
@@ -184,9 +184,9 @@ class BorisTable:
         return [row for row in self._rows if not observation or row.text(_OBSERVATION) == observation]
 
 
-def is_boris_table(table: TextTable) -> bool:
+def is_boris_table(header: Collection[str]) -> bool:
     """Whether a table has the columns of one that BORIS exports."""
-    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR))
+    return any(columns <= {*header} for columns in (_AGGREGATED, _TABULAR))
 
 
 def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
@@ -251,7 +251,7 @@ def write_boris_project(
 
 
 def is_playable(media: str) -> bool:
-    """Whether the length of a video or sound file can be told, which BORIS needs."""
+    """Whether a video or sound file has a length, which BORIS needs."""
     try:
         with av.open(media) as container:
             return _length_s(container) > 0

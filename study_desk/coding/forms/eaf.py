@@ -36,7 +36,7 @@ class EafForm:
     """An EAF whose tiers are named by codes, or contain a polarity and an attribute."""
 
     def __init__(self, path: Path) -> None:
-        """Raises FormError for what is no EAF."""
+        """Raises FormError if the file is not an EAF."""
         self._path, self._root = path, _root(path)
         self._coder = one_line(_property(self._root, CODER))
         self._slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
@@ -80,7 +80,7 @@ class EafForm:
     def _origin(self) -> int | None:
         text = _property(self._root, ORIGIN)
         if text and not _WHOLE.fullmatch(text):
-            raise FormError(f"{self._path}: its property {ORIGIN} is {text!r}, and no time; save the file again")
+            raise FormError(f"{self._path}: its property {ORIGIN} is {text!r}, not a time; save the file again")
         return int(text) if text else None
 
     def _may_hold_none(self, target: CodingTarget) -> bool:
@@ -96,7 +96,7 @@ def no_tier_of_a_code(path: Path, tiers: Iterable[str]) -> FormError:
     """Make the error of a file whose tiers name no code."""
     names = ", ".join(tiers) or "none"
     return FormError(
-        f'{path}: has no tier named as "error engagement" or "competence emotions"; it has {names}; rename one'
+        f'{path}: has no tier named like "error engagement" or "competence emotions"; it has {names}; rename one'
     )
 
 
@@ -109,7 +109,7 @@ def fields_of_value(
         return {"severity": severity, "comment": comment}
     if is_of_pack and value and code.polarity is Polarity.ERROR:
         names = ", ".join(Severity)
-        raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {names}, or empty")
+        raise FormError(f"{place}: {value!r} is not a severity; the value of an error is one of {names}, or empty")
     if value in ("", code.attribute):
         return {"comment": comment}
     if is_of_pack or " " in value:
@@ -117,7 +117,7 @@ def fields_of_value(
     if value in ThresholdTable.shipped().cues or target.find_code(value):
         return {"code": value, "comment": comment}
     raise FormError(
-        f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
+        f"{place}: {value!r} is neither a severity ({', '.join(Severity)}), nor a code of the study, nor a cue; "
         "correct it, or write a comment of several words"
     )
 
@@ -137,9 +137,9 @@ def _root(path: Path) -> ElementTree.Element:
     try:
         root = ElementTree.parse(path, ElementTree.XMLParser(target=_PlainTree(path))).getroot()
     except ElementTree.ParseError as error:
-        raise FormError(f"{path}: is no XML: {error}; save it in ELAN again") from error
+        raise FormError(f"{path}: is not XML: {error}; save it in ELAN again") from error
     if root.tag != "ANNOTATION_DOCUMENT":
-        raise FormError(f"{path}: is no ELAN document: its root is {root.tag}; name an .eaf file that ELAN wrote")
+        raise FormError(f"{path}: is not an ELAN document: its root is {root.tag}; name an .eaf file that ELAN wrote")
     return root
 
 

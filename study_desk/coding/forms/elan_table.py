@@ -83,7 +83,7 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             if any(cells):
                 yield f"{path}, line {reader.line_num}", [cells[0].strip('"'), *cells[1:]]
     except csv.Error as error:
-        raise FormError(f"{path}, line {reader.line_num}: is no table: {error}; {_EXPORT_AGAIN}") from error
+        raise FormError(f"{path}, line {reader.line_num}: is not a table: {error}; {_EXPORT_AGAIN}") from error
 
 
 def _in_row(place: str, row: list[str]) -> _Annotation:
@@ -137,4 +137,4 @@ def _milliseconds(place: str, time: str) -> int:
         return ((hours * 60 + minutes) * 60 + seconds) * 1000 + rest
     if _format_of(time) in (_SECONDS, _MILLISECONDS):
         return int(time.replace(".", ""))  # seconds have three places
-    raise FormError(f"{place}: {time!r} is no time; {_EXPORT_AGAIN}")
+    raise FormError(f"{place}: {time!r} is not a time; {_EXPORT_AGAIN}")

@@ -10,7 +10,7 @@ from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_tab
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
-from study_desk.coding.forms.tables import TidyTable, read_table
+from study_desk.coding.forms.tables import LabelTable, read_table
 
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
@@ -21,7 +21,7 @@ _DAMAGE = (
 
 
 # A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
-CodedForm = BorisProject | BorisTable | EafForm | ElanTable | TidyTable
+CodedForm = BorisProject | BorisTable | EafForm | ElanTable | LabelTable
 
 
 class CheckedForm:
@@ -68,8 +68,8 @@ def _read_table(path: Path) -> CodedForm:
     """Open a table by its columns."""
     if is_elan_table(path):
         return ElanTable(path)
-    table = read_table(path)
-    return BorisTable(path, table) if is_boris_table(table) else TidyTable(path, table)
+    header, rows = read_table(path)
+    return (BorisTable if is_boris_table(header) else LabelTable)(path, header, rows)
 
 
 _READERS: dict[str, Callable[[Path], CodedForm]] = {

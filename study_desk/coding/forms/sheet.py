@@ -137,7 +137,7 @@ class CodingTarget:
     start_ns: int = 0
     end_ns: int | None = None  # None: labels may lie outside the session
     codebook: tuple[Code, ...] = HSRI
-    # What is found as labels are read: those outside the session with their seconds, and those that stand twice.
+    # What is found as labels are read: those outside the session with their seconds, and duplicates.
     outside: list[tuple[str, float, float]] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     places: dict[Label, str] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class CodingTarget:
             return code
         examples = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
         raise FormError(
-            f"{place}: {text!r} is no code of the study, such as {examples}: rename it, or add it to codes in "
+            f"{place}: {text!r} is not a code of the study, such as {examples}: rename it, or add it to codes in "
             "study.yaml"
         )
 
@@ -170,11 +170,9 @@ class CodingTarget:
         if code.attribute is None:
             raise FormError(f"{place}: code {code.id} counts as no attribute of HSRI; give it one in study.yaml")
         if set(who) & {*"<>"}:
-            raise FormError(f"{place}: {who!r} is no name of a coder; give --coder")
+            raise FormError(f"{place}: {who!r} is not a coder's name; give --coder")
         if not MIN_STAMP_NS <= min(times_ns) <= max(times_ns) <= MAX_STAMP_NS:
             raise FormError(f"{place}: its time, or the origin in the file, is one that no clock shows; correct it")
-        if not 0 <= (fields.get("probability") or 0) <= 1:
-            raise FormError(f"{place}: {fields['probability']} is no probability; give one from 0 to 1")
         check_text(place, [who, *(value for value in fields.values() if isinstance(value, str))])
         begin_s, end_s = (ns_to_s(ns - self.origin_ns) for ns in times_ns)
         if end_ns < start_ns:
@@ -198,9 +196,9 @@ class CodingTarget:
         return label
 
     def check_all(self, count: int) -> None:
-        """Refuse labels outside the session, and labels that stand twice. Raises FormError that names them."""
+        """Refuse labels outside the session, and duplicates. Raises FormError that names them."""
         if self.repeated:
-            raise FormError(f"the same label stands twice: {_listed(self.repeated)}. Take out one of the two")
+            raise FormError(f"the same label appears twice: {_listed(self.repeated)}. Take out one of the two")
         if not self.outside or self.end_ns is None:
             return
         length_s = ns_to_s(self.end_ns - self.start_ns)
