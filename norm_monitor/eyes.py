@@ -39,13 +39,9 @@ class Eyes:
         """Whether faces are detected."""
         return self._finder is not None
 
-    def take(self, seen: Picture | Frame, *, is_due: bool | None = None) -> Iterator[Frame | Presence]:
-        """Yield the frame if this image is selected, then the people in it.
-
-        The frame comes before face detection. A Frame as input counts as selected. `is_due` is the keeper's answer to
-        the picture's stamp, where it was asked.
-        """
-        frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, is_due=is_due)
+    def take(self, picture: Picture) -> Iterator[Frame | Presence]:
+        """Yield the frame if this picture is selected, then the people in it. Face detection follows the frame."""
+        frame = self.keeper.keep(picture)
         if frame is None:
             return
         yield frame

@@ -1,10 +1,7 @@
 """Run the senses and the monitor on a bag without ROS, with the same records and flags as the nodes."""
 
-import os
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
@@ -27,8 +24,7 @@ from norm_monitor.eyes import Eyes
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import Picture, PictureStream, picture_of
+from norm_monitor.senses.camera.picture import picture_in, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
@@ -40,71 +36,6 @@ from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.voices import VOICE_TEXTS, VOICE_TOPICS
 from norm_monitor.windows.cutter import Record
-
-AHEAD_MESSAGES, AHEAD_BYTES = 256, 32_000_000
-MOST_THREADS = 4
-
-
-class PicturesAhead:
-    """The prefetched images of one camera. The frame selector decides; an unneeded frame is dropped.
-
-    Of an image whose period has a frame already, the stamp alone is read.
-    """
-
-    def __init__(self, bag: BagReader, keeper: FrameKeeper, topic: str) -> None:
-        self._bag, self._keeper, self._topic = bag, keeper, topic
-        self._stream, self._type_name = PictureStream(compressed=False), ""
-        self._begun: deque[tuple[Picture | int | None, Future[Frame] | None]] = deque()
-        self._latest_slot: int | None = None
-
-    def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
-        """Yield the same messages. Call next_frame for each camera message as it comes."""
-        waiting: deque[BagMessage] = deque()
-        waiting_bytes, self._latest_slot = 0, None
-        self._begun.clear()
-        with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1), "pictures") as pool:
-            try:
-                for message in stored:
-                    waiting.append(message)
-                    waiting_bytes += len(message.data)
-                    if message.topic == self._topic:
-                        self._begun.append(self._begin(message, pool))
-                    while len(waiting) > AHEAD_MESSAGES or waiting_bytes > AHEAD_BYTES:
-                        waiting_bytes -= len(waiting[0].data)
-                        yield waiting.popleft()
-            except GeneratorExit:
-                pool.shutdown(cancel_futures=True)
-                raise
-            except Exception:  # messages before the damage come first
-                yield from waiting
-                raise
-            yield from waiting
-
-    def next_frame(self, stored: BagMessage) -> Frame | None:
-        """Return the frame of the last message if its image is selected."""
-        begun, ahead = self._begun.popleft()
-        is_due = self._keeper.is_due(begun) if isinstance(begun, int) else None
-        if is_due is False:
-            return None
-        picture = begun if isinstance(begun, Picture) else picture_of(self._bag.decode(stored))
-        return self._keeper.keep(picture, ahead, is_due=is_due)
-
-    def _begin(self, stored: BagMessage, pool: ThreadPoolExecutor) -> tuple[Picture | int | None, Future[Frame] | None]:
-        if stored.type_name != self._type_name:
-            self._type_name = stored.type_name
-            self._stream = PictureStream(compressed=stored.type_name.endswith("/CompressedImage"))
-        stamp_ns = self._stream.stamp_in(stored.data)
-        if stamp_ns is not None and self._keeper.slot_of(stamp_ns) == self._latest_slot:
-            return stamp_ns, None
-        picture = self._stream.picture_in(stored.data)
-        if picture is None:
-            return None, None
-        slot = self._keeper.slot_of(picture.stamp_ns)
-        if slot == self._latest_slot:
-            return picture, None
-        self._latest_slot = slot
-        return picture, pool.submit(self._keeper.frame_of, picture)
-
 
 _BOOL = "std_msgs/msg/Bool"
 _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
@@ -234,7 +165,6 @@ class BagSenses:
         self._camera_topic = "" if self._told(Presence) else camera_topic
         finder = self._load_finder() if self._camera_topic else None
         self._eyes = Eyes(camera_topic, self.health_log, finder=finder, offset_ns=camera_ns)
-        self._pictures = PicturesAhead(bag, self._eyes.keeper, self._camera_topic)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._told(Presence)
         self._people_topics = {
@@ -280,7 +210,7 @@ class BagSenses:
         heard = [] if self._audio_topic or self._words.names else self._told(Utterance)
         utterances, has_marks = self._spoken(heard) if heard else ([], True)
         now_ns = 0
-        for stored in self._pictures.messages(self._bag.messages(self.topics.difference(heard))):
+        for stored in self._bag.messages(self.topics.difference(heard)):
             now_ns = stored.stamp_ns
             yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
             while utterances and utterances[0][0] <= now_ns:
@@ -307,8 +237,9 @@ class BagSenses:
             except SoundError as error:
                 self._note_unused(stored.topic, error)
         elif stored.topic == self._camera_topic:
-            if frame := self._pictures.next_frame(stored):
-                yield from self._eyes.take(frame)
+            is_compressed = stored.type_name.endswith("/CompressedImage")
+            picture = picture_in(stored.data, compressed=is_compressed)
+            yield from self._eyes.take(picture or picture_of(self._bag.decode(stored)))
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
         elif stored.topic in self._words.names:

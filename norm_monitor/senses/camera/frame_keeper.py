@@ -3,7 +3,6 @@
 import hashlib
 from bisect import bisect_left, insort
 from collections import deque
-from concurrent.futures import Future
 
 import cv2
 import numpy as np
@@ -152,44 +151,25 @@ class FrameKeeper:
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
         self.sampler = Sampler(topic, self._config.keep_hz, health_log)
         self._source: tuple[str, str, int, int] | None = None
-        self.seen = self.kept = 0
 
-    def keep(self, picture: Picture, ahead: Future[Frame] | None = None, *, is_due: bool | None = None) -> Frame | None:
-        """Return the frame if this is its period's first usable picture; `ahead` may have made it already.
-
-        `is_due` is the answer of the method of that name, where it was asked.
-        """
+    def keep(self, picture: Picture) -> Frame | None:
+        """Return the frame if this is its period's first usable picture."""
         self._note_source(picture)
-        if not (self.is_due(picture.stamp_ns) if is_due is None else is_due):
+        if not is_usable_stamp(picture.stamp_ns):
+            log_fault(self._health_log, self._topic, CameraFault.NO_STAMP)
             return None
-        stamp_ns = self.stamp_of(picture)
+        stamp_ns = picture.stamp_ns + self._offset_ns
+        if not self.sampler.is_due(stamp_ns):
+            return None
         try:
-            frame = ahead.result() if ahead else self.frame_of(picture)
+            frame = self._encode(picture, stamp_ns)
         except PictureFormatError as error:
             log_fault(self._health_log, self._topic, error.fault, str(error)[:200])
             return None
         self.sampler.keep(stamp_ns)
-        self.kept += 1
         return frame
 
-    def is_due(self, stamp_ns: int) -> bool:
-        """Count a picture, and what is irregular about its stamp; return whether it should be decoded."""
-        self.seen += 1
-        if not is_usable_stamp(stamp_ns):
-            log_fault(self._health_log, self._topic, CameraFault.NO_STAMP)
-            return False
-        return self.sampler.is_due(stamp_ns + self._offset_ns)
-
-    def slot_of(self, stamp_ns: int) -> int:
-        """Return the period of a picture's own stamp."""
-        return self.sampler.slot_of(stamp_ns + self._offset_ns)
-
-    def stamp_of(self, picture: Picture) -> int:
-        """Return a picture's stamp on the microphone's clock."""
-        return picture.stamp_ns + self._offset_ns
-
-    def frame_of(self, picture: Picture) -> Frame:
-        """Return a picture as a frame, from any thread; raise PictureFormatError if it is unusable."""
+    def _encode(self, picture: Picture, stamp_ns: int) -> Frame:
         pixels = decode(picture)
         height, width = pixels.shape[:2]
         tile = _shrink(pixels, self._config.tile_width_px)
@@ -197,7 +177,7 @@ class FrameKeeper:
         if not encoded:
             raise RuntimeError("the image library could not encode a JPEG")
         return Frame(
-            stamp_ns=self.stamp_of(picture),
+            stamp_ns=stamp_ns,
             frame_id=picture.frame_id,
             source_topic=self._topic,
             source_encoding=codec_of(picture),

@@ -189,53 +189,19 @@ def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
 
 # The encapsulation headers of CDR, by byte order; messages in another form need a ROS library.
 _ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
-_HEAD_BYTES, _STAMP_END = 4, 12
+_HEAD_BYTES = 4
 # A header's stamp, and one or two counts, by byte order; each is aligned to four bytes.
 _STAMPS, _COUNTS, _PAIRS = (
     {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
 )
 # The padding of a message's last word.
-_MOST_PADDING = 3
-
-
-class PictureStream:
-    """The serialized CompressedImages or Images of one topic, in order of arrival."""
-
-    def __init__(self, *, compressed: bool) -> None:
-        self._compressed = compressed
-        # Of the last picture: its byte order, all between its stamp and the count of its pixels, and where that stands.
-        self._head: tuple[bytes, bytes, int] | None = None
-
-    def stamp_in(self, data: bytes) -> int | None:
-        """Return the stamp of a picture that differs from the last one in stamp and pixels alone, None for others."""
-        if self._head is None:
-            return None
-        order, between, at = self._head
-        count = _COUNTS[order]
-        begin = at + count.size
-        if data[:2] != order or data[_STAMP_END:at] != between or len(data) < begin:
-            return None
-        if not 0 <= len(data) - begin - count.unpack_from(data, at)[0] <= _MOST_PADDING:
-            return None
-        return join_stamp(*_STAMPS[order].unpack_from(data, _HEAD_BYTES))
-
-    def picture_in(self, data: bytes) -> Picture | None:
-        """Return the picture in a message, as the function of that name does."""
-        parsed = _parse(data, self._compressed)
-        self._head = (data[:2], data[_STAMP_END : parsed[1]], parsed[1]) if parsed else None
-        return parsed[0] if parsed else None
+_MAX_PADDING = 3
 
 
 def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
     """Return the picture in a serialized CompressedImage or Image, as a view of `data`; None for other data."""
-    parsed = _parse(data, compressed)
-    return parsed[0] if parsed else None
-
-
-def _parse(data: bytes, compressed: bool) -> tuple[Picture, int] | None:
-    """Return the picture, and where the count of its pixels stands."""
     order = data[:2]
-    if order not in _ORDERS:
+    if order not in _STAMPS:
         return None
     count, fields = _COUNTS[order], memoryview(data)[_HEAD_BYTES:]
     try:
@@ -250,7 +216,6 @@ def _parse(data: bytes, compressed: bool) -> tuple[Picture, int] | None:
             big_endian = fields[at]
             (step_bytes,) = count.unpack_from(fields, _aligned(at + 1))
             at = _aligned(at + 1) + count.size
-        count_at = _aligned(at)
         pixels, at = _counted(fields, at, count)
         picture = Picture(
             stamp_ns=stamp_ns,
@@ -265,7 +230,7 @@ def _parse(data: bytes, compressed: bool) -> tuple[Picture, int] | None:
         )
     except (error, ValueError, IndexError):  # too short, a length beyond the end, or invalid text
         return None
-    return (picture, _HEAD_BYTES + count_at) if len(fields) - at <= _MOST_PADDING else None
+    return picture if len(fields) - at <= _MAX_PADDING else None
 
 
 def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.bags.types import make, typestore
-from norm_monitor.senses.camera.picture import Picture, PictureStream, picture_in, picture_of
+from norm_monitor.senses.camera.picture import Picture, picture_in, picture_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 UINT32 = st.integers(0, 2**32 - 1)
@@ -72,25 +72,3 @@ def test_cut_short_it_is_none(stated: tuple[str, Any], chance: st.DataObject) ->
     data = bytes(typestore().serialize_cdr(make(type_name, dict(values)), type_name))
     short = data[: chance.draw(st.integers(0, len(data) - 4))]
     assert picture_in(short, compressed=type_name.endswith("CompressedImage")) is None
-
-
-@given(MESSAGES, st.integers(0, 2**31 - 1), st.binary(max_size=40), st.data())
-def test_a_stamp_is_read_alone_where_only_stamp_and_pixels_differ_from_the_last(
-    stated: tuple[str, Any], sec: int, pixels: bytes, chance: st.DataObject
-) -> None:
-    type_name, values = stated
-    compressed = type_name.endswith("CompressedImage")
-    stream = PictureStream(compressed=compressed)
-    first = bytes(typestore().serialize_cdr(make(type_name, dict(values)), type_name))
-    assert stream.stamp_in(first) is None
-    assert stream.picture_in(first) == picture_in(first, compressed=compressed)
-    values["header"].stamp.sec = sec
-    data = bytes(typestore().serialize_cdr(make(type_name, {**values, "data": pixels}), type_name))
-    assert stream.stamp_in(data) == picture_of(make(type_name, dict(values))).stamp_ns
-    at, value = chance.draw(st.integers(0, len(data) - 1)), chance.draw(st.integers(0, 255))
-    damaged = bytes((*data[:at], value, *data[at + 1 :]))[: chance.draw(st.integers(0, len(data)))]
-    if (stamp_ns := stream.stamp_in(damaged)) is not None:
-        found, last = picture_in(damaged, compressed=compressed), picture_in(first, compressed=compressed)
-        assert found is not None
-        assert last is not None
-        assert plain(found) == plain(last) | {"stamp_ns": stamp_ns, "data": bytes(found.data)}

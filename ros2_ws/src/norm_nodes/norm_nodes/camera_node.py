@@ -21,7 +21,7 @@ from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import PictureStream, picture_of
+from norm_monitor.senses.camera.picture import picture_in, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_nodes.convert import to_ros
@@ -91,9 +91,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
             )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_
-        # Most images are dropped. The stamp suffices for that decision, so a raw subscription avoids decoding the
-        # message.
-        self._stream = PictureStream(compressed=type_ is CompressedImage)
+        # Most images are dropped, so a raw subscription, whose pixels stay in place, avoids decoding the message.
         self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s, self._stale_s = time.monotonic(), -math.inf
         self.repeat(WATCH_PERIOD_S, self._watch)
@@ -135,14 +133,9 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return
         self._arrived_s = time.monotonic()
         self.count("images_received")
-        keeper = self._eyes.keeper
-        keeper.sampler.set_rate(self.config.keep_hz)
-        stamp_ns = self._stream.stamp_in(data)
-        is_due = None if stamp_ns is None else keeper.is_due(stamp_ns)
-        if is_due is False:
-            return
-        picture = self._stream.picture_in(data) or picture_of(deserialize_message(data, self._type))
-        for record in self._eyes.take(picture, is_due=is_due):
+        self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
+        picture = picture_in(data, compressed=self._type is CompressedImage)
+        for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
                 self.count("frames_kept")
                 self._frames.publish(to_ros(record))
