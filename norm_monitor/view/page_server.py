@@ -11,8 +11,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock
-from time import monotonic, sleep
+from threading import Timer
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -23,10 +22,7 @@ from norm_core.runtime.time import NS_PER_MS
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BYTES = 100_000
 TOKEN = "X-Token"
-HEADERS_S = 10.0  # for all headers, however slowly their bytes come
-BODY_S = 10.0  # as above, for a whole body
-MAX_CONNECTIONS = 64  # a browser opens six
-_ACCEPT_PAUSE_S = 0.1
+REQUEST_S = 10.0  # for a whole request, however slowly its bytes come
 
 
 class PageRequest(NamedTuple):
@@ -79,67 +75,6 @@ def number_in(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
-class _ConnectionServer(ThreadingHTTPServer):
-    """A thread for each connection; those without a whole head make room for new ones, and end at a deadline."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], headers_s: float) -> None:
-        self._headers_s = headers_s
-        self._lock = Lock()
-        self._open: set[socket.socket] = set()
-        self._accepted_s: dict[socket.socket, float] = {}  # of those without a whole head, the oldest first
-        super().__init__(address, handler)
-
-    def get_request(self) -> tuple[Any, Any]:
-        """Accept a connection. Pause where that fails, as without a free file it would again at once."""
-        try:
-            return super().get_request()
-        except OSError:
-            self._hang_up_oldest()
-            sleep(_ACCEPT_PAUSE_S)
-            raise
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Take a connection unless all are busy with requests."""
-        if len(self._open) >= MAX_CONNECTIONS and not self._hang_up_oldest():
-            return False
-        with self._lock:
-            self._open.add(request)
-            self._accepted_s[request] = monotonic()
-        return True
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection, whose place is free now."""
-        with self._lock:
-            self._open.discard(request)
-            self._accepted_s.pop(request, None)
-        super().shutdown_request(request)
-
-    def end_headers_of(self, connection: socket.socket) -> None:
-        """Let a connection whose headers are complete take its time."""
-        with self._lock:
-            self._accepted_s.pop(connection, None)
-
-    def service_actions(self) -> None:
-        """Hang up on those whose headers are late."""
-        while (oldest_s := next(iter(list(self._accepted_s.values())), None)) is not None:
-            if monotonic() - oldest_s < self._headers_s or not self._hang_up_oldest():
-                return
-
-    def _hang_up_oldest(self) -> bool:
-        """End the reading of the oldest connection without a whole head; return whether there was one."""
-        with self._lock:
-            if not self._accepted_s:
-                return False
-            connection = next(iter(self._accepted_s))
-            del self._accepted_s[connection]
-            self._open.discard(connection)
-        with suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)  # its thread closes it
-        return True
-
-
 class PageServer:
     """An HTTP server with a token. Pages and media take it from their address, everything else from a header."""
 
@@ -151,21 +86,20 @@ class PageServer:
         link_from: str,
         host: str = "127.0.0.1",
         port: int = 0,
-        headers_s: float = HEADERS_S,
-        body_s: float = BODY_S,
+        request_s: float = REQUEST_S,
         media: Collection[str] = (),
     ) -> None:
         """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use.
 
         `media` are paths that a media element asks for, which sends no header.
         """
-        self.host, self.body_s = host, body_s
+        self.host, self.request_s = host, request_s
         self.linked = {"/", *media}
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
         try:
-            self._server = _ConnectionServer((host, port), _handler(self), headers_s)
+            self._server = ThreadingHTTPServer((host, port), _handler(self))
         except OSError as error:
             raise TactfulError(
                 f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
@@ -204,13 +138,25 @@ def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 30  # for a client that takes no answer
         address: SplitResult
-        server: _ConnectionServer
+
+        def handle(self) -> None:
+            """Answer the request of a connection, whose reading ends at the deadline."""
+            self.deadline = Timer(page_server.request_s, self._stop_reading)
+            self.deadline.daemon = True
+            self.deadline.start()
+            try:
+                super().handle()
+            finally:
+                self.deadline.cancel()
+
+        def _stop_reading(self) -> None:
+            with suppress(OSError):  # the client has gone
+                self.connection.shutdown(socket.SHUT_RD)
 
         def parse_request(self) -> bool:
             """Parse the address too, which the base class leaves as it is."""
             if not super().parse_request():
                 return False
-            self.server.end_headers_of(self.connection)
             try:
                 self.address = urlsplit(self.path)
             except ValueError:
@@ -231,26 +177,11 @@ def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
                 self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"))
             elif refused := self._refusal():
                 self._send(refused)
-            elif (body := self._body(int(size))) is None:
+            elif len(body := self.rfile.read(int(size))) < int(size):
                 self.close_connection = True
                 self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
             else:
                 self._send(self._reply(body))
-
-        def _body(self, size: int) -> bytes | None:
-            """Read a body, or return None if it does not end in time."""
-            deadline_s = monotonic() + page_server.body_s
-            body = b""
-            while len(body) < size and (left_s := deadline_s - monotonic()) > 0:
-                self.connection.settimeout(left_s)
-                try:
-                    part = self.rfile.read1(size - len(body))
-                except TimeoutError:
-                    return None
-                if not part:
-                    return None
-                body += part
-            return body if len(body) == size else None
 
         def _refusal(self) -> PageReply | None:
             if not page_server.is_own_host(self.headers.get("Host", "")):
