@@ -23,7 +23,7 @@ from norm_core.runtime.config import load_config
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.privacy.anonymize import AnonymizeOptions, AudioTreatment
+from norm_monitor.privacy.anonymize import AnonymizeOptions, AudioTreatment, Treatment
 from norm_monitor.privacy.anonymize import anonymize as make_anonymous
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
@@ -222,7 +222,7 @@ def anonymize(  # noqa: PLR0917
 ) -> None:
     """Write a shareable copy of a bag: blur faces, drop or mute sound, remove names and drop unlisted topics.
 
-    Detectors miss faces and names: look through the contact sheet beside it before you share it.
+    Detectors miss faces and names: watch a video of the copy before you share it.
     """
     choices = AnonymizeOptions(
         audio=audio,
@@ -233,13 +233,12 @@ def anonymize(  # noqa: PLR0917
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
-    sheet = out.with_name(f"{out.name}-contact-sheet")
     with progress("anonymizing") as tell:
-        report = make_anonymous(bag, out, choices, face_finder(), tell, sheet_folder=sheet)
+        report = make_anonymous(bag, out, choices, face_finder(), tell)
     lines = [f"{out}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
     lines += [f"  {topic.topic}: {topic.summary()}" for topic in report.topics]
-    if report.contact_sheet:
-        lines.append(f"next: look through {report.contact_sheet} before you share {out}, then delete it")
+    if any(topic.treatment is Treatment.BLURRED for topic in report.topics):
+        lines.append(f"next: watch it before you share it: {PROGRAM} bag video {out} {out}.mp4 --faces show")
     print_result(asdict(report), *lines, as_json=as_json, notes=report.warnings)
 
 

@@ -1,7 +1,6 @@
 """Anonymize a bag as far as a machine can: decide what becomes of each topic, do it, and report it."""
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack, closing
 from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +17,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.topics import DECISIONS_JSON_TOPIC, FLAGS_JSON_TOPIC
 from norm_core.runtime.wording import count_of
-from norm_monitor.privacy.blur import PICTURES, ContactSheet, FindFaces, NoFacePolicy, PictureBlurring, pixels_of
+from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring
 from norm_monitor.privacy.sound import VoiceMuting, audible_spans, sound_formats
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
@@ -102,13 +101,12 @@ class TopicReport:
 
 @record
 class AnonymityReport:
-    """What was done with each topic, and what a reader must still check. `contact_sheet` is its page."""
+    """What was done with each topic, and what a reader must still check."""
 
     made: str
     topics: tuple[TopicReport, ...]
     faces_were_looked_for: bool
     warnings: tuple[str, ...]
-    contact_sheet: str = ""
 
 
 def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[str]) -> tuple[Treatment, str]:
@@ -149,18 +147,11 @@ def anonymize(
     choices: AnonymizeOptions,
     find: FindFaces | None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
-    *,
-    sheet_folder: Path | None = None,
 ) -> AnonymityReport:
-    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them.
-
-    `sheet_folder` is a new folder for the contact sheet; None: no sheet.
-    """
-    with ExitStack() as stack:
-        reader = stack.enter_context(BagReader(bag))
+    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them."""
+    with BagReader(bag) as reader:
         reader.require(choices.keep)
-        sheet = stack.enter_context(closing(ContactSheet(sheet_folder))) if sheet_folder else None
-        work = _Work(bag, reader, choices, find, sheet)
+        work = _Work(bag, reader, choices, find)
         names = work.topics_with(Treatment.BLURRED, Treatment.REDACTED)
         passing = work.topics_with(*(set(Treatment) - {Treatment.DROPPED}))
         counts = {topic.topic: topic.message_count for topic in reader.topics}
@@ -175,13 +166,7 @@ def anonymize(
                 if changed is not None:
                     writer.write_copied(reader.with_definitions(message), changed, message.stamp_ns)
                 progress(done := done + 1, whole)
-            report = work.report(str(made))
-            if sheet:
-                start_ns, _ = reader.bounds_ns or (0, 0)
-                facts = [(topic.topic, topic.summary()) for topic in report.topics]
-                page = sheet.write(made.name, start_ns, facts, report.warnings)
-                report = replace(report, contact_sheet=str(page or ""))
-    return report
+            return work.report(str(made))
 
 
 class _Work:
@@ -191,10 +176,8 @@ class _Work:
         reader: BagReader,
         choices: AnonymizeOptions,
         find: FindFaces | None,
-        sheet: ContactSheet | None,
     ) -> None:
-        self._reader, self._sheet = reader, sheet
-        self._find = find
+        self._reader, self._find = reader, find
         self._topics = {topic.key: topic for topic in reader.topics}
         self._formats = sound_formats(reader, choices.sound_formats)
         self._fates = {topic.key: _treatment(topic, choices, self._formats) for topic in reader.topics}
@@ -290,9 +273,6 @@ class _Work:
             raise
         if pictures:
             changed = pictures.treat(decoded)
-            check, faces = pictures.last_still()
-            if self._sheet and check and changed is not None:
-                self._sheet.add(check, message.topic, message.stamp_ns, pixels_of(changed), faces)
         elif treatment is Treatment.KEPT:
             changed = replace_texts(decoded, self._redactor.text)
         elif treatment is Treatment.MUTED:
