@@ -11,7 +11,6 @@ from rich.table import Table
 
 from norm_core.bags.topic import TopicNames
 from norm_core.engines.openai.batch import BatchAnswers, BatchWriter, read_answers
-from norm_core.models.manifest import Prices
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
@@ -51,16 +50,12 @@ QuestionForm = Annotated[
         "--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment."
     ),
 ]
-Price = Annotated[
-    str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, for the estimate.")
-]
 
 
-def finish_batch(writer: BatchWriter, prices: Prices | None) -> None:
+def finish_batch(writer: BatchWriter) -> None:
     """Write what is left, and print the size of the batch."""
     writer.flush()
-    size = writer.size
-    text = size.describe(prices) if size.requests else "no request was written: there is nothing to ask"
+    text = writer.size if writer.size.requests else "no request was written: there is nothing to ask"
     err.print(f"{writer.folder}: {text}", soft_wrap=True, markup=False)
 
 
@@ -113,11 +108,11 @@ class LaterJudge:
             writer.add(request)
         self._collector.views.clear()
 
-    def conclude(self, prices: Prices | None) -> None:
+    def conclude(self) -> None:
         """Write what is left, and print the size of the questions, or what became of the answers."""
         if self._writer:
             self._write(self._writer)
-            finish_batch(self._writer, prices)
+            finish_batch(self._writer)
             return
         for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)
@@ -204,7 +199,6 @@ class LaterOptions:
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
     ] = DeploymentContext.UNSPECIFIED
-    price: Price = ""
 
 
 @app.command()
@@ -237,7 +231,6 @@ def flags(
 
     Several bags are summed up in a table. Exits with 1 if one of them could not be run, or no answer fits.
     """
-    prices = Prices.of_option(later.price)
     judge = LaterJudge.of(later, folder)
     options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
@@ -259,7 +252,7 @@ def flags(
         for flag in result.flags:
             show_flag(flag, result.start_ns, explained=explained)
     if judge:
-        judge.conclude(prices)
+        judge.conclude()
     _conclude(watch, bags, as_json=as_json)
     if any(result.problem for result in watch.results) or (judge and judge.fits_nothing):
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from norm_core.runtime.config import Config, ConfigError, check_config
+from norm_core.runtime.config import Config
 from norm_core.runtime.server_address import check_server_url
 
 
@@ -101,22 +101,6 @@ class MemoryNeed(Config):
         return self
 
 
-class Prices(Config):
-    """What a server's tokens cost, for a million of them."""
-
-    prompt: float = Field(ge=0)
-    completion: float = Field(ge=0)
-    currency: str = "USD"
-
-    @classmethod
-    def of_option(cls, price: str) -> Self | None:
-        """Return the prices of --price IN,OUT; None where it is not given."""
-        prompt, _, completion = price.partition(",")
-        if price and not (prompt and completion):
-            raise ConfigError(f"--price {price}: give two prices, as 2,8")
-        return check_config(cls, {"prompt": prompt, "completion": completion}, "--price") if price else None
-
-
 class Manifest(Config):
     """One model, with the name of its file; `settings` belong to its engine, which validates them."""
 
@@ -136,7 +120,6 @@ class Manifest(Config):
     picture_tokens: int | None = Field(None, gt=0, description="The tokens of a picture of 448 x 336 px.")
     memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
-    prices: Prices | None = None
     notes: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from norm_core.models.manifest import Prices
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
 from norm_monitor.judge.coding import Form
@@ -13,7 +12,7 @@ from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.suite import suites
 from sim_replays.verbs import monitor_bench, suite_runs
-from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, Price, QuestionForm
+from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, QuestionForm
 from tactful_cli.verb import (
     AsJson,
     group,
@@ -114,7 +113,6 @@ def monitor(  # noqa: PLR0917
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,
-    price: Price = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
@@ -125,7 +123,7 @@ def monitor(  # noqa: PLR0917
     )
     if ask_later:
         later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
-        monitor_bench.write_questions(talks, later, Prices.of_option(price))
+        monitor_bench.write_questions(talks, later)
         return
     answered = LaterJudge(None, answers) if answers else None
     monitor_bench.evaluate(talks, as_json, model=model, later=answered)

@@ -200,7 +200,7 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
                 count = filter_scenes(run, asker, SentenceEncoder(), blind, progress)
     if count.open:
         if asker.writer.size.requests:
-            finish_batch(asker.writer, None)
+            finish_batch(asker.writer)
         send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
         err.print(f"next: {send}, or put any service's answers there, then the same command")
     _tell(run, phase)

@@ -10,7 +10,6 @@ from rich.table import Table
 
 from norm_core.engines.engine_factory import open_engine
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -184,12 +183,12 @@ class BenchInput:
         return read[: self.limit or None]
 
 
-def write_questions(talks: BenchInput, later: LaterJudge, prices: Prices | None) -> None:
+def write_questions(talks: BenchInput, later: LaterJudge) -> None:
     """Write the questions of a judge about the encounters."""
     _run_monitor(
         talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
     )
-    later.conclude(prices)
+    later.conclude()
 
 
 def evaluate(

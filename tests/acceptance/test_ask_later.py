@@ -93,7 +93,7 @@ def flags_with(bag: Path, answers: Path) -> tuple[Lines, str]:
 
 
 def test_each_moment_is_one_request_that_any_such_service_takes(ask: Ask, tmp_path: Path) -> None:
-    requests = ask("--model", "big-1", "--price", "1,4", "--form", "unit")
+    requests = ask("--model", "big-1", "--form", "unit")
     keys = [request["custom_id"] for request in requests]
     assert len(set(keys)) == len(keys)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) for key in keys)
@@ -172,7 +172,6 @@ def test_one_request_about_a_minute_of_talk_gives_what_one_for_each_moment_gives
         (("--ask-later", "batch"), "holds requests already"),
         (("--ask-later", "new", "--answers", "batch"), "exclude each other"),
         (("--ask-later", "new", "--out", "run"), "exclude each other"),
-        (("--ask-later", "new", "--price=2"), "give two prices, as 2,8"),
         (("--answers", "batch"), "holds no answers"),
         (("--answers", "missing"), "holds no answers"),
     ],

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.errors import EngineError
-from norm_core.engines.openai.reply import TokenCount, TokenLogprob, answer_format, parse_completion, user_message
+from norm_core.engines.openai.reply import TokenLogprob, answer_format, parse_completion, user_message
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.files.atomic_file import write_atomic
-from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -21,7 +20,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.wording import count_of
 
 ENDPOINT = "/v1/chat/completions"
-REQUESTS, ANSWERS = "requests-", "answers"
+REQUESTS = "requests-"
 MODE, FOLDER_MODE = 0o600, 0o700
 # What every service takes in one file; OpenAI takes 200 MB.
 MAX_FILE_BYTES, MAX_FILE_REQUESTS = 90_000_000, 50_000
@@ -58,7 +57,7 @@ class BatchRequest:
 
 @dataclass
 class BatchSize:
-    """What a batch holds, or what of it was answered; tokens are estimates where no server counted them."""
+    """What requests hold, with estimates of their tokens."""
 
     requests: int = 0
     pictures: int = 0
@@ -79,23 +78,11 @@ class BatchSize:
         limit = body.get("max_tokens") or body["max_completion_tokens"]
         self.completion_tokens += round(limit * ANSWER_SHARE)
 
-    def add_usage(self, body: Any) -> None:
-        """Add the tokens that a server counted for an answer."""
-        usage = TokenCount.of(body)
-        self.requests += 1
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
-
-    def cost(self, prices: Prices) -> float:
-        """Return the cost, in the currency of the prices."""
-        return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
-
-    def describe(self, prices: Prices | None) -> str:
-        """Return the size in words, with the cost where prices are known."""
+    def __str__(self) -> str:
+        """Return the size in words."""
         pictures = f"with {count_of(self.pictures, 'picture')}" if self.pictures else "without pictures"
-        cost = f", about {self.cost(prices):.2f} {prices.currency}" if prices else ""
         tokens = f"about {self.prompt_tokens} tokens to read and {self.completion_tokens} to write"
-        return f"{count_of(self.requests, 'request')} {pictures}, {tokens}{cost}"
+        return f"{count_of(self.requests, 'request')} {pictures}, {tokens}"
 
 
 class BatchWriter:

@@ -129,7 +129,6 @@ class OpenAIServer:
         self._loop = asyncio.new_event_loop()
         self._worker = Thread(target=self._loop.run_forever, name=f"requests {self.url}", daemon=True)
         self._worker.start()
-        self.on_limit: Callable[[str], None] | None = None  # called once for each pause, by the thread of the requests
         self._free_s = 0.0  # the time of the loop until which the server asked not to be asked
         self._breaker = breaker or CircuitBreaker()
         self._closed = Event()
@@ -179,8 +178,6 @@ class OpenAIServer:
                 pause_s = busy.pause_s or self._backoff_s * 2 ** (nth + waits) * random.uniform(0.5, 1.0)
                 pause_s = min(pause_s, _MAX_WAIT_S if is_awaited else _MAX_RETRY_S)
                 if busy.is_limit:
-                    if self.on_limit and is_awaited and self._free_s <= self._loop.time():
-                        self.on_limit(f"{self.url}: {busy}; no request is sent for {pause_s:.0f} s")
                     self._free_s = max(self._free_s, self._loop.time() + pause_s)
                 if nth + 1 == self._tries and not is_awaited:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -68,20 +68,10 @@ class _Cached(BaseModel):
     cached_tokens: int | None = None
 
 
-class TokenCount(BaseModel):
-    """The tokens that a server counted."""
-
+class _TokenCount(BaseModel):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Cached | None = None
-
-    @classmethod
-    def of(cls, body: Any) -> Self:
-        """Return what a chat completion counts; nothing where it counts none."""
-        try:
-            return cls.model_validate(body["usage"])
-        except (KeyError, TypeError, ValidationError):
-            return cls()
 
 
 class Completion(BaseModel):
@@ -89,7 +79,7 @@ class Completion(BaseModel):
 
     choices: list[_Choice] = Field(min_length=1)
     model: str = ""
-    usage: TokenCount | None = None
+    usage: _TokenCount | None = None
 
     @property
     def text(self) -> str:
