@@ -1,16 +1,11 @@
-"""Rebuild a valid bag from a damaged one: whole chunks or rows up to the damage in each file, and what is missing."""
+"""Rebuild a valid bag from damaged MCAP files: the whole chunks up to the damage in each, and what is missing."""
 
-import os
-import shutil
-import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO
-from urllib.parse import quote
 
 from mcap.exceptions import EndOfFile, McapError
 from mcap.records import Channel, Chunk, DataEnd, Header, McapRecord, Message, Schema
@@ -18,7 +13,7 @@ from mcap.stream_reader import StreamReader
 from rosbags.rosbag2.errors import ReaderError
 
 from norm_core.bags.bounded_library import MAX_TOPICS, TOO_MANY_TOPICS, decompress_chunk
-from norm_core.bags.storage import UNMERGED, is_packed, list_files, unpack_file
+from norm_core.bags.storage import is_packed, is_sqlite, list_files, recovery_hint, unpack_file
 from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.bags.types import Definitions
 from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
@@ -28,7 +23,7 @@ from norm_core.records.record import record
 Salvaged = tuple[BagTopic, int, bytes]  # with the recording stamp in ns
 # What the libraries raise for damage; BagError, UnpackError and UnicodeDecodeError are ValueErrors.
 _UNREADABLE = (
-    McapError, ReaderError, sqlite3.Error, struct.error, ValueError, LookupError, TypeError, MemoryError, OverflowError,
+    McapError, ReaderError, struct.error, ValueError, LookupError, TypeError, MemoryError, OverflowError,
 )  # fmt: skip
 _DATA_END = b"\x0f" + struct.pack("<QI", 4, 0)
 
@@ -62,9 +57,11 @@ def recover_bag(
 ) -> BagRecoveryReport:
     """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes done and the total.
 
-    Raises BagError where nothing can be read.
+    Raises BagError for sqlite3 files, and where nothing can be read.
     """
     listing = list_files(bag)
+    if sqlite := next(filter(is_sqlite, listing.files), None):
+        raise BagError(f"{bag}: only MCAP files can be recovered here; {recovery_hint(sqlite)}")
     size = sum(file.stat().st_size for file in listing.files)
     by_topic, left_out = Counter[str](), Counter[str]()
     stops, last_ns, bytes_before = list[str](), None, 0
@@ -121,7 +118,7 @@ def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iter
                 unpack_zstd_file(packed, file)
             except UnpackError as error:
                 why_partial = f"can be decompressed only in part: {error}"
-    yield from _sqlite_messages(file, scratch) if file.suffix == ".db3" else _mcap_messages(file, progress)
+    yield from _mcap_messages(file, progress)
     if why_partial:
         raise _StopError(why_partial)
 
@@ -203,67 +200,3 @@ def _topic_of(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
 
 def _why(error: BaseException) -> str:
     return "the file ends there" if isinstance(error, EndOfFile) else str(error).rstrip(".") or type(error).__name__
-
-
-def _sqlite_messages(path: Path, scratch: Path) -> Iterator[Salvaged]:
-    with path.open("rb") as file:
-        header = file.read(100)
-    size, page_bytes, rows = path.stat().st_size, int.from_bytes(header[16:18], "big"), 0
-    page_bytes = page_bytes if page_bytes > 1 else 65_536
-    logs = [end for end in UNMERGED if path.with_name(path.name + end).is_file()]
-    address = f"file:{quote(str(path.resolve()))}?immutable=1"
-    if logs or size % page_bytes:
-        copy = scratch / path.name
-        for end in ("", *logs) if copy != path else ():
-            shutil.copyfile(path.with_name(path.name + end), scratch / f"{path.name}{end}")
-        if not logs:
-            os.truncate(copy, size - size % page_bytes)  # SQLite would read the rest of a cut page as zeros
-        address = f"file:{quote(str(copy.resolve()))}"
-    try:
-        with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as database:
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_UNPACKED_BYTES)
-            database.text_factory = lambda text: text.decode("utf-8", "replace")
-            # Lets SQLite read a file that is shorter than its header states.
-            database.execute("PRAGMA writable_schema=ON")
-            topics = _sqlite_topics(database)
-            for row in database.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY id"):
-                topic_id, stamp_ns, data = row
-                if not isinstance(stamp_ns, int) or stamp_ns < 0 or not isinstance(data, bytes):
-                    raise BagError("a row is no message")
-                yield topics[topic_id], stamp_ns, unpack_file(data)
-                rows += 1
-    except _UNREADABLE as error:
-        raise _StopError(f"could be read up to message {rows}: {_why(error)}") from error
-    if not logs and (stated_bytes := int.from_bytes(header[28:32], "big") * page_bytes) > size:
-        raise _StopError(f"was cut short: its header states {stated_bytes - size} bytes more")
-
-
-def _sqlite_topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
-    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    # A view could make up rows without end.
-    if not {"topics", "messages"} <= {name for (name,) in tables.fetchmany(MAX_TOPICS)}:
-        raise BagError("it has no tables of topics and messages")
-    limit = f"LIMIT {MAX_TOPICS + 1}"
-    definitions: dict[str, tuple[str, str]] = {}
-    with suppress(sqlite3.DatabaseError):  # sqlite3 bags have had this table since Iron
-        for name, encoding, text in database.execute(
-            f"SELECT topic_type, encoding, encoded_message_definition FROM message_definitions {limit}"
-        ):
-            definitions[name] = encoding, text
-    topics = {}
-    rows = database.execute(f"SELECT * FROM topics {limit}")
-    for values in rows:
-        row = dict(zip((column[0] for column in rows.description), values, strict=True))
-        encoding, definition = definitions.get(row["type"], ("", ""))
-        topics[row["id"]] = BagTopic(
-            topic=row["name"],
-            type_name=row["type"],
-            definition=definition,
-            is_idl=encoding == "ros2idl",
-            digest=row.get("type_description_hash") or "",
-            serialization=row["serialization_format"],
-            qos=tuple(read_qos(row.get("offered_qos_profiles") or "")),
-        )
-    if max(len(topics), len(definitions)) > MAX_TOPICS:
-        raise BagError(TOO_MANY_TOPICS)
-    return topics

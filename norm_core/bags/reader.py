@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from norm_core.bags.storage import RECOVER, Listing, StorageFile, list_files
+from norm_core.bags.storage import Listing, StorageFile, list_files, recovery_hint
 from norm_core.bags.topic import BagError, BagTopic, TopicNames, topic_of
 from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message
@@ -94,7 +94,8 @@ class BagReader:
                 ) from error
         if start_ns is None and stop_ns is None and read != expected:
             raise BagError(
-                f"{self._path}: is damaged: {read} of {count_of(expected, 'message')} could be read; {RECOVER}"
+                f"{self._path}: is damaged: {read} of {count_of(expected, 'message')} could be read; "
+                f"{recovery_hint(self._files[0].path)}"
             )
 
     def require(self, topics: Collection[str]) -> None:
@@ -173,7 +174,8 @@ class BagReader:
                 f"{self._path}: is damaged: metadata.yaml promises "
                 f"{count_of(promised, 'message')} on {', '.join(short[:3])}"
                 f"{' and others' if len(short) > 3 else ''}, and its files hold {present}"
-                f"{'; ' + listing.notes[-1] if listing.notes else ''}; {RECOVER}"
+                f"{'; ' + listing.notes[-1] if listing.notes else ''}; "
+                f"{recovery_hint(self._files[0].path)}"
             )
         if stated and counted != {name: n for name, n in stated.items() if n or name in counted}:
             self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

@@ -70,6 +70,18 @@ def is_packed(path: Path) -> bool:
     return path.suffix == _PACKED
 
 
+def is_sqlite(path: Path) -> bool:
+    """Whether the file's name is that of a sqlite3 storage."""
+    return path.name.removesuffix(_PACKED).endswith(".db3")
+
+
+def recovery_hint(path: Path) -> str:
+    """Return how to save the readable part of a damaged file."""
+    if is_sqlite(path):
+        return f"save its readable rows with sqlite3 {path.name} .recover | sqlite3 NEW.db3"
+    return f"save the readable part with {PROGRAM} bag recover BAG OUT"
+
+
 def list_files(path: Path) -> Listing:
     """List the files of a bag's folder, or the single file `path`; raise BagError if there is none."""
     if not path.exists():
@@ -120,9 +132,8 @@ def _number(path: Path) -> tuple[object, ...]:
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
 
 
-RECOVER = f"save the readable part with {PROGRAM} bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
-UNMERGED = ("-wal", "-journal")
+_UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -134,11 +145,11 @@ class StorageFile:
         self.path = path
         self._seen = _state(path)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        beside = [path.with_name(path.name + end) for end in UNMERGED]
+        beside = [path.with_name(path.name + end) for end in _UNMERGED]
         if left := [file.name for file in beside if file.is_file() and file.stat().st_size]:
             raise BagError(
                 f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
-                f"play or copy it with rosbag2 once, or let {PROGRAM} bag recover merge it"
+                f"play or copy it with rosbag2 once, or merge it with sqlite3 {path.name} .tables"
             )
         try:
             file = self._unpacked() if is_packed(path) else path
@@ -179,7 +190,7 @@ class StorageFile:
             if not isinstance(data, bytes):
                 raise BagError(
                     f"a message on {connection.topic} holds {type(data).__name__} in place of bytes, which no recorder "
-                    f"writes; {RECOVER}"
+                    f"writes; {recovery_hint(self.path)}"
                 )
             yield connection, stamp_ns, unpack_file(data)
         if self._has_changed():
@@ -214,7 +225,8 @@ class StorageFile:
             return f"{error.strerror}: {error.filename or self.path.name}"
         if isinstance(error, (KeyError, TypeError)):
             return f"{error} in it is nothing that ROS 2 writes: a foreign file, or a damaged one"
-        return f"{str(error).rstrip('.') or type(error).__name__}; if it was cut short or damaged, {RECOVER}"
+        fault = str(error).rstrip(".") or type(error).__name__
+        return f"{fault}; if it was cut short or damaged, {recovery_hint(self.path)}"
 
 
 def unpack_file(data: bytes) -> bytes:

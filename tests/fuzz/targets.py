@@ -124,7 +124,11 @@ def _bag(path: Path) -> None:
     made = path.parent / "made"
     shutil.rmtree(made, ignore_errors=True)
     recover_bag(path.parent, made)
-    with BagReader(made) as bag:
+    _read_bag(made)
+
+
+def _read_bag(path: Path) -> None:
+    with BagReader(path) as bag:
         for message in bag.messages():
             bag.decode(message)
 
@@ -280,7 +284,7 @@ TARGETS: dict[str, Target] = {
         (b'{"custom_id":"a","response":{"status_code":200,"body":{"choices":[]}}}\n',),
     ),
     "bag_mcap": Target(_file("b_0.mcap", _bag), (_bag_seed(StoragePlugin.MCAP),)),
-    "bag_sqlite": Target(_file("b_0.db3", _bag), (_bag_seed(StoragePlugin.SQLITE3),)),
+    "bag_sqlite": Target(_file("b_0.db3", _read_bag), (_bag_seed(StoragePlugin.SQLITE3),)),
     "skills": Target(_file("s.yaml", SkillCatalogue.read), (b"skills:\n- {action: wave, needs: {}}\n",)),
     "house_rules": Target(_file("h.yaml", HouseRules.read), (b"hard:\n- {never: shout, words: [shout], why: loud}\n",)),
     "items": Target(
