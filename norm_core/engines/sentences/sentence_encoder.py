@@ -19,7 +19,6 @@ from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.engines.sentences.mapped_arrays import file_sha256
 from norm_core.engines.sentences.packaged_model import SentenceModel
 from norm_core.models.manifest import Manifest
-from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
 
 Vectors = NDArray[np.float32]
@@ -144,7 +143,7 @@ class EncoderBackend:
         """Do nothing: there is no memory to release."""
 
 
-def open_backend(manifest: Manifest, weights: ModelFiles) -> EncoderBackend:
+def open_backend(manifest: Manifest) -> EncoderBackend:
     """Load the packaged encoder, which has no settings."""
     if manifest.settings:
         raise ConfigError(f"{manifest.name}: settings: the encoder has none, not {', '.join(manifest.settings)}")

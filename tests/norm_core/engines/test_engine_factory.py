@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines import engine_registry
-from norm_core.engines.engine_factory import guard_load, open_engine, place_of
+from norm_core.engines import engine_factory
+from norm_core.engines.engine_factory import check_memory, free_memory_mb, open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, HashedFile, Manifest
@@ -65,7 +65,7 @@ def backend_is(monkeypatch: pytest.MonkeyPatch) -> BackendIs:
             seen.append(weights)
             return opened(manifest, weights)
 
-        monkeypatch.setitem(engine_registry.OPENERS, EngineKind.TRANSFORMERS, opener)
+        monkeypatch.setitem(engine_factory.OPENERS, EngineKind.TRANSFORMERS, opener)
         return seen
 
     return install
@@ -156,11 +156,6 @@ def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Backend
     assert seen == [ModelFiles(folder=None)]
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
-
-
 def needing(load_mb: float, peak_mb: float, **settings: Any) -> Manifest:
     plain = {
         "name": "large",
@@ -176,7 +171,7 @@ def needing(load_mb: float, peak_mb: float, **settings: Any) -> Manifest:
 
 
 def free_mb() -> float:
-    return place_of(needing(1, 1)).free_mb
+    return free_memory_mb(needing(1, 1))[1]
 
 
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(tmp_path: Path) -> None:
@@ -196,29 +191,13 @@ def test_without_a_gpu_16_bit_weights_count_twice() -> None:
     wide = {"engine": "transformers", "quantization": "bf16", "settings": {"device": "cpu"}}
     plain["memory"]["estimated"] = True
     estimated = Manifest.model_validate(plain | wide)
-    with pytest.raises(ModelMemoryError, match="estimated"), guard_load(estimated):
-        pass
+    with pytest.raises(ModelMemoryError, match="estimated"):
+        check_memory(estimated)
 
 
 def test_wrong_settings_are_named_before_anything_is_measured() -> None:
-    with pytest.raises(ConfigError, match="large: settings: device"), guard_load(needing(1, 2, device="all")):
-        pass
-
-
-@pytest.mark.parametrize("fault", ["no locks", "no folder"])
-def test_a_disk_that_keeps_no_lock_stops_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(37, "No locks available")
-
-    if fault == "no locks":
-        monkeypatch.setattr("norm_core.engines.engine_factory.fcntl.flock", refuse)
-    else:
-        (tmp_path / "file").write_text("no folder")
-        monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "file"))
-    with guard_load(needing(1, 2)):
-        pass
-    with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
-        pass
+    with pytest.raises(ConfigError, match="large: settings: device"):
+        check_memory(needing(1, 2, device="all"))
 
 
 @pytest.mark.parametrize(
@@ -246,5 +225,5 @@ def test_torchs_gpu_is_asked_with_activations_and_reserves(
     plain = needing(8000, 9000).model_dump(mode="json") | {"engine": "transformers"}
     plain["memory"]["estimated"] = True  # nine tenths, with a CUDA context of 650 MB that is there when it asks
     refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 9350 MB \(estimated\)")
-    with refusal, guard_load(Manifest.model_validate(plain)):
-        pass
+    with refusal:
+        check_memory(Manifest.model_validate(plain))

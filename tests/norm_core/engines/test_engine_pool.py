@@ -7,7 +7,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from norm_core.engines import engine_registry
+from norm_core.engines import engine_factory
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine_pool import EngineLease, EnginePool, SharedEngine, Urgency
 from norm_core.engines.errors import EngineFailedError
@@ -50,7 +50,7 @@ def opener(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
     for name in (NAME, "other"):
         describe_model(own_models, name, DEAD_URL)
     opener = Opener()
-    monkeypatch.setitem(engine_registry.OPENERS, EngineKind.OPENAI, opener)
+    monkeypatch.setitem(engine_factory.OPENERS, EngineKind.OPENAI, opener)
     return opener
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine_registry import OPENERS
+from norm_core.engines.engine_factory import OPENERS
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.settings import Guide
