@@ -67,7 +67,7 @@ def measure(  # noqa: PLR0917
     """Measure the monitor on each writer by weights fitted without that writer."""
     if not why:
         raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
-    sizes = {TalkReader.open(folder, verify=False, is_lazy=True).manifest.size for folder in readers or ()}
+    sizes = {TalkReader.open(folder, verify=False).manifest.size for folder in readers or ()}
     if len(sizes) > 1:
         raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
@@ -193,7 +193,7 @@ def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
         "from": ", ".join(sorted({source.part.source for source in measured.chosen})),
         "writers": ", ".join(sorted({source.writer for source in measured.chosen} - {EARLIER})),
     }
-    opened = [TalkReader.open(folder, is_lazy=True) for folder in readers]
+    opened = [TalkReader.open(folder) for folder in readers]
     if opened:
         fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)

@@ -137,15 +137,15 @@ class TalkReader:
         return _made_of(self.manifest)
 
     @classmethod
-    def open(cls, folder: Path, *, threads: int = 2, verify: bool = True, is_lazy: bool = False) -> Self:
-        """Load a folder's reader, or open it for `load`; raise EngineFailedError if it is absent or has changed."""
+    def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
+        """Open a folder's reader; raise EngineFailedError if it is absent or has changed."""
         manifest = read_manifest(folder)
         if manifest is None:
             raise EngineFailedError(f"{folder}: holds no reader; {_REMEDY}")
         if damages := find_damages(folder, manifest) if verify else {}:
             reasons = "; ".join(f"{path} {fault}" for path, fault in damages.items())
             raise EngineFailedError(f"{folder}: the reader is not as it was written: {reasons}; {_REMEDY}")
-        return cls(folder, manifest, threads) if is_lazy else cls(folder, manifest, threads).load()
+        return cls(folder, manifest, threads)
 
     def start(self) -> "ReadTalk":
         """Return a talk of no lines."""
@@ -210,7 +210,7 @@ def _made_of(manifest: ReaderManifest | None) -> str:
 @lru_cache(maxsize=2)
 def _opened(folder: Path, made_of: str, *, verify: bool) -> TalkReader:
     """Open a folder's reader once, as long as it stays what it was: it takes half a gigabyte."""
-    return TalkReader.open(folder, verify=verify, is_lazy=True)
+    return TalkReader.open(folder, verify=verify)
 
 
 @record

@@ -42,7 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tensors, Tens
 
 @pytest.fixture
 def reader(files: tuple[Path, Tensors, Tensors]) -> TalkReader:
-    return TalkReader.open(files[0] / "reader", threads=1)
+    return TalkReader.open(files[0] / "reader", threads=1).load()
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def passes(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("family", ["qwen2", "llama"])
 def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(family: str, tmp_path: Path) -> None:
     _, base, adapter = write_files(tmp_path, family)
-    reader = TalkReader.open(tmp_path / "reader", threads=1)
+    reader = TalkReader.open(tmp_path / "reader", threads=1).load()
     tokens = [reader.tokens(line) for line in LINES]
     expected = heads_of(base, adapter, [token for part in tokens for token in part])
     cache, end = reader.empty_cache(), -1
@@ -235,7 +235,7 @@ def copies(files: tuple[Path, Tensors, Tensors], tmp_path: Path) -> Iterator[Pat
 
 
 def test_a_folder_that_has_changed_since_it_was_opened_is_not_loaded(copies: Path) -> None:
-    reader = TalkReader.open(copies / "reader", is_lazy=True)
+    reader = TalkReader.open(copies / "reader")
     changed = reader.manifest.model_copy(update={"adapter_sha256": "0" * 64})
     (copies / "reader" / MANIFEST).write_text(changed.model_dump_json(), encoding="utf-8")
     with pytest.raises(EngineFailedError, match="has changed since"):
