@@ -17,10 +17,10 @@ from norm_monitor import (
     Monitor,
     MonitorConfig,
     Scene,
-    TextMatcher,
     Threshold,
     ThresholdTable,
     Unit,
+    WordMatcher,
     evidence_of,
 )
 
@@ -44,7 +44,7 @@ TALK = (
 )
 
 
-def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: TextMatcher) -> Iterator[Finding]:
+def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: WordMatcher) -> Iterator[Finding]:
     """Compare the rate of each finished turn of the robot with the threshold."""
     cue = table.cues["speaks_too_fast"]
     for turn in scene.recent:

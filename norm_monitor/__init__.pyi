@@ -16,6 +16,7 @@ from .assessment.unit_model import UnitModel as UnitModel
 from .context.exchange import ExchangeClassifier as ExchangeClassifier
 from .context.meaning import EncoderMatcher as EncoderMatcher
 from .context.meaning import TextMatcher as TextMatcher
+from .context.meaning import WordMatcher as WordMatcher
 from .context.memory import MemoryConfig as MemoryConfig
 from .context.scene import Scene as Scene
 from .ears import Ears as Ears

@@ -26,7 +26,7 @@ from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
-from norm_monitor.assessment.finding import Finding, RequestWindowAt
+from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion import Fusion, NoteClosed
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.reasons.every_reason import Reasons
@@ -40,22 +40,19 @@ from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig, NoteAnswer, NoteRequest
+from norm_monitor.judge.judge_debts import JudgeDebts
 from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers, LateAnswers
 from norm_monitor.windows.clock_skew import ClockSkew
-from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry, Record, WindowConfig
-from norm_monitor.windows.missing_sources import MissingReport, report_missing
+from norm_monitor.windows.cutter import Entry, Purpose, Record, WindowConfig
+from norm_monitor.windows.missing_sources import FirstSpeech, MissingReport, SpeechUnderWay, report_missing
 
-# If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
-UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5
 ROBOT_MISSING = "nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; name its speech topic"
-# The name under which a replay's own judge stands in the configuration.
+# How the configuration names the judge of a replay.
 REPLAYED_JUDGE = "replayed"
-# How many answers of the judge are waited for at the end of the input.
-MAX_OWED = 256
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
-MOST_CLOSED = 256
-# How many windows queries may request at once; the remaining requests are reserved for cues.
-MOST_QUERIES = MOST_REQUESTED_WINDOWS // 2
+MAX_CLOSED = 256
+# How long before a silence an unidentified voice still matters: it may be the speech to answer.
+_BEFORE_SILENCE_NS = 1 * NS_PER_S
 
 
 class MonitorConfig(Config):
@@ -128,9 +125,9 @@ class Monitor:
 
     1. `take` gives a record to the windows, the history of the talk and the check of clocks, and requests a window at
        its end where a cue may wait for it.
-    2. `_advance` moves a source's time on; `_flags_of_closing` takes each window that this completes.
-    3. `_process_window` measures the units of the window's scene, gives facts and what is seen to `Fusion`, and notes
-       what the judge is to be asked; `units_to_judge` hands that out.
+    2. `_advance` moves a source's time on; `_close_windows` takes each window that this completes.
+    3. `_process_window` measures the units of the window's scene, gives facts and findings to `Fusion`, and notes
+       what to ask the judge; `units_to_judge` hands that out.
     4. `take_judgement` gives the judge's answers to `Fusion`; `notes_to_write` and `take_note` then bring the notes.
     5. `end_input` ends what is open; `closed_windows` returns the windows of all this.
     """
@@ -152,66 +149,52 @@ class Monitor:
         `unit_model` replaces the weights that the configuration names. `note_closed` gets each unit once it takes no
         more evidence.
         """
+        self._table, self._matcher, self._clock, self._cues = table, matcher, clock, tuple(cues)
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
-        self._table, self._matcher, self._clock = table, matcher, clock
-        self._cues = tuple(cues)
         self._model = unit_model or config.unit_model(matcher)
         self._site = config.site_thresholds(self._model, table, matcher)
+        self._parts_sha256 = self._hash_parts(config)
         fusion = config.calibrated_fusion()
         self._calibrated = {
             "judge_weight": fusion.judge_weight,
             "min_probability_judged": fusion.min_probability_judged,
         }
-        self._sha256_of_parts: dict[str, str | list[str]] = {
-            "thresholds": table.sha256(),
-            "unit_weights": self._model.sha256(),
-            "meaning": matcher.sha256(),
-            # lateness_s is left out: it shows in a window as its missing sources.
-            "windows": config.windows.sha256(leave_out=("lateness_s",)),
-            "memory": config.memory.sha256(),
-            **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
-            **({"operating_point": self._site.sha256()} if self._site else {}),
-        }
-        self._history = History(config.memory)
-        self._newest_ns = BEFORE_ALL_NS
-        self._skew = ClockSkew()
+        self._history, self._skew = History(config.memory), ClockSkew()
         self._reasons = Reasons(table, matcher)
         self._fusion = Fusion(fusion, self._model, note_closed, self._site, self._reasons.of)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
-        self._late_answers = LateAnswers()
+        self._debts, self._late_answers = JudgeDebts(self._triggers, self._fusion), LateAnswers()
+        self.expectation, self._config_sha256 = "", ""
         self.reconfigure(config)
-        self._presence: tuple[object, ...] = ()
-        self._robot_first_ns: int | None = None
-        self._people_end_ns: list[int] = []  # ends of people's first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
-        self._closed_ns = BEFORE_ALL_NS  # where the newest window ended
-        self._lacks_speech_under_way = False  # whether it lacks an utterance that had not ended when it closed
         self._other_language = ""  # of the newest window's talk, if its wording is not read
-        self._partial_from_ns: int | None = None  # where the utterance under way began
-        self._marked_ns: int | None = None  # until when the latest mark says that nobody speaks
-        self._cue_ends: set[int] = set()  # ends of windows that cues asked for
-        self._query_ends: set[int] = set()  # ends of windows that queries asked for
-        self._queries_refused = 0
-        self._owed: dict[str, UnitView | None] = {}  # what the judge was asked about, oldest first, until forgotten
-        self._notes: dict[str, NoteRequest] = {}  # for units that may yet be flagged
-        self._notes_owed: dict[str, None] = {}
-        self._notes_after_close = 0
-        self._timed_out: deque[str] = deque(maxlen=MAX_OWED)  # units without an answer in time
-        self._is_live = False
-        self._has_ended = False
-        self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
+        self._newest_ns = BEFORE_ALL_NS
+        self._presence: tuple[object, ...] = ()
+        self._first_speech, self._under_way = FirstSpeech(), SpeechUnderWay()
+        self._is_live = self._has_ended = False
+        self._closed: deque[ClosedWindow] = deque(maxlen=MAX_CLOSED)
+
+    def _hash_parts(self, config: MonitorConfig) -> dict[str, str | list[str]]:
+        """Return the digests of all that decides and cannot change while the monitor runs."""
+        return {
+            "thresholds": self._table.sha256(),
+            "unit_weights": self._model.sha256(),
+            "meaning": self._matcher.sha256(),
+            # lateness_s is left out: it shows in a window as its missing sources.
+            "windows": config.windows.sha256(leave_out=("lateness_s",)),
+            "memory": config.memory.sha256(),
+            **({"cues": [source_sha256(cue) for cue in self._cues]} if self._cues else {}),
+            **({"operating_point": self._site.sha256()} if self._site else {}),
+        }
 
     @property
     def counters(self) -> tuple[Counter, ...]:
         """The counters of windows, flags, judge triggers and memory."""
         parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
         counters = tuple(counter for part in parts for counter in part.counters)
-        if self._queries_refused:
-            counters += (Counter(name="queries_refused", count=self._queries_refused),)
-        if self._notes_after_close:
-            counters += (Counter(name="notes_after_close", count=self._notes_after_close),)
-        return counters
+        late_notes = self._debts.notes_after_close
+        return (*counters, Counter(name="notes_after_close", count=late_notes)) if late_notes else counters
 
     def missing_report(
         self, active_nodes: Collection[str] | None = None, silent: Collection[str] = ()
@@ -220,7 +203,7 @@ class Monitor:
         return report_missing(
             self.missing,
             self._cutter.received_sources,
-            speech_under_way=self._lacks_speech_under_way,
+            speech_under_way=self._under_way.is_missing,
             active_nodes=active_nodes,
             silent=silent,
         )
@@ -248,12 +231,12 @@ class Monitor:
     @property
     def hears_robot(self) -> bool:
         """Whether any robot speech has arrived."""
-        return self._robot_first_ns is not None
+        return self._first_speech.has_robot
 
     @property
     def robot_is_missing(self) -> bool:
         """Whether people said several things and the robot's speech never arrived."""
-        return self._is_robot_missing(self._newest_ns)
+        return self._first_speech.lacks_robot(self._newest_ns)
 
     def reconfigure(self, config: MonitorConfig) -> list[SocialFlag]:
         """Use the live fields of a configuration from the next record on; return the open flags that this changes.
@@ -264,7 +247,7 @@ class Monitor:
         point = self._model.operating_points[fusion.sensitivity]
         self.expectation = self._site.expectation if self._site else point.expectation(fusion.sensitivity)
         self._config_sha256 = sha256_of(
-            {**self._sha256_of_parts, "fusion": fusion.sha256(leave_out=("weights", "operating_point"))}
+            {**self._parts_sha256, "fusion": fusion.sha256(leave_out=("weights", "operating_point"))}
         )
         self._triggers.set_budget(_judge_budget(config))
         return self._fusion.reconfigure(fusion, self._clock.now_ns())
@@ -273,44 +256,63 @@ class Monitor:
         """Take a record, in order of arrival, and return the flags that are now decided.
 
         A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it. Live, the
-        time when a record was received tells whether clocks lie apart; what that holds back stands outside parity.
+        receive time of a record shows whether clocks lie apart; what that holds back differs in a replay.
         """
-        if isinstance(record, Query | Episode):
-            self._request_query_window(record)
+        if isinstance(record, Query):
+            self._cutter.request(record.stamp_ns, Purpose.QUERY)
+            return []
+        if isinstance(record, Episode):
+            if record.state is EpisodeEdge.END:
+                self._cutter.request(record.end_ns, Purpose.QUERY)
             return []
         self._is_live |= received_ns is not None
-        flags = self._close_if_ended(owed=False)
+        flags = self._close_if_ended(awaits_judge=False)
         mark = self._watermarks.of(record)
         if mark and self._cutter.jumps_back(*mark):
-            flags += self.end_input()
-            self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
-            self._cue_ends.clear()
-            self._query_ends.clear()
-            flags += self._close(None)
-            for answers in (self._owed, self._notes, self._notes_owed):
-                answers.clear()
-            for part in (self._history, self._fusion, self._triggers, self._skew):
-                part.reset()
-            self._newest_ns = mark[1]
-            self._robot_first_ns, self._people_end_ns = None, []
+            flags += self._restart_timeline(*mark)
+        self._add(record, received_ns)
+        flags += self._advance(*mark) if mark else []
+        if (text := _whole_text(record)) and not self._other_language:
+            self._matcher.prepare(text)
+        return flags
+
+    def _restart_timeline(self, source: str, watermark_ns: int) -> list[SocialFlag]:
+        """End what is open, as stamps jumped back, and begin anew; return the last flags of the old timeline."""
+        flags = self.end_input()
+        self._closed.extend(map(closed_window, self._cutter.advance(source, watermark_ns)))
+        flags += self._close_units(None)
+        for part in (self._debts, self._history, self._fusion, self._triggers, self._skew):
+            part.reset()
+        self._newest_ns, self._first_speech = watermark_ns, FirstSpeech()
+        return flags
+
+    def _add(self, record: Entry, received_ns: int | None) -> None:
+        """Add a record to all that follows the talk, and request a window where a cue may wait for it."""
         if isinstance(record, Utterance):
-            self._track_partial(record)
+            self._under_way.add(record)
         elif isinstance(record, RobotSpeech):
-            self._history.take_robot_speech(record)
-        self._track_speaker(record)
-        self._skew.take(record, received_ns)
+            self._history.add_robot_speech(record)
+        self._first_speech.add(record)
+        self._skew.add(record, received_ns)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
-        at_ns = self._cue_end_of(record)
-        if at_ns is not None and not (isinstance(record, RobotSpeech) and self._cutter.is_past(at_ns)):
-            self._request_cue_window(at_ns)
-        flags += self._advance(*mark) if mark else []
-        is_whole = isinstance(record, RobotSpeech) or (isinstance(record, Utterance) and record.final)
-        text = record.text if is_whole and isinstance(record, RobotSpeech | Utterance) else ""
-        if text and not self._other_language:
-            self._matcher.match(text, "greeting")  # encodes it, so that its window need not wait for that
-        return flags
+        end_ns = self._cue_end_of(record)
+        if end_ns is not None and not (isinstance(record, RobotSpeech) and self._cutter.is_past(end_ns)):
+            self._cutter.request(end_ns, Purpose.CUE)
+
+    def _cue_end_of(self, entry: Entry) -> int | None:
+        """Return the end of the window that a record calls for, if any; ends are exclusive."""
+        match entry:
+            case Utterance():
+                return entry.end_ns + 1 if entry.final else None
+            case RobotSpeech():
+                return entry.stamp_ns + 1
+            case Presence():
+                before, self._presence = self._presence, (entry.state, entry.away_since_ns)
+                return entry.stamp_ns + 1 if before != self._presence else None
+            case Frame():
+                return None
 
     def end_input(self, *, awaits_judge: bool = True) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.
@@ -319,17 +321,16 @@ class Monitor:
         owes answers, the flags close with the last of them, or with the next record, unless nobody awaits it.
         """
         end_ns = self._cutter.end_input()
-        flags = self._flags_of_closing(end_ns)
+        flags = self._close_windows(end_ns)
         self._has_ended = True
-        flags += self._close_if_ended(owed=awaits_judge)
-        for query_ns in sorted(self._query_ends):  # those after the end, which no watermark will pass
+        flags += self._close_if_ended(awaits_judge=awaits_judge)
+        for query_ns in self._cutter.requested_ends(Purpose.QUERY):  # those after the end, which no watermark will pass
             self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
-        self._query_ends.clear()
         return flags
 
     def close_flags(self) -> list[SocialFlag]:
         """Close all open flags now, and return them."""
-        return self._close(None)
+        return self._close_units(None)
 
     def forget(self) -> int:
         """Forget everything that people and the robot said; return the number of facts about people.
@@ -338,8 +339,7 @@ class Monitor:
         """
         self._fusion.reset()
         self._triggers.reset()
-        self._owed = dict.fromkeys(self._owed)
-        self._notes.clear()
+        self._debts.forget()
         self._matcher.forget()
         return self._history.forget(self._newest_ns)
 
@@ -352,44 +352,13 @@ class Monitor:
     def units_to_judge(self, max_count: int = MAX_DUE) -> list[UnitView]:
         """Return units for the judge, without those that would show forgotten speech; the most useful come first.
 
-        Each of them is owed an answer through `take_judgement`, also where the judge fails. The others wait.
+        `take_judgement` is owed an answer about each of them, also where the judge fails. The others wait.
         """
-        views = [view for view in self._triggers.take(max_count) if view.window.start_ns > self._history.forgotten_ns]
-        self._owed |= {view.unit.unit_id: view for view in views}
-        for unit_id in list(self._owed)[:-MAX_OWED]:  # a judge that never answers
-            del self._owed[unit_id]
-        return views
-
-    def notes_to_write(self, max_count: int = MAX_DUE) -> list[NoteRequest]:
-        """Return flagged units whose note the judge is to write; `take_note` is owed its answer about each."""
-        ids = self._unwritten[:max_count]
-        self._notes_owed |= dict.fromkeys(ids)
-        return [self._notes.pop(unit_id) for unit_id in ids]
-
-    def take_note(self, answer: NoteAnswer) -> list[SocialFlag]:
-        """Return the flag that gets the judge's note; without one, it keeps the words of the answer."""
-        unit = answer.judgement.unit
-        self._notes_owed.pop(unit.unit_id, None)
-        if answer.outcome is Outcome.TIMED_OUT:
-            self._timed_out.append(unit.unit_id)
-        flag = None
-        if answer.outcome is Outcome.ANSWERED and unit.onset_ns > self._history.forgotten_ns:
-            self._notes_after_close += not self._fusion.is_open(unit)
-            flag = self._fusion.add_note(answer.judgement)
-        return ([flag] if flag else []) + self._close_if_ended()
-
-    @property
-    def _unwritten(self) -> list[str]:
-        """The units with a flag that lacks the judge's note."""
-        return [name for name, request in self._notes.items() if self._fusion.is_flagged_by_judge(request.view.unit)]
+        return self._debts.ask_units(max_count, self._history.forgotten_ns)
 
     def take_judgement(self, judgement: UnitJudgement) -> list[SocialFlag]:
         """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
-        view = self._owed.pop(judgement.unit.unit_id, None)
-        if view and judgement.awaits_note:
-            self._notes[judgement.unit.unit_id] = NoteRequest(view=view, judgement=judgement)
-        if judgement.outcome is Outcome.TIMED_OUT:
-            self._timed_out.append(judgement.unit.unit_id)
+        self._debts.settle_unit(judgement)
         flags: list[SocialFlag] = []
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
@@ -397,119 +366,80 @@ class Monitor:
             flags = self._fusion.add_judgement(judgement, cite, self._clock.now_ns())
         return flags + self._close_if_ended()
 
-    def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
+    def notes_to_write(self, max_count: int = MAX_DUE) -> list[NoteRequest]:
+        """Return flagged units whose note the judge is to write; `take_note` is owed its answer about each."""
+        return self._debts.ask_notes(max_count)
+
+    def take_note(self, answer: NoteAnswer) -> list[SocialFlag]:
+        """Return the flag that gets the judge's note; without one, it keeps the words of the answer."""
+        self._debts.settle_note(answer)
+        unit, flag = answer.judgement.unit, None
+        if answer.outcome is Outcome.ANSWERED and unit.onset_ns > self._history.forgotten_ns:
+            self._debts.notes_after_close += not self._fusion.is_open(unit)
+            flag = self._fusion.add_note(answer.judgement)
+        return ([flag] if flag else []) + self._close_if_ended()
+
+    def _close_if_ended(self, *, awaits_judge: bool = True) -> list[SocialFlag]:
         """Close all units after the end of the input, once the judge owes no answer or is not waited for."""
-        if not self._has_ended or (owed and (self._owed or self._triggers.due or self._unwritten or self._notes_owed)):
+        if not self._has_ended or (awaits_judge and self._debts.are_open):
             return []
         self._has_ended = False
-        return self._close(None)
+        return self._close_units(None)
 
-    def _close(self, until_ns: int | None) -> list[SocialFlag]:
-        """Close units. Live, those that the judge's pace left without an answer are marked outside parity."""
-        unwritten = self._unwritten
-        awaited = (*self._owed, *self._timed_out, *self._triggers.due, *unwritten, *self._notes_owed)
-        flags = self._fusion.close(until_ns, awaited if self._is_live else ())
-        self._notes = {name: note for name, note in self._notes.items() if self._fusion.is_open(note.view.unit)}
-        self._notes_after_close += sum(name not in self._notes for name in unwritten)
-        if self._is_live:
-            self._triggers.drop(self._fusion.is_closed)
-        return flags
-
-    def _track_partial(self, utterance: Utterance) -> None:
-        is_mark = not utterance.text and not utterance.final
-        if (is_mark and utterance.start_ns == self._marked_ns) or (utterance.text and not utterance.final):
-            self._partial_from_ns = utterance.start_ns  # a mark that comes again is held by speech under way
-            self._lacks_speech_under_way |= self._speaks_in_closed_window()
-        elif utterance.final or utterance.start_ns > (self._partial_from_ns or 0):
-            self._partial_from_ns = None  # it ended, or a mark of silence lies beyond it
-        self._marked_ns = utterance.start_ns if is_mark else None
-
-    def _speaks_in_closed_window(self) -> bool:
-        return self._partial_from_ns is not None and self._partial_from_ns < self._closed_ns
-
-    def _track_speaker(self, entry: Entry) -> None:
-        if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):
-            first_ns = self._robot_first_ns
-            self._robot_first_ns = entry.stamp_ns if first_ns is None else min(first_ns, entry.stamp_ns)
-        elif isinstance(entry, Utterance) and entry.final and entry.text:
-            self._people_end_ns = sorted([*self._people_end_ns, entry.end_ns])[:UTTERANCES_BEFORE_ROBOT_IS_MISSING]
-
-    def _is_robot_missing(self, at_ns: int) -> bool:
-        """Decide by stamps alone, independent of the order of arrival."""
-        people_spoke = (
-            len(self._people_end_ns) == UTTERANCES_BEFORE_ROBOT_IS_MISSING and self._people_end_ns[-1] <= at_ns
-        )
-        return people_spoke and (self._robot_first_ns is None or self._robot_first_ns > at_ns)
+    def _close_units(self, until_ns: int | None) -> list[SocialFlag]:
+        return self._debts.close_units(until_ns, is_live=self._is_live)
 
     def _advance(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         self._cutter.advance(source, watermark_ns)
-        flags = self._flags_of_closing()
-        # Where nothing happens, no window tells that time has passed.
+        flags = self._close_windows()
+        # Where nothing happens, no window shows that time has passed.
         complete_ns = self._cutter.complete_until_ns
-        return flags if complete_ns is None else flags + self._close(complete_ns)
+        return flags if complete_ns is None else flags + self._close_units(complete_ns)
 
-    def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
+    def _close_windows(self, input_end_ns: int | None = None) -> list[SocialFlag]:
+        """Process and publish the windows that can close; return the flags that this changes."""
         flags: list[SocialFlag] = []
-        for closable in self._cutter.closable_windows(input_end_ns):
+        for closable, purposes in self._cutter.closable_windows(input_end_ns):
             skew = self._skew.reason(closable.end_ns)
-            window = replace(closable, late=True) if skew else closable
-            flags += self._fusion.hold_timing(bool(skew), closable.end_ns, self._clock.now_ns())
-            ended = window.end_ns == input_end_ns
-            on_grid = self._cutter.is_on_grid(window.end_ns)
-            queried = window.end_ns in self._query_ends
-            looked = on_grid or ended or window.end_ns in self._cue_ends
-            self._cue_ends.discard(window.end_ns)
-            self._query_ends.discard(window.end_ns)
-            sha256 = ""
+            cited = _CitedWindow(replace(closable, late=True) if skew else closable)
+            end_ns = closable.end_ns
+            flags += self._fusion.hold_timing(bool(skew), end_ns, self._clock.now_ns())
+            is_last, is_on_grid = end_ns == input_end_ns, self._cutter.is_on_grid(end_ns)
             try:
-                if looked:
-                    window_flags, again_ns, sha256 = self._process_window(window, input_ended=ended)
-                    flags += window_flags
-                    for at_ns in again_ns:
-                        if at_ns > window.end_ns:  # a cue that asks for this window again would never end
-                            self._request_cue_window(at_ns)
+                if is_last or is_on_grid or Purpose.CUE in purposes:
+                    flags += self._process_window(cited, input_ended=is_last)
             finally:  # publish the window even if a cue fails
-                if on_grid or queried or sha256:
-                    self._closed.append(closed_window(window, sha256))
+                cited.is_closed = True
+                if is_on_grid or Purpose.QUERY in purposes or cited.digest:
+                    self._closed.append(closed_window(cited.window, cited.digest))
         return flags
 
-    def _request_cue_window(self, end_ns: int) -> None:
-        if self._cutter.ask(end_ns):
-            self._cue_ends.add(end_ns)
-
-    def _request_query_window(self, record: Query | Episode) -> None:
-        """Request the window that ends at a query, or at an episode's end."""
-        if isinstance(record, Episode) and record.state is not EpisodeEdge.END:
-            return
-        end_ns = record.stamp_ns if isinstance(record, Query) else record.end_ns
-        if len(self._query_ends) >= MOST_QUERIES and end_ns not in self._query_ends:
-            self._queries_refused += 1
-        elif self._cutter.ask(end_ns):
-            self._query_ends.add(end_ns)
-
-    def _process_window(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
-        """Run the cues, and return flags, the ends of the windows that cues ask for, and the digest if one is cited."""
-        self.missing, self._closed_ns = window.missing, window.end_ns
-        self._lacks_speech_under_way = self._speaks_in_closed_window()
+    def _process_window(self, cited: _CitedWindow, *, input_ended: bool) -> list[SocialFlag]:
+        """Run the cues and weigh the units of a window's scene; return the flags that this changes."""
+        window, now_ns, cite = cited.window, self._clock.now_ns(), partial(self._cite, cited)
+        self.missing = window.missing
+        self._under_way.close_window(window.end_ns)
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
-        flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
+        flags = self._close_units(window.end_ns)  # first, so that it does not matter how often the sources mark time
         self._reasons.scene = scene
-        answers = list(find_cues(scene, self._table, self._matcher, self._cues))
-        findings = [finding for finding in answers if isinstance(finding, Finding)]
-        again_ns = {again.at_ns for again in answers if isinstance(again, RequestWindowAt)}
-        cited = _CitedWindow(window)
-        cite = partial(self._cite, cited)
-        now_ns = self._clock.now_ns()
-        changed = [self._fusion.add_finding(finding, cite, now_ns) for finding in findings]
-        changed += [self._fusion.add_facts(measured, cite, now_ns) for measured in self._measured(scene)]
+        changed: list[SocialFlag | None] = []
+        requested_ns = []
+        for answer in list(find_cues(scene, self._table, self._matcher, self._cues)):
+            if isinstance(answer, Finding):
+                changed.append(self._fusion.add_finding(answer, cite, now_ns))
+            else:
+                requested_ns.append(answer.at_ns)
+        changed += [self._fusion.add_facts(measured, cite, now_ns) for measured in self._measure(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track_ends(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
             cite()  # the judge's answers cite the window
-        cited.is_closed = True
-        return flags, again_ns, cited.digest
+        for end_ns in requested_ns:
+            if end_ns > window.end_ns:  # a cue that requests this window again would never end
+                self._cutter.request(end_ns, Purpose.CUE)
+        return flags
 
     def _cite(self, cited: _CitedWindow) -> Provenance:
         """Return the provenance of what a window showed, by the config of now."""
@@ -531,39 +461,29 @@ class Monitor:
             software_version=__version__,
         )
 
-    def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
-        """Return the facts of the units that still take evidence, except of silences that may be none.
+    def _measure(self, scene: Scene) -> Iterable[MeasuredUnit]:
+        """Yield the facts of the units that still take evidence, except of silences that may be none.
 
-        A turn of the robot's is also measured as it ends, before a reaction to it is known.
+        A turn of the robot is also measured as it ends, before a reaction to it is known.
         """
-        robot_is_missing = self._is_robot_missing(scene.window.end_ns)
-        for measured_unit in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
-            is_turn = measured_unit.unit.kind is UnitKind.ROBOT_TURN
-            may_be = is_turn or not (robot_is_missing or _robot_may_have_broken(measured_unit.unit, scene))
-            if (measured_unit.settled and may_be) or (is_turn and not measured_unit.turn.ongoing):
-                yield measured_unit
-
-    def _cue_end_of(self, entry: Entry) -> int | None:
-        """Return the end of the window that a record calls for, if any; ends are exclusive."""
-        match entry:
-            case Utterance():
-                return entry.end_ns + 1 if entry.final else None
-            case RobotSpeech():
-                return entry.stamp_ns + 1
-            case Presence():
-                before, self._presence = self._presence, (entry.state, entry.away_since_ns)
-                return entry.stamp_ns + 1 if before != self._presence else None
-            case Frame():
-                return None
+        robot_is_missing = self._first_speech.lacks_robot(scene.window.end_ns)
+        for measured in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
+            is_turn = measured.unit.kind is UnitKind.ROBOT_TURN
+            may_be = is_turn or not (robot_is_missing or _robot_may_have_spoken(measured.unit, scene))
+            if (measured.settled and may_be) or (is_turn and not measured.turn.ongoing):
+                yield measured
 
 
-# How long before a silence an unidentified voice still matters: it may be the speech to answer.
-_BEFORE_NS = 1 * NS_PER_S
-
-
-def _robot_may_have_broken(unit: Unit, scene: Scene) -> bool:
+def _robot_may_have_spoken(unit: Unit, scene: Scene) -> bool:
     """Whether an unidentified voice within or after a unit may have been the robot's."""
-    return any(turn.speaker is Speaker.UNKNOWN and turn.end_ns >= unit.onset_ns - _BEFORE_NS for turn in scene.turns)
+    since_ns = unit.onset_ns - _BEFORE_SILENCE_NS
+    return any(turn.speaker is Speaker.UNKNOWN and turn.end_ns >= since_ns for turn in scene.turns)
+
+
+def _whole_text(record: Entry) -> str:
+    """Return the words of a record that will not change; empty where there are none."""
+    is_whole = isinstance(record, RobotSpeech) or (isinstance(record, Utterance) and record.final)
+    return record.text if is_whole and isinstance(record, RobotSpeech | Utterance) else ""
 
 
 def _judge_budget(config: MonitorConfig) -> float:

@@ -20,7 +20,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.windows.cutter import Entry, WindowConfig
+from norm_monitor.windows.cutter import Entry, Purpose, WindowConfig
 from sim_replays.monitor_bench.script_driver import records_of_script
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
@@ -78,9 +78,9 @@ class Measured:
             began_s = time.process_time()
             cutter.add(entry)
             if isinstance(entry, Utterance):
-                cutter.ask(entry.end_ns + 1)
+                cutter.request(entry.end_ns + 1, Purpose.CUE)
             mark = watermarks.of(entry)
-            closed = [*cutter.advance(*mark), *cutter.closable_windows()] if mark else []
+            closed = [*cutter.advance(*mark), *(window for window, _ in cutter.closable_windows())] if mark else []
             took_ms = 1000 * (time.process_time() - began_s)
             self.plain_ms += [took_ms / len(closed) for _ in closed]
 

@@ -10,21 +10,21 @@ from norm_monitor.assessment.finding import Findings, RequestWindowAt
 from norm_monitor.assessment.sightings import leaving, looking_away, nearness
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_facts import NO_ANSWER_NS, owes_answer
-from norm_monitor.context.meaning import TextMatcher, UnreadLanguageMatcher
+from norm_monitor.context.meaning import UnreadLanguageMatcher, WordMatcher
 from norm_monitor.context.scene import Scene
 
-CueFunction = Callable[[Scene, ThresholdTable, TextMatcher], Iterator[Findings]]
+CueFunction = Callable[[Scene, ThresholdTable, WordMatcher], Iterator[Findings]]
 
 SIGHTINGS: tuple[CueFunction, ...] = (looking_away, leaving, nearness)
 
 
 def find_cues(
-    scene: Scene, table: ThresholdTable, matcher: TextMatcher, custom: Sequence[CueFunction] = ()
+    scene: Scene, table: ThresholdTable, matcher: WordMatcher, custom: Sequence[CueFunction] = ()
 ) -> Iterator[Findings]:
-    """Yield the findings of all cues. In a language that is not read, words match no concept."""
-    read = UnreadLanguageMatcher(matcher) if scene.other_language else matcher
+    """Yield the findings of all cues. Words of a language that is not read match no concept."""
+    words = UnreadLanguageMatcher() if scene.other_language else matcher
     for cue in (*SIGHTINGS, *custom):
-        yield from cue(scene, table, read)
+        yield from cue(scene, table, words)
     last = scene.turns[-1] if scene.turns else None
     if last and last.timed and owes_answer(last, None):  # its silence is measured once it is long
         yield RequestWindowAt(at_ns=last.end_ns + NO_ANSWER_NS)

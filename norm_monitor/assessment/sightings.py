@@ -10,7 +10,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.assessment.finding import Findings, RequestWindowAt, evidence_of, quote, quote_end
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit
-from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.meaning import WordMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
@@ -62,7 +62,7 @@ def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float,
     )
 
 
-def looking_away(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
     least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
@@ -102,7 +102,7 @@ _REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)
 _LATELY_NS = 15 * NS_PER_S
 
 
-def leaving(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
     """A person leaves and the robot talks on, or it begins to talk to nobody."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -141,7 +141,7 @@ def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tupl
     return True, robot.start_ns + lost_ns  # by then a newcomer is seen
 
 
-def _is_excused(scene: Scene, matcher: TextMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
+def _is_excused(scene: Scene, matcher: WordMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
     """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
     if _means(matcher, robot, _CALLS_AFTER):
         return True
@@ -168,7 +168,7 @@ def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, la
     )
 
 
-def _means(matcher: TextMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+def _means(matcher: WordMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
     return any(matcher.match(turn.text, concept) for concept in concepts)
 
 
@@ -202,7 +202,7 @@ class _Spell:
     source_topic: str
 
 
-def nearness(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
     """The robot stays within a person's intimate distance without handing over or touching anything."""
     cue = table.cues["too_near"]
     nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
@@ -229,7 +229,7 @@ def nearness(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Itera
         )  # fmt: skip
 
 
-def _excused_ns(matcher: TextMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
+def _excused_ns(matcher: WordMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
     """Return since when it is known that the person came, or that something is handed over; None if it is not."""
     if spell.speed_m_s >= walks_m_s:
         return spell.first_ns

@@ -93,14 +93,21 @@ class Match:
         return self.nearness >= self.threshold
 
 
-class TextMatcher(Protocol):
-    """The interface for comparing meanings; a test may replace it."""
+class WordMatcher(Protocol):
+    """The meaning of words, as a cue compares it."""
 
     def match(self, text: str, concept: str) -> Match:
         """Match the text's nearest sentence with the concept; the match is true if near enough."""
 
     def similarity(self, text: str, other: str) -> float:
         """Return the cosine of two texts, from -1 to 1."""
+
+
+class TextMatcher(WordMatcher, Protocol):
+    """All that reads words for the monitor; a test may replace it."""
+
+    def prepare(self, text: str) -> None:
+        """Encode a text ahead, so that no window waits for that."""
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify a robot turn in its exchange."""
@@ -110,7 +117,7 @@ class TextMatcher(Protocol):
         """The size of the talk reader; None where none was loaded."""
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
-        """Return what a talk reader makes of each line; nothing without one, or where it failed."""
+        """Return the talk reader's answers about each line; nothing without a reader, or where it failed."""
 
     def forget(self) -> None:
         """Clear the cache of all texts so far."""
@@ -120,10 +127,7 @@ class TextMatcher(Protocol):
 
 
 class UnreadLanguageMatcher:
-    """The meaning of words in a language that is not read: they match nothing and resemble nothing."""
-
-    def __init__(self, matcher: TextMatcher) -> None:
-        self._matcher = matcher
+    """Words in a language that is not read: they match nothing and resemble nothing."""
 
     def match(self, text: str, concept: str) -> Match:
         """Match nothing."""
@@ -132,27 +136,6 @@ class UnreadLanguageMatcher:
     def similarity(self, text: str, other: str) -> float:
         """Return no likeness."""
         return 0.0
-
-    def read(self, exchange: Exchange) -> ExchangePrediction:
-        """Classify the exchange as the language that is read."""
-        return self._matcher.read(exchange)
-
-    @property
-    def reader_size(self) -> ReaderSize | None:
-        """The size of the talk reader of the language that is read."""
-        return self._matcher.reader_size
-
-    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
-        """Read nothing."""
-        return ()
-
-    def forget(self) -> None:
-        """Clear the cache of the language that is read."""
-        self._matcher.forget()
-
-    def sha256(self) -> str:
-        """Return the digest of the language that is read."""
-        return self._matcher.sha256()
 
 
 class EncoderMatcher:
@@ -199,6 +182,13 @@ class EncoderMatcher:
         vars(other).update(_talk=None, _known=OrderedDict(), _matches={})
         return other
 
+    def prepare(self, text: str) -> None:
+        """Encode all sentences of a new text at once; one by one takes three times as long."""
+        whole = sentences(text)
+        parts = [*whole, *(clause for part in whole for clause in clauses(part))]
+        if any(part not in self._known for part in parts):
+            self._encoder.encode([text, *map(_plain, (text, *parts))])
+
     def match(self, text: str, concept: str) -> Match:
         """Return the sentence or clause of `text` nearest to a concept, with that concept's threshold."""
         if (text, concept) not in self._matches:
@@ -209,7 +199,7 @@ class EncoderMatcher:
 
     def _nearest(self, text: str, concept: str) -> Match:
         examples = self._concepts[concept]
-        self._encode_ahead(text)
+        self.prepare(text)
         parts = sentences(text)
         if examples.clauses:
             parts += tuple(clause for part in parts for clause in clauses(part))
@@ -256,13 +246,6 @@ class EncoderMatcher:
         forget_words()
         language_of.cache_clear()
         letter_count.cache_clear()
-
-    def _encode_ahead(self, text: str) -> None:
-        """Encode all sentences of a new text at once; one by one takes three times as long."""
-        whole = sentences(text)
-        parts = [*whole, *(clause for part in whole for clause in clauses(part))]
-        if any(part not in self._known for part in parts):
-            self._encoder.encode([text, *map(_plain, (text, *parts))])
 
     def _nearness(self, sentence: str) -> dict[str, float]:
         """Return the nearness to every concept's probe."""

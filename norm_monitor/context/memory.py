@@ -77,8 +77,8 @@ class PersonMemory:
         listed = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
         return tuple(sorted(listed, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
 
-    def take(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
-        """Take the turns and presences of the last minutes, in order; before `since_ns` no turn is new or longer."""
+    def update(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
+        """Add the turns and presences of the last minutes; no turn that ended before `since_ns` is new or longer."""
         self._now_ns = max(self._now_ns, now_ns)
         steps: list[tuple[int, int, Turn | Presence]] = [
             (turn.end_ns, 1, turn) for turn in turns if not turn.is_robot and turn.end_ns >= since_ns

@@ -184,7 +184,7 @@ class History:
         self._robot_speech: dict[tuple[str, str, int], RobotSpeech] = {}
         self._presences: dict[tuple[int, str], Presence] = {}
 
-    def take_robot_speech(self, edge: RobotSpeech) -> None:
+    def add_robot_speech(self, edge: RobotSpeech) -> None:
         """Add a start or stop of the robot's speech, however late: a stop that is lost leaves the robot speaking."""
         if edge.stamp_ns > self.forgotten_ns:
             key = edge.speech_id, edge.state, edge.stamp_ns
@@ -195,7 +195,7 @@ class History:
         """Add a window, and return the scene at its end, without the utterances that are echoes of the robot."""
         self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
         for edge in window.robot_speech:
-            self.take_robot_speech(edge)
+            self.add_robot_speech(edge)
         reported_ns = [s.stamp_ns for s in window.robot_speech if s.stamp_ns < window.end_ns]
         if reported_ns and self._robot_first_ns is None:
             self._robot_first_ns = min(reported_ns)
@@ -215,7 +215,7 @@ class History:
         presences = sorted(
             (p for p in self._presences.values() if p.stamp_ns < window.end_ns), key=lambda p: p.stamp_ns
         )
-        self.memory.take(turns, presences, window.start_ns, window.end_ns)
+        self.memory.update(turns, presences, window.start_ns, window.end_ns)
         return Scene(window, until_ns, turns, tuple(presences), self.memory, input_ended)
 
     def reset(self) -> None:

@@ -74,8 +74,8 @@ class ClockSkew:
         self._rough: deque[tuple[int, int]] = deque(maxlen=64)  # from and until when what came was late
         self._pairs: deque[_Pair] = deque(maxlen=64)
 
-    def take(self, entry: Stamped, received_ns: int | None = None) -> None:
-        """Take a record; only a live one has a receive time."""
+    def add(self, entry: Stamped, received_ns: int | None = None) -> None:
+        """Add a record; only a live one has a receive time."""
         source, stamp_ns = _source_of(entry)
         self._match(entry)
         if not source:

@@ -6,7 +6,8 @@ have passed its end. It also closes, marked late, when the foremost watermark is
 
 import heapq
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -22,13 +23,23 @@ from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_core.streams.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, known_sources
 
 Entry = Frame | Utterance | RobotSpeech | Presence
+Record = Entry | Query | Episode
 
 LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 4 * NS_PER_S
-MOST_REQUESTED_WINDOWS = 64
+# How many requested windows wait at once, and how many of them for queries; the others are reserved for cues.
+MAX_REQUESTED = 64
+MAX_QUERIES = MAX_REQUESTED // 2
+
+
+class Purpose(StrEnum):
+    """What a window is requested for."""
+
+    CUE = "cue"
+    QUERY = "query"
 
 
 class WindowCutter:
-    """Records and watermarks in, windows out. Windows end at multiples of the step."""
+    """Records and watermarks in, windows out. Windows end at multiples of the step, and where one is requested."""
 
     def __init__(
         self,
@@ -40,7 +51,7 @@ class WindowCutter:
         max_entries: int = 5000,
         max_bytes: int = 64_000_000,
     ) -> None:
-        """A lateness of None waits for every source without a limit, as lockstep needs it."""
+        """Wait for every source without a limit if the lateness is None, as lockstep needs it."""
         self._sources = tuple(sources)
         if not self._sources or not 0 < step_ns <= length_ns:
             raise ValueError("windows need a source, and a step above 0 and of at most their length")
@@ -84,18 +95,23 @@ class WindowCutter:
         """Whether it is too late to request a window that ends there."""
         return end_ns - self._length_ns < self._stored_from_ns
 
-    def ask(self, end_ns: int) -> bool:
-        """Request a window of the usual length that ends at `end_ns`; return whether it will still close.
+    def request(self, end_ns: int, purpose: Purpose) -> None:
+        """Request a window of the usual length that ends at `end_ns`.
 
-        It will not if it has closed already, or if it is refused: too old, or too many requests wait.
+        A request is refused and counted if it is too old or too many wait. A window that has closed is not repeated.
         """
-        if self.is_past(end_ns) or len(self._requested_ends) >= MOST_REQUESTED_WINDOWS:
+        queries = self.requested_ends(Purpose.QUERY)
+        if purpose is Purpose.QUERY and end_ns not in queries and len(queries) >= MAX_QUERIES:
+            self._tally["queries_refused"] += 1
+            return
+        if self.is_past(end_ns) or len(self._requests) >= MAX_REQUESTED:
             self._tally["event_windows_refused"] += 1
-            return False
-        if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:
-            return False
-        self._requested_ends.add(end_ns)
-        return True
+        elif not self.is_on_grid(end_ns) or self._closed_ns is None or end_ns > self._closed_ns:
+            self._requests.setdefault(end_ns, set()).add(purpose)
+
+    def requested_ends(self, purpose: Purpose) -> list[int]:
+        """Return the ends of the requested windows that have not closed, in order."""
+        return sorted(end_ns for end_ns, purposes in self._requests.items() if purpose in purposes)
 
     @property
     def complete_until_ns(self) -> int | None:
@@ -133,20 +149,21 @@ class WindowCutter:
         self._heap: list[tuple[int, int, Entry]] = []
         self._bytes = self._serial = 0
         self._watermarks: dict[str, int] = {}
-        self._requested_ends: set[int] = set()
+        self._requests: dict[int, set[Purpose]] = {}  # by the windows' ends
         self._closed_ns: int | None = None
         self._stored_from_ns = BEFORE_ALL_NS
 
-    def closable_windows(self, input_end_ns: int | None = None) -> Iterator[Window]:
-        """Yield the windows that can close, in time order; requests made in between are honoured.
+    def closable_windows(self, input_end_ns: int | None = None) -> Iterator[tuple[Window, Set[Purpose]]]:
+        """Yield the windows that can close, in time order, with what each was requested for.
 
-        After the input has ended, nothing up to `input_end_ns` is awaited.
+        A request made in between is honoured. After the input has ended, nothing up to `input_end_ns` is awaited.
         """
         while (end_ns := self._next_end_ns()) is not None:
             ended = input_end_ns is not None and end_ns <= input_end_ns
             if not (ended or not self._incomplete_sources(end_ns) or self._is_overdue(end_ns)):
                 return
-            yield self.cut(end_ns)
+            purposes = self._requests.get(end_ns, set())
+            yield self.cut(end_ns), purposes
 
     def end_input(self) -> int | None:
         """Request a window after the newest record and window, and complete the sources; return its end, or None.
@@ -157,7 +174,7 @@ class WindowCutter:
             return None
         newest_ns = max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
         end_ns = 1 + max(newest_ns, self._closed_ns or newest_ns)
-        self._requested_ends.add(end_ns)
+        self._requests.setdefault(end_ns, set())
         self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
         return end_ns
 
@@ -167,7 +184,7 @@ class WindowCutter:
 
     def _next_end_ns(self) -> int | None:
         """Return the next window's end: a requested one, or the next on the grid that contains a record."""
-        return min((*self._requested_ends, *self._next_grid_ends_ns()), default=None)
+        return min((*self._requests, *self._next_grid_ends_ns()), default=None)
 
     def _next_grid_ends_ns(self) -> tuple[int, ...]:
         """Return the end of the next regular window that contains a record; nothing if no window does."""
@@ -195,7 +212,7 @@ class WindowCutter:
             late=evicted,
         )
         self._tally["windows_late" if window.late else "windows"] += 1
-        self._requested_ends.discard(end_ns)
+        self._requests.pop(end_ns, None)
         if self.is_on_grid(end_ns):
             self._closed_ns = end_ns if self._closed_ns is None else max(self._closed_ns, end_ns)
             # Twice the length, because an event's window may be requested shortly after its end.
@@ -220,16 +237,16 @@ def _size_of(entry: Entry) -> int:
     return len(entry.tile_jpeg) if isinstance(entry, Frame) else 1000
 
 
-def _some_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
+def _check_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
     if not sources:
         raise ValueError(f"name one source at least, such as [{UTTERANCES}]; there are {', '.join(SOURCES)}")
     return known_sources(sources)
 
 
 class WindowConfig(Config):
-    """How windows are cut."""
+    """The sources of windows, and how long windows are and wait."""
 
-    sources: Annotated[tuple[str, ...], AfterValidator(_some_sources)] = Field(
+    sources: Annotated[tuple[str, ...], AfterValidator(_check_sources)] = Field(
         default=SOURCES, description=f"the sources that a window waits for, among {', '.join(SOURCES)}"
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
@@ -242,7 +259,6 @@ class WindowConfig(Config):
         description="how far the foremost source may pass a window's end before the window closes without the others, "
         "marked late; 0 waits for all sources without a limit",
     )
-
     frames_every_s: float = Field(
         default=1.0,
         gt=0,
@@ -262,6 +278,3 @@ class WindowConfig(Config):
     def watermarks(self) -> Watermarks:
         """Return the watermarks of the sources."""
         return Watermarks(self.sources, s_to_ns(self.frames_every_s))
-
-
-Record = Frame | Presence | Utterance | RobotSpeech | Query | Episode

@@ -36,6 +36,8 @@ class Whim:
     def similarity(self, one: str, other: str) -> float:
         return zlib.crc32(f"{min(one, other)}|{max(one, other)}".encode()) % 100 / 100
 
+    def prepare(self, text: str) -> None: ...
+
     def forget(self) -> None: ...
 
     def sha256(self) -> str:

@@ -75,6 +75,8 @@ class Reader:
         attributes = {one: 0.8 if one is Attribute.CONVERSATIONAL_MECHANICS else 0.1 for one in Attribute}
         return TurnReading(ordinary=0.99 - error, polarity=polarity, attributes=attributes, fault=error, good=0.1)
 
+    def prepare(self, text: str) -> None: ...
+
     def forget(self) -> None: ...
 
     def sha256(self) -> str:

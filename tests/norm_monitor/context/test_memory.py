@@ -49,7 +49,7 @@ def taken(memory: PersonMemory, turns: list[Turn], presences: list[Presence], cu
     """The turns and presences as windows bring them that end at these times, all of the past again with each."""
     for before_s, end_s in zip([0, *cuts_s], cuts_s, strict=False):
         known = [one for one in turns if one.end_ns < at(end_s)]
-        memory.take(known, [p for p in presences if p.stamp_ns < at(end_s)], at(before_s - 15), at(end_s))
+        memory.update(known, [p for p in presences if p.stamp_ns < at(end_s)], at(before_s - 15), at(end_s))
     return memory
 
 
@@ -112,7 +112,7 @@ def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
     memory = PersonMemory(MemoryConfig(max_facts=3))
     for minute in range(600):
         told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
-        memory.take(told, [], at(60 * minute), at(60 * minute + 30))
+        memory.update(told, [], at(60 * minute), at(60 * minute + 30))
         assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MOST_PERSONS
     assert len(remembered(memory)) <= 3 * MOST_PERSONS
     counted = {counter.name: counter.count for counter in memory.counters}
@@ -126,7 +126,7 @@ def test_only_what_people_say_of_themselves_is_kept() -> None:
         turn(6, text="What would you like?", speaker=Speaker.ROBOT), turn(8, "a", "Tea, please."),
         turn(10, "a", "我有一只狗。"),
     ]  # fmt: skip
-    memory.take(told, [], at(0), at(20))
+    memory.update(told, [], at(0), at(20))
     assert [fact.turn.text for fact in memory.facts(at(20))] == ["My name is Anna.", "我有一只狗。"]
 
 

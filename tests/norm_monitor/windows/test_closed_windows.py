@@ -12,8 +12,8 @@ from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
-from norm_monitor.windows.cutter import Record
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.windows.cutter import MAX_QUERIES, Record
 from tests.node_records import camera_frame, counted
 from tests.norm_monitor.encounter_talk import ALONE, at, robot, user, waiting_alone, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
@@ -82,7 +82,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher)
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))
     assert "no_response" in {flag.cue_id for entry in talk for flag in monitor.take(entry)}
-    assert counted(monitor)["queries_refused"] == 1_000 - MOST_QUERIES
+    assert counted(monitor)["queries_refused"] == 1_000 - MAX_QUERIES
 
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: EncoderMatcher) -> None:

@@ -9,7 +9,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import Window, window_digest
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.windows.cutter import WindowCutter
+from norm_monitor.windows.cutter import Purpose, WindowCutter
 from tests.node_records import camera_frame
 
 S = NS_PER_S
@@ -31,7 +31,7 @@ def bounds(windows: list[Window]) -> list[tuple[int, int]]:
 
 
 def advance(cutter: WindowCutter, source: str, watermark_ns: int) -> list[Window]:
-    return [*cutter.advance(source, watermark_ns), *cutter.closable_windows()]
+    return [*cutter.advance(source, watermark_ns), *(window for window, _ in cutter.closable_windows())]
 
 
 def test_a_window_waits_for_every_source() -> None:
@@ -53,7 +53,7 @@ def test_a_missing_source_is_named_after_the_lateness() -> None:
 def test_an_event_has_a_window_of_its_own() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3 * S))
-    cutter.ask(4 * S)
+    cutter.request(4 * S, Purpose.CUE)
     assert bounds(advance(cutter, "camera", 5 * S)) == [(-11, 4), (-10, 5)]
 
 
@@ -76,7 +76,7 @@ def test_where_the_input_ends_nothing_is_waited_for() -> None:
     advance(cutter, "camera", 4 * S)
     advance(cutter, "speech", 6 * S)
     assert cutter.end_input() == 6 * S + 2
-    windows = list(cutter.closable_windows(6 * S + 2))
+    windows = [window for window, _ in cutter.closable_windows(6 * S + 2)]
     assert [w.end_ns for w in windows] == [5 * S, 6 * S + 2]
     assert {w.missing for w in windows} == {("presence",)}  # it never gave anything, and the others have ended
 
