@@ -77,7 +77,14 @@ class HealthLog:
         with self._lock:
             self._issues.pop(about, None)
 
-    def queue(self, name: str, capacity: int, policy: OverflowPolicy) -> BoundedQueue[Any]:
+    def state_issue(self, about: str, reason: str, health: Health = Health.DEGRADED) -> None:
+        """Raise an issue while there is a reason, and clear it where that is empty."""
+        if reason:
+            self.raise_issue(about, health, reason)
+        else:
+            self.clear_issue(about)
+
+    def queue(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> BoundedQueue[Any]:
         """Return a new queue whose depth and drops are part of the status."""
         queue: BoundedQueue[Any] = BoundedQueue(name, capacity, policy)
         with self._lock:

@@ -97,7 +97,7 @@ class Deaf:
 def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The node in this process, its audio callback called as the executor would."""
     import rclpy
-    from norm_nodes import ears as module
+    from norm_nodes import ears_node as module
     from rclpy.parameter import Parameter
 
     monkeypatch.setattr(Deaf, "gate", Gate())

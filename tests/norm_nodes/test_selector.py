@@ -100,10 +100,10 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
 
 # A host in which nothing happens by itself.
 QUIET_HOST = """
-import norm_nodes.norm_node
+import norm_nodes.heartbeat
 from norm_nodes import node_host
 
-norm_nodes.norm_node.HEARTBEAT_S = node_host.SPIN_TIMEOUT_S = 86400.0
+norm_nodes.heartbeat.HEARTBEAT_S = node_host.SPIN_TIMEOUT_S = 86400.0
 node_host.main()
 """
 

@@ -56,7 +56,7 @@ def counter_expressions(node: ast.AST) -> Iterator[ast.expr]:
     """What a statement or call names a counter by, if it counts at all."""
     match node:
         case ast.Call(func=ast.Attribute(attr="count", value=receiver), args=[name, *_]):
-            if ast.unparse(receiver).removeprefix("self.").lstrip("_") in {"self", "node", "health_log"}:
+            if ast.unparse(receiver).removeprefix("self.").lstrip("_") in {"health_log", "node.health_log"}:
                 yield name
         case ast.Call(func=ast.Name(id="Counter"), keywords=keywords):
             yield from (keyword.value for keyword in keywords if keyword.arg == "name")

@@ -26,7 +26,7 @@ class JudgeQueries:
         """Advertise answers, and start the answering thread."""
         self._node, self._answerer = node, answerer
         self._recent = RecentRecords(window_s)
-        self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
+        self._jobs: BoundedQueue[Any] = node.health_log.queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
         self._worker = node.start_worker("judge_queries", self._work)
 
@@ -59,7 +59,7 @@ class JudgeQueries:
                 self._publish(answer)
 
     def _publish(self, answer: Answer) -> None:
-        self._node.count(f"queries_{answer.outcome}")
+        self._node.health_log.count(f"queries_{answer.outcome}")
         self._answers.publish(to_ros(answer))
 
 

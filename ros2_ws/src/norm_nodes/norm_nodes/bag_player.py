@@ -18,7 +18,7 @@ from norm_core.records.topics import DIAGNOSTICS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.norm_node import PublisherNode
+from norm_nodes.publisher_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
@@ -75,9 +75,9 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             try:
                 type_ = message_class(summary.type_name)
             except TypeMissingError as error:
-                self.count("messages_of_missing_types", summary.message_count)
+                self.health_log.count("messages_of_missing_types", summary.message_count)
                 why = f"{summary.topic}: not played, because {error}"
-                self.raise_issue(f"type of {summary.topic}", Health.DEGRADED, why)
+                self.health_log.state_issue(f"type of {summary.topic}", why)
                 continue
             played = copy.copy(PLAYED)
             if summary.latched_depth:
@@ -105,7 +105,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             self._publish_in_time(self._reader)
             self._wait_until(self._all_are_acknowledged, ACKNOWLEDGED_WITHIN_S)
         except BagError as error:
-            self.raise_issue("bag", Health.FAILED, str(error))
+            self.health_log.raise_issue("bag", Health.FAILED, str(error))
         finally:
             self._finished = not self.halt.is_set()
 
@@ -119,7 +119,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             if self.halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return
             self._publishers_by_topic[message.topic].publish(reader.playable(message))
-            self.count("messages_played")
+            self.health_log.count("messages_played")
 
     def _subscribers_settled(self) -> Callable[[], bool]:
         """Return a check that each topic has a subscriber and that no new subscriber appeared recently.

@@ -204,7 +204,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             f"records to {bag}, as {self.config.bag} was left unfinished; complete that by {PROGRAM} bag recover"
         )
         self.notes = (f"bag_recorder: {unfinished}",) if bag != Path(self.config.bag) else ()
-        self._queue = self.bounded_queue("to_disk", QUEUE_LENGTH)
+        self._queue = self.health_log.queue("to_disk", QUEUE_LENGTH)
         self._thread = Thread(target=self._write, args=(self._queue, self._writer), name="bag_recorder", daemon=True)
         self._thread.start()
         self.repeat(DISCOVERY_PERIOD_S, self._discover)
@@ -218,7 +218,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             near = get_close_matches(topic, published, 1)
             remedy = f"did you mean {near[0]}?" if near else f"check the name with {PROGRAM} doctor"
             why = f"{topic}: nobody publishes it yet, so it is waited for; {remedy}"
-            self.raise_issue(f"publisher of {topic}", Health.DEGRADED, why)
+            self.health_log.state_issue(f"publisher of {topic}", why)
 
     def stop(self) -> None:
         """Ignore further messages; the bag stays open."""
@@ -269,9 +269,9 @@ class BagRecorder(NormNode[RecorderConfig]):
                 declared = declared_topic(self, topic, type_names)
             except NotRecordableError as error:
                 self._refused[topic] = str(error)
-                self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: not recorded, because {error}")
+                self.health_log.state_issue(f"type of {topic}", f"{topic}: not recorded, because {error}")
                 continue
-            self.clear_issue(f"publisher of {topic}")
+            self.health_log.clear_issue(f"publisher of {topic}")
             self._topics[topic] = self.create_subscription(
                 message_class(declared.type_name),
                 topic,
@@ -310,8 +310,8 @@ class BagRecorder(NormNode[RecorderConfig]):
             try:
                 if entry:
                     writer.write_copied(*entry)
-                    self.count("messages_recorded")
+                    self.health_log.count("messages_recorded")
                 writer.flush_if_due(time.monotonic_ns())
             except BagWriteError as error:
-                self.count("messages_not_written")
-                self.raise_issue("bag", Health.FAILED, str(error))
+                self.health_log.count("messages_not_written")
+                self.health_log.raise_issue("bag", Health.FAILED, str(error))

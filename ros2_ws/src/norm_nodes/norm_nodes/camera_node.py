@@ -125,19 +125,19 @@ class CameraNode(NormNode[CameraNodeConfig]):
                 on_fault=fault_reporter(self.health_log, "faces", "face_providers of camera"),
             )
         except (FaceWeightsMissingError, EngineFailedError) as error:
-            self.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
+            self.health_log.state_issue("faces", f"camera: no faces are detected, because {error}")
             return None
 
     def _on_image(self, data: bytes) -> None:
         if not self._active:
             return
         self._arrived_s = time.monotonic()
-        self.count("images_received")
+        self.health_log.count("images_received")
         self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
         picture = picture_in(data, compressed=self._type is CompressedImage)
         for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
-                self.count("frames_kept")
+                self.health_log.count("frames_kept")
                 self._frames.publish(to_ros(record))
             else:
                 self._presence.publish(to_ros(record))
@@ -149,7 +149,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         topic, now_s = self._subscription.topic_name, time.monotonic()
         mismatch = self.wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")
         remedy = "correct transport of camera, or name a topic of images in topic"
-        self.state_issue("type", f"{topic}: {mismatch}; {remedy}" if mismatch else "", Health.STALE)
+        self.health_log.state_issue("type", f"{topic}: {mismatch}; {remedy}" if mismatch else "", Health.STALE)
         is_stale = 0 < self.config.stale_after_s < now_s - self._arrived_s
         self._stale_s = now_s if is_stale else self._stale_s
         self._state_while(CameraFault.STALE, is_stale and not mismatch)
@@ -165,6 +165,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Count a condition once each time it begins."""
         health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
         if not holds:
-            self.clear_issue(fault.value)
-        elif self.raise_issue(fault.value, health, advice_for(fault, self._subscription.topic_name)):
-            self.count(fault.value)
+            self.health_log.clear_issue(fault.value)
+        elif self.health_log.raise_issue(fault.value, health, advice_for(fault, self._subscription.topic_name)):
+            self.health_log.count(fault.value)

@@ -20,7 +20,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import PublisherNode
+from norm_nodes.publisher_node import PublisherNode
 
 SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
 AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", full_topic(ROBOT_SPEECH_TOPIC)
@@ -63,8 +63,10 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
                     with BagReader(bag) as reader:
                         self._play(reader)
                 except BagError as error:
-                    self.raise_issue("bag", Health.FAILED, f"encounter_player: {error}; name another in encounters")
-                self.count("encounters_played")
+                    self.health_log.raise_issue(
+                        "bag", Health.FAILED, f"encounter_player: {error}; name another in encounters"
+                    )
+                self.health_log.count("encounters_played")
                 if self.halt.wait(self.config.pause_s):
                     return
 

@@ -1,17 +1,13 @@
-"""The topics, services and actions of a node, recorded for the API page; and its heartbeat, also as ROS diagnostics."""
+"""Qualities of service, and the topics, services and actions of a node as the API page lists them."""
 
-import platform
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
-
-from norm_core.records.status import Health, MonitorStatus
 
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
 # Ears send ten marks of silence a second. In a short queue they push words out of a busy reader, uncounted.
@@ -20,6 +16,15 @@ SPEECH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE, history=
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 # A late subscriber gets the latest message.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+HEARTBEAT_S = 1.0
+STATUS_QOS = QoSProfile(
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    deadline=Duration(seconds=2 * HEARTBEAT_S),
+    liveliness=LivelinessPolicy.AUTOMATIC,
+    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
+)
+DIAGNOSTICS_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 
 class Direction(StrEnum):
@@ -53,39 +58,3 @@ class CountedPublisher(Publisher):
         """Count the message and publish it: whoever hears it then finds it counted."""
         self._tally[self._name] += 1
         super().publish(msg)
-
-
-HEARTBEAT_S = 1.0
-STATUS_QOS = QoSProfile(
-    depth=10,
-    reliability=ReliabilityPolicy.RELIABLE,
-    deadline=Duration(seconds=2 * HEARTBEAT_S),
-    liveliness=LivelinessPolicy.AUTOMATIC,
-    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
-)
-DIAGNOSTICS_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
-
-_LEVELS = {
-    Health.OK: DiagnosticStatus.OK,
-    Health.DEGRADED: DiagnosticStatus.WARN,
-    Health.STALE: DiagnosticStatus.STALE,
-    Health.FAILED: DiagnosticStatus.ERROR,
-}
-
-
-def diagnosis(status: MonitorStatus) -> DiagnosticArray:
-    """The same health for standard tools, with keys and an id that are the same at each start; no stamp."""
-    counts = {counter.name: counter.count for counter in status.counters}
-    counts |= {f"{queue.name}_dropped": queue.dropped for queue in status.queues}
-    values = [KeyValue(key=name, value=str(count)) for name, count in counts.items()]
-    return DiagnosticArray(
-        status=[
-            DiagnosticStatus(
-                level=_LEVELS[status.health],
-                name=status.node.removeprefix("/"),
-                message="; ".join(status.reasons) or status.state.value,
-                hardware_id=platform.node(),
-                values=values,
-            )
-        ]
-    )

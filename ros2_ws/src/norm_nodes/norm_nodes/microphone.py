@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.encounter_player import stamped_sound
 from norm_nodes.endpoint import EVENTS, LATCHED
-from norm_nodes.norm_node import PublisherNode
+from norm_nodes.publisher_node import PublisherNode
 
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
 RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2
@@ -66,7 +66,9 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
             self._stamped, self._info_type = map(message_class, AUDIO_TYPES)
             self._info = self.advertise(self._info_type, f"{self.config.topic}_info", LATCHED, "its format")
         except TypeMissingError as error:
-            self.raise_issue("audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}")
+            self.health_log.raise_issue(
+                "audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}"
+            )
         type_ = self._stamped or UInt8MultiArray
         self._sound = self.advertise(type_, self.config.topic, EVENTS, "the sound of this microphone")
 
@@ -76,7 +78,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
             self._info.publish(self._info_type(**_FORMAT))
         while not self.halt.is_set():
             if problem := self._publish_sound():
-                self.raise_issue("microphone", Health.STALE, f"microphone: {problem}")
+                self.health_log.raise_issue("microphone", Health.STALE, f"microphone: {problem}")
                 self.halt.wait(AGAIN_S)
 
     def _publish_sound(self) -> str:
@@ -108,9 +110,9 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
 
     def _copy(self, sound: IO[bytes]) -> None:
         while not self.halt.is_set() and len(chunk := sound.read(CHUNK_BYTES)) == CHUNK_BYTES:
-            self.clear_issue("microphone")
+            self.health_log.clear_issue("microphone")
             self._sound.publish(self._message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
-            self.count("chunks_published")
+            self.health_log.count("chunks_published")
 
     def _message(self, chunk: bytes, stamp_ns: int) -> Any:
         if self._stamped is None:

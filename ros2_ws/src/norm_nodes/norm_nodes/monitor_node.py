@@ -215,8 +215,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
-        self._records = self.bounded_queue("records", RECORDS)
-        self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
+        self._records = self.health_log.queue("records", RECORDS)
+        self._to_judge = self.health_log.queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
         shadow = SHADOW if self.config.shadow else ""
@@ -284,11 +284,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         if not model:
             return None
         try:
-            return self.lease_engine(model, Urgency.WINDOW)
+            return self.engines.lease(model, Urgency.WINDOW)
         except TactfulError as error:
-            self.count("judge_load_failures")
+            self.health_log.count("judge_load_failures")
             why = f"judge: the model {model} cannot be loaded, and cues go on alone: {error}"
-            self.raise_issue("judge", Health.DEGRADED, why)
+            self.health_log.state_issue("judge", why)
             return None
 
     def build_judge(self, engine: EngineLease) -> tuple[Judge | None, PromptFiles | None]:
@@ -323,7 +323,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             f"judge: the model {self.config.judge.model} runs on another machine, so it is shown no images; "
             "set judge.pictures_may_leave to true to send them"
         )
-        self.raise_issue("pictures", Health.DEGRADED, why)
+        self.health_log.state_issue("pictures", why)
 
     def _checking(self) -> UtteranceChecks:
         """Serve checks by a matcher beside the monitor's, with the same models."""
@@ -372,7 +372,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.get_logger().error(traceback.format_exc())
                 why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
                 self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
-                self.count("records_failed")
+                self.health_log.count("records_failed")
                 if isinstance(record, Forget):
                     record.answer(why)
         self._publish(self._monitor.end_input(awaits_judge=False))
@@ -414,7 +414,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             if isinstance(asked, NoteRequest):
                 note = self._write_note(asked, deadline)
-                self.count(f"judge_note_{note.outcome}")
+                self.health_log.count(f"judge_note_{note.outcome}")
                 self._records.put_order(note)
                 continue
             try:
@@ -424,15 +424,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
                 judgement = UnitJudgement(unit=asked.unit, outcome=Outcome.FAILED, reason=repr(error))
-            self.count(f"judge_{judgement.outcome}")
+            self.health_log.count(f"judge_{judgement.outcome}")
             self._records.put_order(judgement)  # also without an answer, because the unit waits for one
             if judgement.outcome is Outcome.ANSWERED:
-                self.clear_issue("judge")
+                self.health_log.clear_issue("judge")
             else:
                 why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
                 if judgement.outcome is Outcome.TIMED_OUT:
                     why += FASTER_JUDGE
-                self.raise_issue("judge", Health.DEGRADED, why)
+                self.health_log.state_issue("judge", why)
                 self.beat()
 
     def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
@@ -449,12 +449,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             self._prompts.write(view, planned)
         except OSError as error:
-            self.count("prompts_not_written")
+            self.health_log.count("prompts_not_written")
             folder = self.config.judge.prompts_folder
             why = f"judge.prompts_folder: no prompt can be written to {folder}: {error.strerror}; free some room there"
-            self.raise_issue("prompts", Health.DEGRADED, why)
+            self.health_log.state_issue("prompts", why)
         else:
-            self.clear_issue("prompts")
+            self.health_log.clear_issue("prompts")
 
     def _publish(self, flags: list[SocialFlag]) -> None:
         """Publish flags and the windows that have closed."""
@@ -466,7 +466,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._recent_flags.add(flag.event_id, flag)
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
-            self.count(f"flags_{flag.polarity}")
+            self.health_log.count(f"flags_{flag.polarity}")
             self._take_attention(flag)
 
     def _take_attention(self, flag: SocialFlag) -> None:
@@ -487,7 +487,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
         topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
-        self.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
+        self.health_log.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
 
     def _publish_attention(self) -> None:
         if self._active:
@@ -498,22 +498,22 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         for counter in self._monitor.counters:
             if counter.name in FAULTS and counter.count > self._counted.get(counter.name, 0):
                 self.health_log.raise_issue(*FAULTS[counter.name], lasting_s=FAULT_STATED_S)
-            self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
+            self.health_log.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
-        self.state_issue("language", self._monitor.language_reason)
-        self.state_issue("late_answers", self._monitor.late_answers_reason)
-        self.state_issue("clocks", self._monitor.clocks_reason)
+        self.health_log.state_issue("language", self._monitor.language_reason)
+        self.health_log.state_issue("late_answers", self._monitor.late_answers_reason)
+        self.health_log.state_issue("clocks", self._monitor.clocks_reason)
         if failure := self._matcher.reader_failure:
-            self.raise_issue("reader", Health.DEGRADED, f"reader: {failure}; talk is read by sentences alone")
+            self.health_log.state_issue("reader", f"reader: {failure}; talk is read by sentences alone")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
         now_s = time.monotonic()
         awaited = self._arrived_s if self.awaits_senses() else {}
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
-        report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
+        report = self._monitor.missing_report(self.heartbeat.node_watch.active_nodes(), silent)
         self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))
-        self.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
+        self.health_log.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
 
     def _explain(self, request: Any, response: Any) -> Any:
         flag, kept_flags = self._recent_flags.find(request.event_id)

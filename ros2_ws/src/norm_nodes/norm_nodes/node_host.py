@@ -222,7 +222,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
     try:
         for name in options.nodes:
             node = node_class(name)()
-            node.engines = engines
+            node.engines.pool = engines
             nodes.append(node)
             executor.add_node(node)
             _check_alone(name, nodes)
@@ -237,7 +237,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
         while is_wanted():
             # Callbacks follow one another without a return to Python, which costs as much as one that skips a frame.
             executor.spin_until_future_complete(Future(), timeout_sec=SPIN_TIMEOUT_S)
-            superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
+            superseded = next((node.heartbeat.superseded_by for node in nodes if node.heartbeat.superseded_by), None)
             if superseded:
                 raise HostError(superseded, EXIT_SUPERSEDED)
             if all(node.is_finished() for node in nodes):

@@ -115,12 +115,12 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self._people.set_rate(self.config.rate_hz)
             try:
                 self._publish(take(message) or ())
-                self.clear_issue(f"messages on {topic}")
+                self.health_log.clear_issue(f"messages on {topic}")
             except (NotPeopleError, ValueError, AttributeError) as error:
-                self.count("messages_refused")
-                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+                self.health_log.count("messages_refused")
+                self.health_log.state_issue(f"messages on {topic}", f"{topic}: a message was not used: {error}")
             for name, count in self._people.counts.items():
-                self.count(name, count)
+                self.health_log.count(name, count)
             self._people.counts.clear()
 
         (self._listening if held is None else held).extend(self.listen(type_, topic, on_message, profiles))
@@ -128,7 +128,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _publish(self, presences: Iterable[Presence]) -> None:
         for presence in presences:
             self._presence.publish(to_ros(presence))
-            self.count("presences")
+            self.health_log.count("presences")
 
     def _on_ids(self, message: Any) -> list[Presence]:
         presences = self._people.ids(message, self.clock.now_ns())
@@ -179,4 +179,4 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         else:
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
         absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
-        self.state_issue("people", absence, Health.STALE)
+        self.health_log.state_issue("people", absence, Health.STALE)

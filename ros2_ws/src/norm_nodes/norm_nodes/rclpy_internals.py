@@ -39,18 +39,22 @@ def transitions(node: LifecycleNode) -> Transitions:
 Respond = Callable[[Any, Any], None]  # takes a response and the header of its request
 
 
-def take_over_transitions(
-    node: LifecycleNode, begin: Callable[[tuple[Any, Any], Any], None]
-) -> tuple[Callable[[Any, Any], Any], Respond]:
-    """Let `begin` answer each request and response with its header; return rclpy's callback, and what sends a response.
+def change_state_service(node: LifecycleNode) -> Any:
+    """Return the service by which clients change a node's state; rclpy keeps it to itself."""
+    return node._service_change_state  # noqa: SLF001
 
-    rclpy answers within the callback, so that a node that loads a model would keep the executor for seconds.
+
+def answer_later(
+    service: Any, begin: Callable[[tuple[Any, Any], Any], None]
+) -> tuple[Callable[[Any, Any], Any], Respond]:
+    """Let `begin` take each pair of request and response, with the header; return the callback, and what responds.
+
+    Executors send whatever a callback returns, and do not await it: a long callback would keep them for seconds.
     """
-    service: Any = node._service_change_state  # noqa: SLF001
-    change_state, respond = service.callback, service.send_response
+    callback, respond = service.callback, service.send_response
     service.callback = lambda request, response: (request, response)  # which executors hand to send_response
     service.send_response = begin
-    return change_state, respond
+    return callback, respond
 
 
 def answer_goal(server: ActionServer, goal_id: bytes, response: Any) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 
-from norm_core.records.status import Health
 from norm_monitor.senses.robot_voice.robot_messages import expand_topics
 from norm_nodes.endpoint import EVENTS, LATCHED, SENSOR
-from norm_nodes.norm_node import NormNode
+from norm_nodes.endpoint_node import EndpointNode
 
 TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
 LoseTopic = Callable[[str], None]  # takes a topic that lost its last publisher
@@ -29,7 +28,7 @@ class RobotTopics:
     """The subscriptions to a robot's topics and actions, of any type. Call `find` until all are there."""
 
     def __init__(
-        self, node: NormNode[Any], names: Mapping[str, str], stated_type: str, take: TakeMessage, lose: LoseTopic
+        self, node: EndpointNode, names: Mapping[str, str], stated_type: str, take: TakeMessage, lose: LoseTopic
     ) -> None:
         """Take names by their parameter. The type of the first may be stated; publishers announce all others."""
         self._node, self._take, self._lose = node, take, lose
@@ -46,10 +45,7 @@ class RobotTopics:
         present = dict(self._node.get_topic_names_and_types())
         for parameter, name in self._names.items():
             problems = [self._problem_of(topic, parameter) for topic in expand_topics([name], present)]
-            if problem := " ".join(filter(None, problems)):
-                self._node.raise_issue(f"robot topic {name}", Health.DEGRADED, problem)
-            else:
-                self._node.clear_issue(f"robot topic {name}")
+            self._node.health_log.state_issue(f"robot topic {name}", " ".join(filter(None, problems)))
 
     def _problem_of(self, topic: str, parameter: str) -> str:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
@@ -62,7 +58,7 @@ class RobotTopics:
                 return ""
             return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
         self._published.add(topic)
-        announced = sorted({publisher.topic_type for publisher in publishers})
+        announced = self._node.published_types(topic)
         if topic not in self._types:
             reliable = all(publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers)
             self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)
@@ -81,7 +77,7 @@ class RobotTopics:
 
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
-IDS_TYPE, STRING_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String"
+IDS_TYPE, STRING_TYPE, BOOL_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String", "std_msgs/msg/Bool"
 # Publishers often send what holds for long once, before any subscriber exists. A subscription of one durability alone
 # misses half of them; two take the messages of some publishers twice.
 EITHER_DURABILITY = (SENSOR, LATCHED)
@@ -93,7 +89,7 @@ class TrackedIds:
 
     def __init__(
         self,
-        node: NormNode[Any],
+        node: EndpointNode,
         namespace: str,
         names: tuple[str, ...],
         subscribe: Callable[[str, str], list[Subscription]],
@@ -122,7 +118,7 @@ class TrackedIds:
                 continue
             is_token = bool(_TOKEN.fullmatch(tracked_id))
             if not is_token:
-                self._node.count("ids_invalid")  # no topic can have this name, so none is published
+                self._node.health_log.count("ids_invalid")  # no topic can have this name, so none is published
             prefix = f"{self._namespace}/{tracked_id}"
             self._by_id[tracked_id] = self._subscribe(tracked_id, prefix) if is_token else []
 

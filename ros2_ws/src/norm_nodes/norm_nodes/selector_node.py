@@ -124,7 +124,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         """Lease the engine, load the selector's files, serve goals, and start the thread."""
         config = self._applied = self.config
         try:
-            self._engine = self.lease_engine(config.model, Urgency.ACTION) if config.model else None
+            self._engine = self.engines.lease(config.model, Urgency.ACTION) if config.model else None
             self._selector = open_selector(
                 config.part(SelectorFiles),  # a node and a replay then compute the same digest
                 self.clock,
@@ -134,7 +134,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             )
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
-        self._jobs: BoundedQueue[_Job] = self.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
+        self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._open: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
@@ -171,7 +171,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         """Refuse goals, abort the open ones, and drop the queries that still wait for records."""
         self._active = False
         self._end_jobs([job for job in self._open if job.handle])
-        self.count("queries_dropped", self._selector.drop_queries())
+        self.health_log.count("queries_dropped", self._selector.drop_queries())
 
     def close(self) -> None:
         """Answer what is open, and end the thread."""
@@ -182,7 +182,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _accept(self, goal: Any) -> GoalResponse:
         if self._active:
             return GoalResponse.ACCEPT
-        self.count("goals_refused_inactive")
+        self.health_log.count("goals_refused_inactive")
         return GoalResponse.REJECT
 
     def _begin_goal(self, handle: Any) -> None:
@@ -238,7 +238,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
                     self._repairs.add(record.event_id)
                     self._hand_over(_Job(due))
                 else:
-                    self.count("repairs_refused")
+                    self.health_log.count("repairs_refused")
 
         return take
 
@@ -253,15 +253,13 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _work(self) -> None:
         # The encoder loads with its first sentence, which takes seconds on a busy machine.
-        self.raise_issue(
-            "encoder", Health.DEGRADED, "sentence encoder: it is being loaded; the first answer waits for it"
-        )
+        self.health_log.state_issue("encoder", "sentence encoder: it is being loaded; the first answer waits for it")
         try:
             self._selector.prepare()
-            self.clear_issue("encoder")
+            self.health_log.clear_issue("encoder")
             self.get_logger().info("the sentence encoder is ready")
         except EngineError as error:
-            self.raise_issue("encoder", Health.FAILED, f"sentence encoder: it cannot be loaded: {error}")
+            self.health_log.raise_issue("encoder", Health.FAILED, f"sentence encoder: it cannot be loaded: {error}")
         release_freed_memory()
         while not self._jobs.is_drained():
             job = self._jobs.get(timeout_s=WAIT_S)
@@ -288,9 +286,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         try:
             self._selector.reconfigure(config.part(SelectorFiles), config.catalogue(), config.rules())
             self._selector.prepare()
-            self.clear_issue("files")
+            self.health_log.clear_issue("files")
         except TactfulError as error:  # a file was changed after it had been checked
-            self.raise_issue("files", Health.DEGRADED, f"selector: {error}; the earlier skills and rules stay in use")
+            self.health_log.state_issue("files", f"selector: {error}; the earlier skills and rules stay in use")
 
     def publish(self, recommended: Recommendation) -> None:
         """Publish a decision on every topic that carries decisions."""
@@ -309,7 +307,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         try:
             return self.advertise(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
         except TypeMissingError as error:
-            self.raise_issue("type of /intents", Health.DEGRADED, f"/intents: not published, because {error}")
+            self.health_log.state_issue("type of /intents", f"/intents: not published, because {error}")
             return None
 
 

@@ -9,7 +9,7 @@ from std_msgs.msg import String
 
 from norm_core.runtime.config import Config
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import PublisherNode
+from norm_nodes.publisher_node import PublisherNode
 
 WAIT_S = 0.2
 READ_BYTES = 4096
@@ -47,4 +47,4 @@ class TypedRobotNode(PublisherNode[TypedRobotConfig]):
             for line in lines:
                 if words := line.decode(errors="replace").strip():
                     self._words.publish(String(data=words))
-                    self.count("lines_published")
+                    self.health_log.count("lines_published")

@@ -52,7 +52,7 @@ class UtteranceChecks:
         """Serve both, and start the thread."""
         self._node, self._check, self._is_active, self._shadow = node, check, is_active, shadow
         self.talk = TalkSoFar()
-        self._queue: BoundedQueue[_Request] = node.bounded_queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
+        self._queue: BoundedQueue[_Request] = node.health_log.queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
         self._open: list[_Request] = []  # the first is being read
         node.serve_later(
             CheckUtterance, "check_utterance", lambda asked, *rest: self._begin(_Request(asked.text, *rest)), ABOUT
@@ -143,15 +143,15 @@ class UtteranceChecks:
             self._check.follow(self.talk, self._node.clock.now_ns())
         except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer what comes
             problem = f"check_utterance: the talk is not read ahead: {error}; checks take longer; see reader"
-        self._node.state_issue("utterance_checks", problem)
+        self._node.health_log.state_issue("utterance_checks", problem)
 
     def _read(self, text: str) -> dict[str, Any]:
         try:
             read = self._check.check(text, self.talk, self._node.clock.now_ns())
         except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer the next
             return {"reason": f"{type(error).__name__}: {error}"}
-        self._node.count("utterances_advised_against", int(read.advised_against))
-        self._node.count("utterances_checked")
+        self._node.health_log.count("utterances_advised_against", int(read.advised_against))
+        self._node.health_log.count("utterances_checked")
         names = ("error", "competence", "advised_against_from", "reason", "correction", "read_by")
         return {name: getattr(read, name) for name in names} | {
             "checked": True,

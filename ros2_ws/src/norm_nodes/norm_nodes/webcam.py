@@ -12,7 +12,7 @@ from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import PublisherNode
+from norm_nodes.publisher_node import PublisherNode
 
 AGAIN_S = 5.0
 
@@ -44,7 +44,7 @@ class WebcamNode(PublisherNode[WebcamConfig]):
         while not self.halt.is_set():
             problem = problem_of(Path(self.config.device)) or self._publish_pictures()
             if problem:
-                self.raise_issue("camera", Health.STALE, f"webcam: {problem}")
+                self.health_log.raise_issue("camera", Health.STALE, f"webcam: {problem}")
                 self.halt.wait(AGAIN_S)
 
     def _publish_pictures(self) -> str:
@@ -59,12 +59,12 @@ class WebcamNode(PublisherNode[WebcamConfig]):
                 stamp_ns = self.clock.now_ns()
                 if not is_read:
                     return f"{config.device}: gives no picture; close other programs that use it, or set device"
-                self.clear_issue("camera")
+                self.health_log.clear_issue("camera")
                 _, jpeg = cv2.imencode(".jpg", picture, (cv2.IMWRITE_JPEG_QUALITY, config.jpeg_quality))
                 message = CompressedImage(format="jpeg", data=jpeg.tobytes())
                 message.header.stamp.sec, message.header.stamp.nanosec = split_stamp(stamp_ns)
                 self._pictures.publish(message)
-                self.count("pictures_published")
+                self.health_log.count("pictures_published")
         finally:
             camera.release()
         return ""

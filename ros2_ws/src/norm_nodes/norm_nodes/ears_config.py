@@ -1,0 +1,114 @@
+"""The parameters of the node ears."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from norm_core.engines.providers import PROVIDER_ORDER, Provider
+from norm_core.records.topics import ROBOT_SPEECH_TOPIC
+from norm_core.runtime.config import LIVE, NAMES_FILE, Config
+from norm_monitor.senses.microphone.pcm import PcmFormat
+from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
+from norm_nodes.robot_topics import HUMANS_PATTERN
+
+
+class EarsConfig(Config):
+    """The parameters of the node ears."""
+
+    audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
+    audio_type: str = Field(
+        "", description="its message type, as naoqi_bridge_msgs/msg/AudioBuffer; empty to hear nothing"
+    )
+    audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
+    audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
+    robot_speech_topic: str = Field(
+        ROBOT_SPEECH_TOPIC,
+        min_length=1,
+        description="topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or "
+        "its own audio, of which the words are transcribed",
+    )
+    robot_speech_type: str = Field("", description="its message type; empty for the one that its publishers announce")
+    robot_speaking_topic: str = Field(
+        "", description="a second such topic that times the words of the first, as a Bool; empty for estimated times"
+    )
+    robot_speaker_ids: tuple[str, ...] = Field(
+        (), description="speaker ids in captions that are the robot's; none given: all are"
+    )
+    robot_lateness_ms: int = Field(
+        300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
+    )
+    sensor_offsets: str = Field(
+        "",
+        description="file of `tactful calibrate sensors`, or its bare name: it moves the stamps of the robot's speech "
+        "to the microphone's; empty for none",
+        json_schema_extra=NAMES_FILE,
+    )
+    words_from: Literal["whisper", "topic", "voices"] = Field(
+        "whisper",
+        description="whisper, topic where a recognizer of the robot's publishes texts, or voices where it publishes "
+        "those of each voice (REP-155)",
+    )
+    humans: str = Field(
+        "/humans", pattern=HUMANS_PATTERN, description="namespace of the voices and persons for words_from: voices"
+    )
+    words_topic: str = Field(
+        "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recognizer"
+    )
+    words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="its message type")
+    is_speaking_topic: str = Field(
+        "/humans/voices/anonymous_speaker/is_speaking",
+        description="Bool that times the texts of words_topic; empty for none",
+    )
+    words_lateness_ms: int = Field(
+        2000,
+        ge=0,
+        le=10_000,
+        description="how long after the speech its text may come on words_topic; silence is known this much later",
+    )
+    channel: int = Field(0, ge=-1, le=7, description="channel to hear, the first is 0; -1 for the mean of all")
+    sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
+    rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
+    channels: int = Field(1, ge=1, le=8, description="number of channels of messages that do not state theirs")
+    model: str = Field(
+        "", description="a model such as whisper-base, or the folder of one for CTranslate2; empty for whisper-tiny-en"
+    )
+    language: Languages = Field(
+        "en",
+        description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
+    )
+    whisper_device: Device = Field(
+        "cpu", description="cpu, cuda, or auto for cuda where there is a GPU; if cuda fails, the CPU takes its place"
+    )
+    whisper_compute_type: str = Field(
+        "", description="CTranslate2's number type, such as float16; empty for float16 on cuda, int16 or float32 on cpu"
+    )
+    voice_providers: tuple[Provider, ...] = Field(
+        ("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
+    )
+    partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
+    stale_after_s: float = Field(
+        3.0,
+        ge=0,
+        le=600,
+        description="silence of the topic after which it counts as stopped; 0 for never",
+        json_schema_extra=LIVE,
+    )
+
+    def hearing(self) -> HearingConfig:
+        """The same settings as the configuration of the speech path."""
+        return HearingConfig(
+            channel=self.channel,
+            stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
+            segments=SegmentConfig(partial_every_s=self.partial_every_s),
+            robot=RobotVoiceConfig(lateness_ms=self.robot_lateness_ms),
+            voice_providers=self.voice_providers,
+            whisper=WhisperConfig(
+                model=self.model,
+                language=self.language,
+                device=self.whisper_device,
+                compute_type=self.whisper_compute_type,
+            ),
+        )

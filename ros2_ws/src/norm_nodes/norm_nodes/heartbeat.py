@@ -1,0 +1,124 @@
+"""The heartbeat of a node: its status once a second, also as ROS diagnostics, and what those of others say."""
+
+import math
+import platform
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
+
+from norm_core.health.node_watch import NodeWatch
+from norm_core.records.messages import MessageError
+from norm_core.records.stamps import join_stamp
+from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
+from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.endpoint import DIAGNOSTICS_QOS, HEARTBEAT_S, STATUS_QOS
+from norm_nodes.endpoint_node import EndpointNode
+
+DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
+# How long a node that ends waits for its last heartbeat to arrive.
+LAST_HEARTBEAT = Duration(seconds=1)
+CLOCK_AWAITED_BEATS = 5
+NO_CLOCK = "time: use_sim_time is true, and no /clock yet; start what publishes it, or set use_sim_time to false"
+
+_LEVELS = {
+    Health.OK: DiagnosticStatus.OK,
+    Health.DEGRADED: DiagnosticStatus.WARN,
+    Health.STALE: DiagnosticStatus.STALE,
+    Health.FAILED: DiagnosticStatus.ERROR,
+}
+
+
+class Heartbeat:
+    """Publish the status of a node, and follow the statuses of the nodes beside it."""
+
+    def __init__(self, node: EndpointNode, status: Callable[[], MonitorStatus]) -> None:
+        """Advertise and subscribe for as long as the node lives; `status` gives the status of the moment."""
+        self._node, self._read_status = node, status
+        self.node_watch = NodeWatch()
+        self.instance_id = uuid.uuid4().hex
+        self.started_ns = time.time_ns()
+        self.superseded_by: str | None = None  # why this node must end, if an older one has its name
+        self._duplicate_seen_s = -math.inf
+        self._beats_at_zero = 0  # of the clock
+        self._statuses = node.advertise(
+            MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second"
+        )
+        self._diagnostics = node.advertise(
+            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
+        )
+        node.subscribe(
+            MonitorStatus, STATUS_TOPIC, self._receive, STATUS_QOS, "which nodes are active, and twice the same"
+        )
+        # The steady clock keeps the heartbeat running where simulated time stands still.
+        node.repeat(HEARTBEAT_S, self.beat)
+
+    def beat(self) -> None:
+        """Publish the status and the diagnostics once."""
+        node = self._node
+        if not rclpy.ok(context=node.context):
+            return
+        if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
+            node.health_log.clear_issue("duplicate_node")
+        self._beats_at_zero = 0 if node.clock.now_ns() else self._beats_at_zero + 1
+        node.health_log.state_issue("clock", NO_CLOCK if self._beats_at_zero > CLOCK_AWAITED_BEATS else "")
+        status = self._read_status()
+        self.node_watch.take(status)
+        self._statuses.publish(to_ros(status))
+        diagnostics = diagnosis(status)
+        diagnostics.header.stamp = node.get_clock().now().to_msg()
+        self._diagnostics.publish(diagnostics)
+
+    def send_last(self) -> None:
+        """Publish the status once more, and wait for it: what is under way is lost where the node goes at once."""
+        self.beat()
+        if rclpy.ok(context=self._node.context):
+            self._statuses.wait_for_all_acked(LAST_HEARTBEAT)
+
+    def _receive(self, message: Any) -> None:
+        if message.instance_id == self.instance_id or not self._is_published_by(message.node):
+            return
+        with suppress(MessageError):  # of another version of Tactful
+            self.node_watch.take(from_ros(MonitorStatus, message))
+        if message.node != self._node.get_fully_qualified_name():
+            return
+        self._duplicate_seen_s = time.monotonic()
+        self._node.health_log.count("duplicate_node_heartbeats")
+        advice = f"{message.node}: another node of this name runs on this ROS domain; stop one, or set ROS_DOMAIN_ID"
+        started_ns = join_stamp(message.started.sec, message.started.nanosec)
+        if (started_ns, message.instance_id) < (self.started_ns, self.instance_id):
+            self.superseded_by = advice
+        else:
+            self._node.health_log.raise_issue("duplicate_node", Health.DEGRADED, advice)
+
+    def _is_published_by(self, node: str) -> bool:
+        """Whether another node of this name publishes statuses now; a player repeats those of a recording."""
+        names = [
+            f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+            for publisher in self._node.get_publishers_info_by_topic(STATUS_TOPIC)
+        ]
+        return names.count(node) > (node == self._node.get_fully_qualified_name())
+
+
+def diagnosis(status: MonitorStatus) -> DiagnosticArray:
+    """Return the health for standard tools, with keys and an id that are the same at each start; no stamp."""
+    counts = {counter.name: counter.count for counter in status.counters}
+    counts |= {f"{queue.name}_dropped": queue.dropped for queue in status.queues}
+    values = [KeyValue(key=name, value=str(count)) for name, count in counts.items()]
+    return DiagnosticArray(
+        status=[
+            DiagnosticStatus(
+                level=_LEVELS[status.health],
+                name=status.node.removeprefix("/"),
+                message="; ".join(status.reasons) or status.state.value,
+                hardware_id=platform.node(),
+                values=values,
+            )
+        ]
+    )
