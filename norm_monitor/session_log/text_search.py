@@ -1,22 +1,17 @@
-"""Find names and runs of words in text, and in the files of a study, packed or not."""
+"""Find names and runs of words in text, and in the files of a study."""
 
-import bz2
 import codecs
-import gzip
 import html
-import io
-import lzma
 import re
 import sqlite3
 import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import zstandard
 from mcap.exceptions import McapError
@@ -250,23 +245,16 @@ def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, r
         yield what, re.compile("|".join(patterns), flags)
 
 
-_SQLITE = b"SQLite format 3\0"
-_PACKED: dict[bytes, Any] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
-    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
-}
+_SQLITE, _ZIP = b"SQLite format 3\0", b"PK\3\4"
+# gzip, bzip2, xz and Zstandard, and the mark within the head of a tar file.
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _TAR_AT, _TAR = 257, b"ustar"
-_HEAD_BYTES = _TAR_AT + len(_TAR)
 # Text is read in blocks that overlap, so that a sentence across their border is found.
 BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
-_MAX_PACKING = 4  # archives within archives
-_MAX_BYTES = 16 << 30  # of one file, unpacked
 # What readers of foreign files raise.
 _UNREADABLE = (
-    OSError, EOFError, ValueError, LookupError, ArithmeticError, RuntimeError, struct.error, zlib.error, lzma.LZMAError,
-    zstandard.ZstdError, zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, McapError,
+    OSError, EOFError, ValueError, LookupError, ArithmeticError, RuntimeError, struct.error, zlib.error,
+    zstandard.ZstdError, zipfile.BadZipFile, sqlite3.Error, McapError,
 )  # fmt: skip
 # Pictures and sound, which no search of text reaches.
 NO_TEXT = {
@@ -310,49 +298,32 @@ def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] =
 
 
 def _texts(path: Path) -> Iterator[str]:
+    """Yield the texts of a file. Raises one of _UNREADABLE."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) == _SQLITE:
             yield from _texts_in_database(path)
             return
         file.seek(0)
-        unpacked = 0
-        for text in _texts_in(file, _MAX_PACKING):
-            yield text
-            unpacked += len(text)
-            if unpacked > _MAX_BYTES:
-                raise ValueError(f"it holds more than {count_of(_MAX_BYTES >> 30, 'gibibyte')} of text")
-
-
-def _texts_in(raw: IO[bytes], depth: int) -> Iterator[str]:
-    """Yield the texts of a file. Raises one of _UNREADABLE."""
-    file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[type-var]
-    head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
-    is_zip, is_tar = head.startswith(b"PK\3\4"), head[_TAR_AT:] == _TAR
-    if (unpack or is_zip or is_tar) and not depth:
-        raise ValueError(f"it is packed more than {_MAX_PACKING} times")
-    if head.startswith(MCAP0_MAGIC):
-        yield from _texts_in_bag(file, depth)
-    elif unpack:
-        with unpack(file) as unpacked:
-            yield from _texts_in(unpacked, depth - 1)
-    elif is_zip:
+        if file.read(len(_ZIP)) != _ZIP:
+            file.seek(0)
+            yield from _texts_in(file)
+            return
         with zipfile.ZipFile(file) as archive:
             for info in archive.infolist():
                 yield info.filename
                 with archive.open(info) as member:
-                    yield from _texts_in(member, depth - 1)
-    elif is_tar:
-        with tarfile.open(fileobj=file, mode="r|") as archive_of_tape:
-            for entry in archive_of_tape:
-                yield entry.name
-                if tape := archive_of_tape.extractfile(entry):
-                    yield from _texts_in(tape, depth - 1)
-    else:
-        yield from _blocks(file)
+                    yield from _texts_in(member)
 
 
-def _texts_in_bag(file: IO[bytes], depth: int) -> Iterator[str]:
+def _texts_in(file: IO[bytes]) -> Iterator[str]:
+    head = file.read(_TAR_AT + len(_TAR))
+    file.seek(0)
+    if head.startswith((*_PACKED, _ZIP)) or head[_TAR_AT:] == _TAR:
+        raise ValueError("it is packed; unpack it, or delete it")
+    yield from _texts_in_bag(file) if head.startswith(MCAP0_MAGIC) else _blocks(file)
+
+
+def _texts_in_bag(file: IO[bytes]) -> Iterator[str]:
     types: dict[int, str] = {}
     silent: set[int] = set()
     for mcap_record in StreamReader(file).records:
@@ -363,10 +334,10 @@ def _texts_in_bag(file: IO[bytes], depth: int) -> Iterator[str]:
                 if _NO_TEXT_TYPE.search(types.get(mcap_record.schema_id, "")):
                     silent.add(mcap_record.id)
             case Message() if mcap_record.channel_id not in silent:
-                yield from _texts_in_value(mcap_record.data, depth)
+                yield from _readings(mcap_record.data.decode("utf-8", "replace"))
             case Attachment():
                 yield mcap_record.name
-                yield from _texts_in_value(mcap_record.data, depth)
+                yield from _readings(mcap_record.data.decode("utf-8", "replace"))
             case Metadata():
                 yield " ".join([mcap_record.name, *(f"{key}: {value}" for key, value in mcap_record.metadata.items())])
 
@@ -378,15 +349,10 @@ def _texts_in_database(path: Path) -> Iterator[str]:
         for table in tables:
             for row in database.execute('SELECT * FROM "{}"'.format(table.replace('"', '""'))):
                 for value in row:
+                    if isinstance(value, bytes) and value.startswith(_PACKED):
+                        raise ValueError("its messages are packed; convert it with ros2 bag convert, or delete it")
                     if isinstance(value, str | bytes):
-                        yield from _texts_in_value(value.encode() if isinstance(value, str) else value, _MAX_PACKING)
-
-
-def _texts_in_value(data: bytes, depth: int) -> Iterator[str]:
-    if data.startswith(tuple(_PACKED)):
-        yield from _texts_in(io.BytesIO(data), depth - 1)
-    else:
-        yield from _readings(data.decode("utf-8", "replace"))
+                        yield from _readings(value if isinstance(value, str) else value.decode("utf-8", "replace"))
 
 
 def _blocks(file: IO[bytes]) -> Iterator[str]:

@@ -1,12 +1,9 @@
 """What a search of a study's folder or of a publication finds in files, and what it says of those it cannot read."""
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import sqlite3
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -38,15 +35,6 @@ def bag(compression: CompressionType, type_name: str = "std_msgs/msg/String") ->
     return file.getvalue()
 
 
-def archive_of_tape() -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w:gz") as tape:
-        info = tarfile.TarInfo("S1/notes.txt")
-        info.size = len(SAID.encode())
-        tape.addfile(info, io.BytesIO(SAID.encode()))
-    return file.getvalue()
-
-
 def zipped(data: bytes, times: int = 1) -> bytes:
     for _ in range(times):
         file = io.BytesIO()
@@ -72,13 +60,8 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "bag.mcap": lambda: bag(CompressionType.NONE),
     "lz4.mcap": lambda: bag(CompressionType.LZ4),
     "zstd.mcap": lambda: bag(CompressionType.ZSTD),
-    "bag.mcap.zstd": lambda: zstandard.compress(bag(CompressionType.ZSTD)),
     "table.xlsx": workbook,
-    "backup.tar.gz": archive_of_tape,
-    "backup.zip": lambda: zipped(SAID.encode(), 3),
-    "notes.gz": lambda: gzip.compress(SAID.encode()),
-    "notes.bz2": lambda: bz2.compress(SAID.encode()),
-    "notes.xz": lambda: lzma.compress(SAID.encode()),
+    "backup.zip": lambda: zipped(SAID.encode()),
 }
 
 
@@ -96,7 +79,7 @@ def test_a_sentence_is_found_in_a_database(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "bag_0.db3") as database:
         database.execute("CREATE TABLE messages (id INTEGER, data BLOB)")
         database.execute("INSERT INTO messages VALUES (1, ?)", (b"\0" * 9000 + SAID.encode(),))
-        database.execute("INSERT INTO messages VALUES (2, ?)", (zstandard.compress(b"by Zebulon"),))
+        database.execute("INSERT INTO messages VALUES (2, ?)", (b"by Zebulon",))
     database.close()
     found = search_folder(tmp_path, SEARCH).found
     assert found == {"bag_0.db3": "has words that a participant said and a part of a name"}
@@ -113,22 +96,17 @@ def test_a_name_is_found_in_the_name_of_a_file_and_kept_files_are_left_out(tmp_p
     ("name", "data", "why"),
     [
         ("torn.mcap", bag(CompressionType.ZSTD)[:-40], "cannot be searched"),
-        ("torn.gz", gzip.compress(SAID.encode() * 99)[:-20], "end-of-stream"),
+        ("notes.gz", gzip.compress(SAID.encode()), "it is packed; unpack it, or delete it"),
+        ("bag.mcap.zstd", zstandard.compress(bag(CompressionType.ZSTD)), "it is packed"),
         ("torn.zip", zipped(b"x")[:-20], "not a zip file"),
-        ("packed.zip", zipped(b"x", 5), "packed more than 4 times"),
+        ("packed.zip", zipped(b"x", 2), "it is packed"),
         ("torn.db3", b"SQLite format 3\0" + b"\7" * 200, "cannot be searched"),
     ],
-    ids=["bag", "gzip", "zip", "zips", "database"],
+    ids=["bag", "gzip", "zstd", "zip", "zips", "database"],
 )
 def test_what_cannot_be_searched_is_named(tmp_path: Path, name: str, data: bytes, why: str) -> None:
     (tmp_path / name).write_bytes(data)
     assert why in search_folder(tmp_path, SEARCH).unreadable[name]
-
-
-def test_what_unpacks_without_end_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_search, "_MAX_BYTES", 1 << 20)
-    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 23)))
-    assert "more than" in search_folder(tmp_path, SEARCH).unreadable["bomb.gz"]
 
 
 def test_pictures_and_sound_of_a_bag_are_passed_over(tmp_path: Path) -> None:
