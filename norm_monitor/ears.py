@@ -14,7 +14,6 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.records.text_limits import cut_texts
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.senses.microphone.audio_message import SoundChunk
@@ -22,8 +21,7 @@ from norm_monitor.senses.microphone.block_stream import rate_problem, rate_remed
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
-from norm_monitor.senses.robot_voice.speaker_attribution import DRIFTED_MS, attribute_text
-from norm_monitor.senses.sensor_offsets import DRIFT
+from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS
 from norm_monitor.senses.speech.recognition import Recognizer
@@ -64,7 +62,6 @@ class Ears:
         `robot_offset_ns` was measured, and is added to the stamps of the robot's starts and stops.
         """
         self._config, self._robot_offset_ns = config, robot_offset_ns or 0
-        self._has_measured_offset = robot_offset_ns is not None
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
@@ -217,25 +214,11 @@ class Ears:
                     self._enqueue(speech, self._queue)
         finally:
             self._count(self._front_end.counts)
-        self._state_drift()
         self._state_rate()
         self._state_lateness()
         if self._transcriber:
             is_rough = self._front_end.is_timing_uncertain
             yield from self._marks.mark(self._front_end.quiet_until_ns, is_rough=is_rough)
-
-    def _state_drift(self) -> None:
-        """State that the robot's voice comes later or earlier than measured, as after a change of a driver."""
-        delay_ms = self._front_end.echo_delay.delay_ms if self._has_measured_offset else None
-        if delay_ms is None or abs(delay_ms) <= DRIFTED_MS:
-            self._health_log.clear_issue("echo delay")
-            return
-        way = "after" if delay_ms > 0 else "before"
-        why = (
-            f"{DRIFT} over {DRIFTED_MS:g} ms {way} its stated starts, unlike when the offset "
-            f"was measured; run {PROGRAM} calibrate sensors again"
-        )
-        self._health_log.raise_issue("echo delay", Health.DEGRADED, why, detail=f"at first {abs(delay_ms):.0f} ms")
 
     def _state_rate(self) -> None:
         """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""

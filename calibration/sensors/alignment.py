@@ -10,9 +10,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from calibration.sensors.onsets import HOP_S, Series, above_floor, levels_db, onset_before, rises_db
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.microphone.onsets import HOP_S, Series, above_floor, levels_db, onset_before, rises_db
 from norm_monitor.senses.microphone.pcm import Samples
 
 

@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.sensors.onsets import Series
 from norm_core.bags.reader import BagReader
 from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
@@ -17,7 +18,6 @@ from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from norm_monitor.senses.microphone import audio_message
 from norm_monitor.senses.microphone.block_stream import RATE_HZ, Block, Microphone
-from norm_monitor.senses.microphone.onsets import Series
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
 from norm_monitor.senses.speech.audio_front_end import HearingConfig

@@ -16,10 +16,10 @@ from calibration.sensors.bag_signals import (
     read_sound,
     read_stated_speech,
 )
+from calibration.sensors.onsets import HOP_S, Series, levels_db, onset_before, rises_db
 from norm_core.bags.reader import BagReader
 from norm_core.records.record import record
 from norm_monitor.senses.microphone.block_stream import RATE_HZ
-from norm_monitor.senses.microphone.onsets import HOP_S, Series, levels_db, onset_before, rises_db
 from norm_monitor.senses.microphone.pcm import Samples
 from norm_monitor.senses.sensor_offsets import CAMERA, FORMAT, KIND, MICROPHONE, ROBOT_SPEECH, SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig

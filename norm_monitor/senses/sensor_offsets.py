@@ -12,7 +12,6 @@ from norm_core.runtime.time import NS_PER_MS
 
 KIND, FORMAT = "sensor offsets", 1
 CAMERA, MICROPHONE, ROBOT_SPEECH = "camera topic", "microphone topic", "robot speech topics"
-DRIFT = "robot speech: its sound comes"  # how the status begins that says that a measured offset holds no more
 _REMEDY = f"measure anew ({PROGRAM} calibrate sensors BAG --write NAME)"
 
 

@@ -16,13 +16,12 @@ from pydantic import Field
 from norm_core.engines.onnx.session import in_order, open_session
 from norm_core.engines.providers import PROVIDER_ORDER, OnFault, Provider
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, SpeechEdge
+from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
 from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice, RobotVoiceConfig
-from norm_monitor.senses.robot_voice.speaker_attribution import EchoDelay
 from norm_monitor.senses.speech.recognition import GuardConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, Segmenter, VoiceActivityConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
@@ -98,7 +97,6 @@ class AudioFrontEnd:
         self.robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
-        self.echo_delay = EchoDelay()
         self.counts: Counter[str] = self._microphone.counts
         self.robot.counts = self.counts
 
@@ -154,8 +152,6 @@ class AudioFrontEnd:
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
         self.robot.feed(edge, self._sound_until_ns)
-        if edge.state is SpeechEdge.START and not edge.estimated:
-            self.echo_delay.take_start(edge.stamp_ns)
 
     def flush(self) -> Iterator[SpeechSegment]:
         """End the stream and any speech in progress."""
@@ -167,7 +163,6 @@ class AudioFrontEnd:
         yield from self._release(None)
 
     def _take(self, block: Block) -> Iterator[SpeechSegment]:
-        self.echo_delay.take_block(block)
         for segment in self.segmenter.feed(block):
             yield from self._pass(segment)
         until_ns = self._sound_until_ns

@@ -15,30 +15,6 @@ from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block
 from norm_monitor.senses.microphone.pcm import Samples
 
 
-class VoiceState(StrEnum):
-    """The state of the voice activity detector."""
-
-    QUIET = "quiet"
-    STARTING = "starting"  # loud enough, but not yet for long enough
-    SPEAKING = "speaking"
-    STOPPING = "stopping"  # quiet, but not yet for long enough
-
-
-class VoiceEdge(StrEnum):
-    """The start or end of speech."""
-
-    ONSET = "onset"
-    OFFSET = "offset"
-
-
-@record
-class VoiceEvent:
-    """The start or end of speech; `stamp_ns` precedes the stretch that confirmed it."""
-
-    edge: VoiceEdge
-    stamp_ns: int
-
-
 class VoiceActivityConfig(Config):
     """When speech starts and ends."""
 
@@ -53,64 +29,41 @@ class VoiceActivityConfig(Config):
 
 
 class VoiceActivity:
-    """Take blocks in stamp order."""
+    """Whether somebody speaks, by the probability of speech in each block; a change counts once it has lasted."""
 
     def __init__(self, config: VoiceActivityConfig) -> None:
         """Raises ValueError if the stop probability is above the start probability."""
         if config.stop_probability > config.start_probability:
             raise ValueError("speech cannot end above the probability at which it begins")
         self._config = config
-        self.state = VoiceState.QUIET
-        self._since_ns = 0
+        self.is_speaking = False
+        self.changing_since_ns: int | None = None  # the possible start or end of speech, while it is uncertain
 
-    @property
-    def loud_since_ns(self) -> int | None:
-        """The possible start of speech, while it is uncertain."""
-        return self._since_ns if self.state is VoiceState.STARTING else None
-
-    @property
-    def quiet_since_ns(self) -> int | None:
-        """The possible end of speech, while it is uncertain."""
-        return self._since_ns if self.state is VoiceState.STOPPING else None
-
-    def feed(self, probability: float, start_ns: int, end_ns: int) -> VoiceEvent | None:
-        """Return the event that a block confirms."""
-        match self.state:
-            case VoiceState.QUIET | VoiceState.STARTING:
-                return self._begin(probability >= self._config.start_probability, start_ns, end_ns)
-            case VoiceState.SPEAKING | VoiceState.STOPPING:
-                return self._end(probability < self._config.stop_probability, start_ns, end_ns)
-
-    def finish(self, end_ns: int) -> VoiceEvent | None:
-        """End the stream and any speech in progress at `end_ns`."""
-        spoke, was_stopping = self.state in (VoiceState.SPEAKING, VoiceState.STOPPING), self._since_ns
-        stopping = self.state is VoiceState.STOPPING
-        self.state = VoiceState.QUIET
-        if not spoke:
+    def feed(self, probability: float, start_ns: int, end_ns: int) -> int | None:
+        """Return the stamp of the start or end of speech that a block confirms."""
+        config = self._config
+        if self.is_speaking:
+            is_changing, lasting_ms = probability < config.stop_probability, config.stop_ms
+        else:
+            is_changing, lasting_ms = probability >= config.start_probability, config.start_ms
+        if not is_changing:
+            self.changing_since_ns = None
             return None
-        return VoiceEvent(edge=VoiceEdge.OFFSET, stamp_ns=was_stopping if stopping else end_ns)
+        if self.changing_since_ns is None:
+            self.changing_since_ns = start_ns
+        if end_ns - self.changing_since_ns < lasting_ms * NS_PER_MS:
+            return None
+        changed_ns, self.changing_since_ns = self.changing_since_ns, None
+        self.is_speaking = not self.is_speaking
+        return changed_ns
 
-    def _begin(self, loud: bool, start_ns: int, end_ns: int) -> VoiceEvent | None:
-        if not loud:
-            self.state = VoiceState.QUIET
+    def finish(self, end_ns: int) -> int | None:
+        """End the stream at `end_ns`, and return the end of any speech in progress."""
+        was_speaking, quiet_ns = self.is_speaking, self.changing_since_ns
+        self.is_speaking, self.changing_since_ns = False, None
+        if not was_speaking:
             return None
-        if self.state is VoiceState.QUIET:
-            self.state, self._since_ns = VoiceState.STARTING, start_ns
-        if end_ns - self._since_ns < self._config.start_ms * NS_PER_MS:
-            return None
-        self.state = VoiceState.SPEAKING
-        return VoiceEvent(edge=VoiceEdge.ONSET, stamp_ns=self._since_ns)
-
-    def _end(self, quiet: bool, start_ns: int, end_ns: int) -> VoiceEvent | None:
-        if not quiet:
-            self.state = VoiceState.SPEAKING
-            return None
-        if self.state is VoiceState.SPEAKING:
-            self.state, self._since_ns = VoiceState.STOPPING, start_ns
-        if end_ns - self._since_ns < self._config.stop_ms * NS_PER_MS:
-            return None
-        self.state = VoiceState.QUIET
-        return VoiceEvent(edge=VoiceEdge.OFFSET, stamp_ns=self._since_ns)
+        return end_ns if quiet_ns is None else quiet_ns
 
 
 class SegmentConfig(Config):
@@ -171,7 +124,7 @@ class Segmenter:
     @property
     def speech_since_ns(self) -> int | None:
         """The start, or possible start, of speech that has not ended; None without it."""
-        return self._voice.loud_since_ns if self.onset_ns is None else self.onset_ns
+        return self._voice.changing_since_ns if self.onset_ns is None else self.onset_ns
 
     def feed(self, block: Block) -> Iterator[AudioSegment]:
         """Return the segments that a block completes or extends."""
@@ -180,9 +133,9 @@ class Segmenter:
         probability = self._probability_of(block.samples)
         self._kept.append((block, probability))
         end_ns = block.stamp_ns + BLOCK_NS
-        event = self._voice.feed(probability, block.stamp_ns, end_ns)
-        if event:
-            yield from self._turn(event)
+        changed_ns = self._voice.feed(probability, block.stamp_ns, end_ns)
+        if changed_ns is not None:
+            yield from self._change(changed_ns)
         if self.onset_ns is None:
             while len(self._kept) > self._quiet_blocks:
                 self._kept.popleft()
@@ -190,7 +143,7 @@ class Segmenter:
             yield self._cut()
         elif (
             self._partial_due_ns is not None
-            and self._voice.state is VoiceState.SPEAKING
+            and self._voice.changing_since_ns is None
             and end_ns >= self._partial_due_ns
         ):
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
@@ -201,23 +154,24 @@ class Segmenter:
     def flush(self) -> Iterator[AudioSegment]:
         """End the stream and any speech in progress."""
         if self._kept:
-            event = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
-            if event:
-                yield from self._turn(event)
+            offset_ns = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
+            if offset_ns is not None:
+                yield from self._change(offset_ns)
         self._kept.clear()
         self._forget()
 
-    def _turn(self, event: VoiceEvent) -> Iterator[AudioSegment]:
-        if event.edge is VoiceEdge.ONSET:
-            self._begin(event.stamp_ns)
+    def _change(self, stamp_ns: int) -> Iterator[AudioSegment]:
+        """Begin speech at a stamp, or end it there."""
+        if self._voice.is_speaking:
+            self._begin(stamp_ns)
             return
         onset_ns, self.onset_ns = self.onset_ns, None
-        if onset_ns is not None and event.stamp_ns > onset_ns:
-            yield self._segment(onset_ns, event.stamp_ns, SegmentStage.FINAL)
+        if onset_ns is not None and stamp_ns > onset_ns:
+            yield self._segment(onset_ns, stamp_ns, SegmentStage.FINAL)
 
     def _likely_segment(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
         """Return the likely segment as soon as all its sound is there, in case the pause lasts."""
-        quiet_ns = self._voice.quiet_since_ns
+        quiet_ns = self._voice.changing_since_ns
         if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
             return
         self._likely_end_ns = quiet_ns

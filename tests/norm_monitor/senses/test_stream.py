@@ -17,7 +17,7 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig, VoiceEdge
+from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig
 from tests.norm_monitor.senses.speech_path import CONFIG, LoudIsSpeech
 from tests.norm_monitor.senses.test_parity import Parrot
 
@@ -58,12 +58,14 @@ def test_a_tone_above_the_band_does_not_fold_back() -> None:
 @given(probabilities=st.lists(st.floats(0, 1), max_size=200))
 def test_onsets_and_offsets_alternate_in_the_order_of_time(probabilities: list[float]) -> None:
     voice = VoiceActivity(VoiceActivityConfig())
-    events = [voice.feed(p, i * BLOCK_NS, (i + 1) * BLOCK_NS) for i, p in enumerate(probabilities)]
-    events.append(voice.finish(len(probabilities) * BLOCK_NS))
-    made = [event for event in events if event]
-    edges = [VoiceEdge.ONSET, VoiceEdge.OFFSET] * (len(made) // 2)
-    assert [event.edge for event in made] == edges
-    assert [event.stamp_ns for event in made] == sorted(event.stamp_ns for event in made)
+    changes: list[tuple[int, bool]] = []
+    for index, probability in enumerate(probabilities):
+        changed_ns = voice.feed(probability, index * BLOCK_NS, (index + 1) * BLOCK_NS)
+        changes += [] if changed_ns is None else [(changed_ns, voice.is_speaking)]
+    offset_ns = voice.finish(len(probabilities) * BLOCK_NS)
+    changes += [] if offset_ns is None else [(offset_ns, voice.is_speaking)]
+    assert [is_onset for _, is_onset in changes] == [True, False] * (len(changes) // 2)
+    assert changes == sorted(changes, key=lambda change: change[0])
 
 
 def chunk(stamp_ns: int | None, samples: int = 1_600, rate_hz: int = 16_000) -> SoundChunk:
