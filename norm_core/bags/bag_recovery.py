@@ -20,8 +20,8 @@ from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
 from norm_core.decoding.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_zstd_file
 from norm_core.records.record import record
 
-Salvaged = tuple[BagTopic, int, bytes]  # with the recording stamp in ns
-# What the libraries raise for damage; BagError, UnpackError and UnicodeDecodeError are ValueErrors.
+SalvagedMessage = tuple[BagTopic, int, bytes]  # topic, recording stamp in ns, CDR
+# Errors that the libraries raise for damage. BagError, UnpackError and UnicodeDecodeError are ValueErrors.
 _UNREADABLE = (
     McapError, ReaderError, struct.error, ValueError, LookupError, TypeError, MemoryError, OverflowError,
 )  # fmt: skip
@@ -30,13 +30,13 @@ _DATA_END = b"\x0f" + struct.pack("<QI", 4, 0)
 
 @record
 class BagRecoveryReport:
-    """The result of a recovery; `stops` says where reading a file ended before its end, and why."""
+    """The result of a recovery; `stops` says where reading a file stopped early, and why."""
 
     bag: str
     made: str
     messages: int
     messages_by_topic: dict[str, int]
-    lost_by_topic: dict[str, int]  # by the counts of metadata.yaml, or else what was left out
+    lost_by_topic: dict[str, int]  # by the counts of metadata.yaml; without it, messages that were left out
     last_ns: int | None
     stops: tuple[str, ...]
     notes: tuple[str, ...]
@@ -55,7 +55,7 @@ class BagRecoveryReport:
 def recover_bag(
     bag: Path, out: Path, progress: Callable[[int, int], None] = lambda done, size: None
 ) -> BagRecoveryReport:
-    """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes done and the total.
+    """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes read and the total.
 
     Raises BagError for sqlite3 files, and where nothing can be read.
     """
@@ -71,11 +71,11 @@ def recover_bag(
         for file in listing.files:
             definitions = Definitions()
 
-            def tell(at: int, bytes_before: int = bytes_before) -> None:
+            def report_progress(at: int, bytes_before: int = bytes_before) -> None:
                 progress(bytes_before + at, size)
 
             try:
-                for topic, stamp_ns, data in _salvage(file, scratch, tell):
+                for topic, stamp_ns, data in _salvage(file, scratch, report_progress):
                     if topic.serialization != "cdr":
                         left_out[topic.topic] += 1
                         continue
@@ -108,7 +108,7 @@ class _StopError(Exception):
     """A file cannot be read further."""
 
 
-def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[Salvaged]:
+def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
     """Yield the messages of a file in its order. Raises _StopError where it cannot be read further."""
     why_partial = ""
     if is_packed(file):
@@ -124,20 +124,20 @@ def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iter
 
 
 class _ExactReader:
-    """A file that raises EndOfFile in place of giving less than was asked for, and for a size that nothing has."""
+    """A file that raises EndOfFile instead of returning fewer bytes than requested."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def read(self, size: int = -1) -> bytes:
-        """Read exactly so many bytes."""
+        """Read exactly `size` bytes."""
         data = self._file.read(size) if 0 <= size <= MAX_UNPACKED_BYTES else b""
         if len(data) != size:
             raise EndOfFile
         return data
 
 
-def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[Salvaged]:
+def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
     schemas: dict[int, Schema] = {}
     topics: dict[int, BagTopic] = {}
     definition_bytes = whole_bytes = 0

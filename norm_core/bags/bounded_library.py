@@ -1,7 +1,7 @@
-"""The bag library within limits: it trusts the sizes that a file states, and a file may come from anyone.
+"""The bag library with limits, because it trusts the sizes that a file states, and a file may come from anyone.
 
-Neither a hook nor an option of the library bounds what it unpacks, how many topics it lists, or how it reads QoS.
-So this module, and no other, puts functions of ours in the place of its own: it is imported before a file is opened.
+The library has no option that bounds decompression, topics or the parsing of QoS. So this module replaces some of its
+functions; import it before a file is opened.
 """
 
 import sqlite3
@@ -18,14 +18,14 @@ from norm_core.decoding.unpacking import unpack_lz4, unpack_zstd
 # No robot has as many.
 MAX_TOPICS = 4096
 TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
-# A compressed chunk may hold as many records, and more by its size: each costs some bytes.
+# A compressed chunk may hold this many records, plus one for each of its bytes.
 _MIN_CHUNK_RECORDS = 4096
 _RECORD_HEAD_BYTES = 9
 _unchecked_decompress = storage_mcap.decompress
 
 
 def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> bytes:
-    """Unpack a chunk as the bag library does; raise BagError where its records are so many that they hold nothing."""
+    """Unpack a chunk as the bag library does; raise BagError for far more records than its size allows."""
     records = _unchecked_decompress(data, compression, size, crc)
     budget = _MIN_CHUNK_RECORDS + len(data)
     offset = 0
@@ -38,7 +38,7 @@ def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> byte
 
 
 class BoundedTopics(list[Connection]):
-    """The topics of a file as the bag library adds them, of which there is a limit."""
+    """A list to which the bag library adds the topics of a file, up to a limit."""
 
     def append(self, connection: Connection) -> None:
         """Add a topic. Raises BagError."""
@@ -55,7 +55,7 @@ for _storage in (storage_mcap, storage_sqlite3):
 
 
 def open_bounded(path: Path) -> Reader:
-    """Open a bag's file; raise BagError, or what the library raises, for one that is damaged or states too much."""
+    """Open a bag's file; raise BagError, or an error of the library, if it is damaged or exceeds a limit."""
     reader = Reader(path)
     if isinstance(reader.storage, storage_mcap.McapReader):
         reader.storage.connections = BoundedTopics()
@@ -67,7 +67,7 @@ def open_bounded(path: Path) -> Reader:
 
 
 def _check_tables(path: Path) -> None:
-    """Raise BagError for a database with too many topics or types; what is wrong with it else, its reader says."""
+    """Raise BagError for a database with too many topics or types; its reader reports other faults."""
     address = f"file:{quote(str(path.resolve()))}?immutable=1"
     with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
         for table in ("topics", "message_definitions"):

@@ -82,9 +82,9 @@ class BagReader:
         read = 0
         for file in self._files:
             names = {c.topic: self._names.new_name(c.topic) for c in file.connections}
-            chosen = [c for c in file.connections if topics is None or names[c.topic] in topics]
+            connections = [c for c in file.connections if topics is None or names[c.topic] in topics]
             try:
-                for connection, stamp_ns, data in file.messages(chosen, start_ns, stop_ns):
+                for connection, stamp_ns, data in file.messages(connections, start_ns, stop_ns):
                     topic = names[connection.topic]
                     yield BagMessage(topic=topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
                     read += 1
@@ -107,9 +107,9 @@ class BagReader:
             )
 
     def decode(self, message: BagMessage, on_cut: Callable[[int], None] = lambda count: None) -> Any:
-        """Return the record of a message of Tactful, or else a message of the bag library.
+        """Return a record for a message of Tactful, or else a message of the bag library.
 
-        `on_cut` gets the number of texts and lists that are cut, as they are too long.
+        `on_cut` gets the number of texts and lists that were too long and are cut.
         """
         topic = self._topics[message.topic, message.type_name]
         try:
@@ -125,18 +125,18 @@ class BagReader:
         return from_message(cls, decoded, on_cut) if cls else decoded
 
     def encode(self, message: BagMessage, decoded: Any) -> bytes:
-        """Return the bytes of a changed bag-library message that `decode` returned for `message`."""
+        """Return the bytes of a message that `decode` returned for `message`, after a change."""
         return self._definitions.encode(message.type_name, decoded)
 
     def playable(self, message: BagMessage) -> bytes:
-        """Return the bytes that a publisher of the types of today sends; those of an older version are made anew."""
+        """Return the bytes to publish; a message recorded by another version of Tactful is encoded anew."""
         topic = self._topics[message.topic, message.type_name]
         if message.type_name in RECORDS and self._definitions.is_of_another_version(topic):
             return serialize(self.decode(message))
         return message.data
 
     def with_definitions(self, message: BagMessage) -> BagTopic:
-        """Return the message's topic with the definition that fits it, as a copy must declare it."""
+        """Return the message's topic with its definition, for a copy to declare."""
         return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
@@ -162,20 +162,23 @@ class BagReader:
         return merged
 
     def _check(self, listing: Listing) -> None:
-        """Check the stated counts: fewer messages are a loss, more are an outdated statement."""
+        """Raise BagError if the files hold fewer messages than metadata.yaml states; add a note if they hold more."""
         counted: dict[str, int] = {}
         for topic in self._topics.values():
             counted[topic.topic] = counted.get(topic.topic, 0) + topic.message_count
-        stated = {self._names.new_name(name): count for name, count in listing.promised.items()}
-        short = [name for name, count in stated.items() if counted.get(name, 0) < count]
-        if short:
-            promised, present = sum(stated[n] for n in short), sum(counted.get(n, 0) for n in short)
+        stated_counts = {self._names.new_name(name): count for name, count in listing.promised.items()}
+        short_topics = [name for name, count in stated_counts.items() if counted.get(name, 0) < count]
+        if short_topics:
+            promised_count, present_count = (
+                sum(stated_counts[n] for n in short_topics),
+                sum(counted.get(n, 0) for n in short_topics),
+            )
             raise BagError(
                 f"{self._path}: is damaged: metadata.yaml promises "
-                f"{count_of(promised, 'message')} on {', '.join(short[:3])}"
-                f"{' and others' if len(short) > 3 else ''}, and its files hold {present}"
+                f"{count_of(promised_count, 'message')} on {', '.join(short_topics[:3])}"
+                f"{' and others' if len(short_topics) > 3 else ''}, and its files hold {present_count}"
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; "
                 f"{recovery_hint(self._files[0].path)}"
             )
-        if stated and counted != {name: n for name, n in stated.items() if n or name in counted}:
+        if stated_counts and counted != {name: n for name, n in stated_counts.items() if n or name in counted}:
             self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

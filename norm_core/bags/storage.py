@@ -1,4 +1,4 @@
-"""The files of a bag with the message counts that its metadata.yaml states, and one of them, opened."""
+"""The files of a bag with the message counts of its metadata.yaml, and one open file."""
 
 import re
 import tempfile
@@ -22,7 +22,7 @@ _PACKED = ".zstd"  # a whole file, compressed after its recording ended
 
 @record
 class Listing:
-    """The files in recording order; stated counts and digests are empty if the bag has none."""
+    """The files in recording order, with the counts and digests of metadata.yaml, empty without one."""
 
     files: tuple[Path, ...]
     promised: dict[str, int]
@@ -59,7 +59,7 @@ def is_stored(path: Path) -> bool:
 
 
 def is_bag(path: Path) -> bool:
-    """Whether a folder or file looks like a bag, complete or not."""
+    """Whether a folder or file looks like a bag, whole or damaged."""
     if path.is_file():
         return is_stored(path)
     return path.is_dir() and ((path / METADATA).is_file() or any(is_stored(file) for file in path.iterdir()))
@@ -91,13 +91,13 @@ def list_files(path: Path) -> Listing:
             raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
     files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
-    stated, notes = _stated(path)
-    if stated is None:
+    information, notes = _stated(path)
+    if information is None:
         if not files:
             fault = notes[0] if notes else f"has no {METADATA}"
             raise BagError(f"{path}: cannot be opened as a bag: it {fault}, and no file in it ends in .mcap or .db3")
         return Listing(files=tuple(files), promised={}, digests={}, notes=tuple(notes))
-    names = [Path(name).name for name in stated.relative_file_paths]
+    names = [Path(name).name for name in information.relative_file_paths]
     missing = [name for name in names if not (path / name).is_file()]
     further = [file for file in files if file.name not in names]
     if missing and not files:
@@ -109,10 +109,12 @@ def list_files(path: Path) -> Listing:
     if further:
         notes.append(f"{METADATA} is out of date: it does not list {', '.join(file.name for file in further)}")
     promised: dict[str, int] = {}
-    for counted in stated.topics_with_message_count:
+    for counted in information.topics_with_message_count:
         name = counted.topic_metadata.name
         promised[name] = promised.get(name, 0) + counted.message_count
-    digests = {t.topic_metadata.name: t.topic_metadata.type_description_hash for t in stated.topics_with_message_count}
+    digests = {
+        t.topic_metadata.name: t.topic_metadata.type_description_hash for t in information.topics_with_message_count
+    }
     present = tuple(path / name for name in names if name not in missing)
     return Listing(files=(*present, *further), promised=promised, digests=digests, notes=tuple(notes))
 
@@ -132,23 +134,23 @@ def _number(path: Path) -> tuple[object, ...]:
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
 
 
-# What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
+# Files beside a database whose writer died: they hold its newest messages, not yet merged.
 _UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 class StorageFile:
-    """An open file; its messages come in stamp order."""
+    """An open file, whose messages come in stamp order."""
 
     def __init__(self, path: Path) -> None:
         """Open the file, unpacked into a temporary folder if compressed. Raises BagError."""
         self.path = path
         self._seen = _state(path)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        beside = [path.with_name(path.name + end) for end in _UNMERGED]
-        if left := [file.name for file in beside if file.is_file() and file.stat().st_size]:
+        log_files = [path.with_name(path.name + end) for end in _UNMERGED]
+        if unmerged := [file.name for file in log_files if file.is_file() and file.stat().st_size]:
             raise BagError(
-                f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
+                f"{path.name}: its recorder died before {', '.join(unmerged)} was merged into it: "
                 f"play or copy it with rosbag2 once, or merge it with sqlite3 {path.name} .tables"
             )
         try:
@@ -174,15 +176,15 @@ class StorageFile:
         return (self._reader.start_time, self._reader.end_time - 1) if self._reader.message_count else None
 
     def messages(
-        self, chosen: Collection[Connection], start_ns: int | None, stop_ns: int | None
+        self, connections: Collection[Connection], start_ns: int | None, stop_ns: int | None
     ) -> Iterator[tuple[Connection, int, bytes]]:
         """Yield the messages of some connections; raise BagError for damage."""
-        if not chosen:
+        if not connections:
             return
-        stored = self._reader.messages(chosen, start_ns, stop_ns)
+        messages = self._reader.messages(connections, start_ns, stop_ns)
         while True:
             try:
-                connection, stamp_ns, data = next(stored)
+                connection, stamp_ns, data = next(messages)
             except StopIteration:
                 break
             except Exception as error:  # the bag library raises its parsers' errors

@@ -1,4 +1,4 @@
-"""A topic of a bag, with everything that a copy needs, and how topics are read by other names."""
+"""A topic of a bag, and rules that rename topics."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,7 +37,7 @@ class BagTopic:
 
     @property
     def latched_depth(self) -> int:
-        """How many of its last messages a late subscriber receives; 0 if the topic is not latched."""
+        """The number of messages that a late subscriber receives; 0 if the topic is not latched."""
         depths = [
             1_000_000 if qos.history is QosHistory.KEEP_ALL else max(1, qos.depth)
             for qos in self.qos
@@ -83,7 +83,7 @@ def read_qos(stated: Any) -> list[Qos]:
         return []
 
 
-@lru_cache(maxsize=256)  # most topics of a bag state the same, whose reading takes longer than all else of opening
+@lru_cache(maxsize=256)  # parsing dominates the time to open a bag, and most topics state the same profiles
 def _qos_in(text: str) -> tuple[Qos, ...]:
     try:
         return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
@@ -93,7 +93,7 @@ def _qos_in(text: str) -> tuple[Qos, ...]:
 
 @record
 class TopicNames:
-    """Pairs of an old and a new name. An old name that ends in / stands for all topics below it."""
+    """Pairs of an old and a new name. An old name that ends in / covers all topics below it."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 
@@ -111,11 +111,11 @@ class TopicNames:
         return cls(pairs=tuple(pairs))
 
     def rule_for(self, topic: str) -> tuple[str, str] | None:
-        """Return the pair that applies to a topic: the longest old name."""
-        fitting = (
+        """Return the pair that applies to a topic: the one with the longest old name."""
+        matching = (
             pair for pair in self.pairs if topic == pair[0] or (pair[0].endswith("/") and topic.startswith(pair[0]))
         )
-        return max(fitting, key=lambda pair: len(pair[0]), default=None)
+        return max(matching, key=lambda pair: len(pair[0]), default=None)
 
     def idle(self, topics: Iterable[str]) -> list[str]:
         """List the old names of the rules that apply to none of the topics."""
@@ -123,12 +123,12 @@ class TopicNames:
         return [pair[0] for pair in self.pairs if pair not in rules]
 
     def new_name(self, topic: str) -> str:
-        """Return the name by which a topic is read."""
+        """Return the new name of a topic."""
         rule = self.rule_for(topic)
         return rule[1] + topic.removeprefix(rule[0]) if rule else topic
 
     def check(self, topics: Iterable[str]) -> None:
-        """Raise BagError where two topics of a bag would be read by one name."""
+        """Raise BagError if two topics of a bag get the same name."""
         by_name: dict[str, str] = {}
         for topic in topics:
             other = by_name.setdefault(self.new_name(topic), topic)

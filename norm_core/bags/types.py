@@ -1,4 +1,4 @@
-"""The message types in a bag: those of ROS 2 Jazzy and of Tactful, of installed packages, and a bag's own."""
+"""The message types in a bag: of ROS 2 Jazzy, of Tactful, of installed packages, and of the bag itself."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.messages import to_message
 from norm_core.runtime.errors import TactfulError
 
-# Our packages of messages, each with a folder in which it is shipped and one of its messages.
+# The packages of Tactful's messages, each with the folder that ships it and one of its messages.
 INTERFACES = {"norm_interfaces": ("interfaces", "SocialFlag"), "norm_bench_interfaces": ("bench_interfaces", "Query")}
 
 _NUMBERS = {
@@ -31,7 +31,7 @@ class DefinitionsMissingError(TactfulError, RuntimeError):
 
 
 def interfaces_folder(package: str = "norm_interfaces") -> Path:
-    """Return the folder of a package's definitions: as shipped, or else in an installed workspace."""
+    """Return the folder of a package's definitions: the shipped one, or else one of an installed workspace."""
     shipped, message = INTERFACES[package]
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
     candidates = [
@@ -75,7 +75,7 @@ def stated_types(type_name: str, definition: str, *, is_idl: bool = False) -> Ty
 
 
 def make(message_type: str, values: dict[str, Any]) -> Any:
-    """Return a message of the bag library; lists of numbers become the arrays that it serializes."""
+    """Return a message of the bag library, with lists of numbers as arrays."""
     definition = {name: (kind, detail) for name, (kind, detail) in typestore().fielddefs[message_type][1]}
     for name, value in values.items():
         if isinstance(value, bytes):
@@ -97,13 +97,13 @@ def serialize(record: object) -> bytes:
 
 
 _SEPARATOR = "=" * 80
-_WIDE = "/wstring"  # a base type, which the bag library takes for a message
+_WIDE = "/wstring"  # a base type that the bag library mistakes for a message
 
 
 def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
-    """Return a type's definition with those of all types that it contains, in the form of rosbag2.
+    """Return a type's definition with those of all types that it contains, in the format of rosbag2.
 
-    Each text is that of the first source that has one. Raises BagError where a text cannot be read.
+    Each definition comes from the first source that has it. Raises BagError if one cannot be read.
     """
     texts: dict[str, str] = {}
     waiting = [type_name]
@@ -114,12 +114,12 @@ def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
         texts[name] = next(text for source in sources if (text := source(name)))
         waiting += sorted(_contained(name, texts[name]), reverse=True)
     first = texts.pop(type_name)
-    short = {name.replace("/msg/", "/"): text for name, text in texts.items()}  # as rosbag2 writes them
-    return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {name}\n{text}" for name, text in short.items())])
+    texts_by_short_name = {name.replace("/msg/", "/"): text for name, text in texts.items()}  # as rosbag2 writes them
+    return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {name}\n{text}" for name, text in texts_by_short_name.items())])
 
 
 def definition_digest(type_name: str, definition: str) -> str:
-    """Compute the hash (RIHS01) of a complete definition as the bag library does; empty if it cannot."""
+    """Return the hash (RIHS01) of a complete definition; empty if the bag library cannot compute it."""
     try:
         return str(stated_types(type_name, definition).hash_rihs01(type_name))
     except Exception:  # noqa: BLE001 - the bag library raises errors of many kinds, such as for wide strings
@@ -127,7 +127,7 @@ def definition_digest(type_name: str, definition: str) -> str:
 
 
 def message_file(type_name: str) -> str:
-    """Return the text of a type's installed `.msg` file, or nothing."""
+    """Return the text of a type's installed `.msg` file; empty if there is none."""
     path = _shared(type_name, ".msg")
     if path is None:
         return ""
@@ -162,7 +162,7 @@ def _contained(type_name: str, text: str) -> Iterator[str]:
             yield item[1]
 
 
-# A sqlite3 bag recorded before Iron has no definitions; a few types of that time have changed.
+# A sqlite3 bag recorded before Iron has no definitions, and a few types have changed since.
 _BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
 
 
@@ -175,7 +175,7 @@ class Definitions:
         self._completed: dict[tuple[str, str], BagTopic] = {}
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
-        """Return a message of the bag library; raise BagError for an unknown type, or any error for damaged bytes."""
+        """Return a message of the bag library; raise BagError for an unknown type, and any error for damaged bytes."""
         return self._decoded(topic, data)[0]
 
     def is_known(self, topic: BagTopic) -> bool:
@@ -186,15 +186,15 @@ class Definitions:
             return False
 
     def is_of_another_version(self, topic: BagTopic) -> bool:
-        """Whether the bag's definition of one of our types is not that of today."""
+        """Whether the bag defines one of Tactful's types differently than this version."""
         return typestore() not in self._stores_of(topic)
 
     def encode(self, type_name: str, message: Any) -> bytes:
-        """Return a message's bytes, by the definition that last fitted a message of its type."""
+        """Return a message's bytes, by the definition that last decoded a message of its type."""
         return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
 
     def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
-        """Return the topic with the definition and digest that fit its first message; empty if unknown."""
+        """Return the topic with the definition and digest that decode its first message; empty if none does."""
         if topic.key not in self._completed:
             self._completed[topic.key] = self._complete(topic, data)
         return self._completed[topic.key]
@@ -234,21 +234,21 @@ class Definitions:
 
 def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
     name = topic.type_name
-    ours = typestore()
+    our_store = typestore()
     if topic.serialization != "cdr":
         raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
-    stated, is_ours = topic.definition.strip(), name.partition("/")[0] in INTERFACES
-    if name in ours.fielddefs and is_ours != bool(stated):
-        return (ours,)
-    if stated:
+    definition, is_ours = topic.definition.strip(), name.partition("/")[0] in INTERFACES
+    if name in our_store.fielddefs and is_ours != bool(definition):
+        return (our_store,)
+    if definition:
         try:
-            own = stated_types(name, stated, is_idl=topic.is_idl)
+            bag_store = stated_types(name, definition, is_idl=topic.is_idl)
         except BagError as error:
             raise BagError(f"{topic.topic}: {error}") from error
         # Where another version of Tactful recorded the topic, the bag's own definition fits its bytes.
-        is_same = name in ours.fielddefs and own.hash_rihs01(name) == ours.hash_rihs01(name)
-        return (ours if is_same else own,)
-    stores = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
+        is_same = name in our_store.fielddefs and bag_store.hash_rihs01(name) == our_store.hash_rihs01(name)
+        return (our_store if is_same else bag_store,)
+    stores = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), our_store) if name in store.fielddefs)
     if not stores:
         raise BagError(
             f"{topic.topic} holds {name} without its definition, as sqlite3 bags recorded before ROS 2 Iron do, and it "

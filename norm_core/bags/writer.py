@@ -1,4 +1,4 @@
-"""Write a rosbag2 folder (MCAP) that ROS 2 Jazzy plays; where it has to be whole, it appears once it is complete."""
+"""Write a rosbag2 folder (MCAP) that ROS 2 Jazzy plays, at once or atomically."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 
-# Messages that wait longer than this for their chunk go to the disk with the next call of `flush_if_due`.
+# The longest time that a message waits for its chunk.
 FLUSH_PERIOD_NS = NS_PER_S
 
 
@@ -69,13 +69,13 @@ class BagWriter:
         self.message_count += 1
 
     def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:
-        """Write a message of another bag, whose type may be unknown here; the first message of a topic declares it."""
+        """Write a message of another bag, of any type; the first message of a topic declares it."""
         if topic.key not in self._connections:
             self._declare(topic)
         self.write_serialized(topic.topic, topic.type_name, data, stamp_ns)
 
     def flush_if_due(self, now_ns: int) -> None:
-        """Give the messages so far to the disk as a whole chunk, once a second; after a kill they can be recovered.
+        """Write the messages so far to the disk as a whole chunk, once a second; after a kill they can be recovered.
 
         `now_ns` comes from any clock that never goes back.
         """
@@ -141,7 +141,7 @@ class BagWriter:
 
 @contextmanager
 def atomic_bag(path: Path) -> Iterator[BagWriter]:
-    """Yield a writer; its bag appears at `path` if the block ends without an error, or else not at all.
+    """Yield a writer whose bag appears at `path` only if the block ends without an error.
 
     Until then the bag is in a folder named after `path` with the suffix `.part`. The block may store temporary files
     there.

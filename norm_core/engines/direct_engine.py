@@ -1,4 +1,4 @@
-"""The engine in front of a backend: every question gets an outcome in time, whatever the model does."""
+"""The engine in front of a backend: every question gets an outcome by its deadline."""
 
 import logging
 import math
@@ -50,29 +50,38 @@ class DirectEngine:
     @property
     def health(self) -> EngineHealth:
         """The problems and counters of the backend and its memory."""
-        own: EngineHealth = getattr(self._backend, "health", EngineHealth())
+        backend_health: EngineHealth = getattr(self._backend, "health", EngineHealth())
         memory = self._allowance.health
-        return EngineHealth(issues=(*own.issues, *memory.issues), counters=(*own.counters, *memory.counters))
+        return EngineHealth(
+            issues=(*backend_health.issues, *memory.issues), counters=(*backend_health.counters, *memory.counters)
+        )
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
 
-        Of questions that a backend reads in one pass, the first carries the time, and each its own tokens.
-        Where memory runs out, the questions that failed are asked again with fewer pictures or none.
+        If a backend reads several questions in one pass, the first carries the time, and each its own tokens.
+        If memory runs out, the failed questions are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
         self._allowance.restore()
-        asked = dict(enumerate(questions))
+        open_questions = dict(enumerate(questions))
         answers: dict[int, Scores] = {}
         retries = 0
         while True:
-            shown, fitted = self._allowance.fit(prefix), [*map(self._allowance.fit_question, asked.values())]
-            replies, starved = self._ask_each(shown, fitted, deadline, retries)
-            answers |= zip(asked, replies, strict=True)
-            asked = {place: asked[place] for index, place in enumerate(asked) if index in starved}
-            pictured = [part for question in asked.values() for part in (*prefix.parts, *question.parts)]
-            if not (asked and self._allowance.reduce(pictured)):
-                return [answers[place] for place in range(len(questions))]
+            fitted_prefix, fitted_questions = (
+                self._allowance.fit(prefix),
+                [*map(self._allowance.fit_question, open_questions.values())],
+            )
+            replies, starved_indices = self._ask_each(fitted_prefix, fitted_questions, deadline, retries)
+            answers |= zip(open_questions, replies, strict=True)
+            open_questions = {
+                index: open_questions[index]
+                for position, index in enumerate(open_questions)
+                if position in starved_indices
+            }
+            pictured = [part for question in open_questions.values() for part in (*prefix.parts, *question.parts)]
+            if not (open_questions and self._allowance.reduce(pictured)):
+                return [answers[index] for index in range(len(questions))]
             retries += 1
 
     def generate(
@@ -89,10 +98,10 @@ class DirectEngine:
         self._allowance.restore()
         retries = 0
         while True:
-            shown = self._allowance.fit(prompt)
-            written, fault = self._write(shown, schema, max_tokens, seed, deadline, retries)
+            fitted_prompt = self._allowance.fit(prompt)
+            generation, fault = self._write(fitted_prompt, schema, max_tokens, seed, deadline, retries)
             if not (isinstance(fault, ModelMemoryError) and self._allowance.reduce(prompt.parts)):
-                return written
+                return generation
             retries += 1
 
     def _write(  # noqa: PLR0917
@@ -105,7 +114,7 @@ class DirectEngine:
         def write() -> None:
             nonlocal text, value
             call.check()
-            self._take_images((), prompt, call)
+            self._count_images((), prompt, call)
             if max_tokens < 1:
                 raise InvalidRequestError(f"max_tokens is {max_tokens}: ask for at least one token")
             if not self.model_info.generates:
@@ -120,18 +129,18 @@ class DirectEngine:
             call.check()
 
         fault = _run_attempt(write)
-        about = _about(call, fault, prompt.version, prompt.digest)
-        return Generation(text=text, value=None if fault else value, **about), fault
+        common = _common_fields(call, fault, prompt.version, prompt.digest)
+        return Generation(text=text, value=None if fault else value, **common), fault
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
     ) -> list[Scores]:
         """Return the answers of `ask_many` without asking the model."""
-        return [_score_once(prefix, question, RequestContext(deadline), fault) for question in questions]
+        return [_scores(prefix, question, RequestContext(deadline), fault) for question in questions]
 
     def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
         """Return the answer of `generate` without asking the model."""
-        return Generation(**_about(RequestContext(deadline), fault, prompt.version, prompt.digest))
+        return Generation(**_common_fields(RequestContext(deadline), fault, prompt.version, prompt.digest))
 
     def close(self) -> None:
         """Release the model's memory."""
@@ -140,34 +149,34 @@ class DirectEngine:
     def _ask_each(
         self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
     ) -> tuple[list[Scores], set[int]]:
-        """Return one answer per question, and the places of those for which memory ran out."""
+        """Return one answer per question, and the indices of those for which memory ran out."""
         call = RequestContext(deadline)
         call.add_usage(retries=retries)
         answers: list[Scores] = []
-        starved: set[int] = set()
+        starved_indices: set[int] = set()
 
         def ask_each(call: RequestContext) -> None:
             call.check()
-            self._take_images((), prefix, call)
+            self._count_images((), prefix, call)
             call.enter_segment(ENCODE)
             with self._backend.encoded(prefix, call) as encoded:
                 if expect := getattr(self._backend, "expect", None):
                     expect(encoded, questions)
-                for place, question in enumerate(questions):
+                for index, question in enumerate(questions):
                     answer, fault = self._ask(encoded, prefix, question, call)
                     answers.append(answer)
                     if isinstance(fault, ModelMemoryError):
-                        starved.add(place)
+                        starved_indices.add(index)
                     call = RequestContext(deadline.from_now())
                     call.add_usage(retries=retries)
 
         fault = _run_attempt(lambda: ask_each(call))
         if fault and len(answers) < len(questions):
             if isinstance(fault, ModelMemoryError):
-                starved |= set(range(len(answers), len(questions)))
-            answers.append(_score_once(prefix, questions[len(answers)], call, fault))
+                starved_indices |= set(range(len(answers), len(questions)))
+            answers.append(_scores(prefix, questions[len(answers)], call, fault))
             answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
-        return answers, starved
+        return answers, starved_indices
 
     def _ask(
         self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext
@@ -178,7 +187,7 @@ class DirectEngine:
             nonlocal probabilities
             call.check()
             self._check_options(question.options)
-            self._take_images(prefix.images, Prompt(version="", parts=question.parts), call)
+            self._count_images(prefix.images, Prompt(version="", parts=question.parts), call)
             call.enter_segment(ENCODE)
             weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
             call.enter_segment(PARSE)
@@ -186,15 +195,15 @@ class DirectEngine:
             call.check()
 
         fault = _run_attempt(ask)
-        return _score_once(prefix, question, call, fault, probabilities), fault
+        return _scores(prefix, question, call, fault, probabilities), fault
 
-    def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
-        """Count the prompt's images; raise if they and the images before them exceed the limit."""
-        count, most = len(before) + len(prompt.images), self.model_info.max_images
-        if most is not None and count > most:
-            remedy = "show fewer" if most else "name a model that sees, or show none"
+    def _count_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
+        """Count the prompt's images; raise if they and those of the prefix exceed the limit."""
+        count, limit = len(before) + len(prompt.images), self.model_info.max_images
+        if limit is not None and count > limit:
+            remedy = "show fewer" if limit else "name a model that sees, or show none"
             raise InvalidRequestError(
-                f"{count} pictures were given, and {self.model_info.model} takes at most {most}; {remedy}"
+                f"{count} pictures were given, and {self.model_info.model} takes at most {limit}; {remedy}"
             )
         call.add_usage(images=len(prompt.images))
 
@@ -202,17 +211,17 @@ class DirectEngine:
         if not options:
             raise InvalidRequestError("there are no options to choose from")
         if len(set(options)) < len(options):
-            twice = next(option for option in options if options.count(option) > 1)
-            raise InvalidRequestError(f"the option {twice!r:.80} stands {options.count(twice)} times")
-        most = self.model_info.max_options
-        if most is not None and len(options) > most:
+            repeated = next(option for option in options if options.count(option) > 1)
+            raise InvalidRequestError(f"the option {repeated!r:.80} appears {options.count(repeated)} times")
+        limit = self.model_info.max_options
+        if limit is not None and len(options) > limit:
             raise InvalidRequestError(
-                f"{len(options)} options were given, and {self.model_info.model} tells {most} apart"
+                f"{len(options)} options were given, and {self.model_info.model} tells {limit} apart"
             )
 
 
 def _run_attempt(step: Callable[[], None]) -> EngineError | None:
-    """Return the error of a step, or None. No backend exception ends the process or stays referenced."""
+    """Return the error of a step, or None. The error holds no traceback, which would hold the model's memory."""
     try:
         step()
     except EngineError as fault:
@@ -225,8 +234,8 @@ def _run_attempt(step: Callable[[], None]) -> EngineError | None:
     return None
 
 
-def _about(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
-    """Return what every reply states."""
+def _common_fields(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
+    """Return the fields that all replies share."""
     return {
         "outcome": fault.outcome if fault else Outcome.ANSWERED,
         "reason": str(fault) if fault else "",
@@ -237,19 +246,19 @@ def _about(call: RequestContext, fault: EngineError | None, version: str, digest
     }
 
 
-def _score_once(
+def _scores(
     prefix: Prompt,
     question: Question,
     call: RequestContext,
     fault: EngineError | None,
     probabilities: tuple[float, ...] = (),
 ) -> Scores:
-    about = _about(call, fault, prefix.version, question.digest(prefix))
-    return Scores(probabilities=() if fault else probabilities, text=call.text, **about)
+    common = _common_fields(call, fault, prefix.version, question.digest(prefix))
+    return Scores(probabilities=() if fault else probabilities, text=call.text, **common)
 
 
 def _softmax(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return probabilities that sum to one; minus infinity excludes an option, but cannot exclude all."""
+    """Return probabilities that sum to one; a weight of minus infinity excludes an option, but not all."""
     if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
         raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
     highest = max(weights)

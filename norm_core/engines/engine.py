@@ -1,4 +1,4 @@
-"""The interfaces on both sides of an engine: the model that others ask, and the runtime that it asks."""
+"""The interfaces on both sides of an engine: the engine that callers ask, and the backend that runs the model."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +15,7 @@ from norm_core.records.status import Counter
 
 @record
 class EngineHealth:
-    """Problems with their remedies, and counters; both are sums over the life of the engine."""
+    """Problems with their remedies, and counters since the engine was opened."""
 
     issues: tuple[str, ...] = ()
     counters: tuple[Counter, ...] = ()
@@ -23,7 +23,7 @@ class EngineHealth:
 
 @record
 class ServerStatus:
-    """The reachability of a model's server; `outage` is empty while it can be reached."""
+    """The state of a model's server; `outage` is empty while it can be reached."""
 
     outage: str = ""
     requests_refused: int = 0
@@ -38,7 +38,7 @@ class Engine(Protocol):
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity, which flags, decisions and answers name, and its limits."""
+        """The model's identity and its limits."""
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question over one shared prefix."""
@@ -59,7 +59,7 @@ class Backend(Protocol[P]):
     """A model runtime, called from one thread at a time; P is its encoded prefix.
 
     Any exception becomes an outcome, and the next call must work. A backend that reads several questions at once has
-    `expect(prefix, questions)`, which is told what will be scored.
+    `expect(prefix, questions)`, which gets the questions before they are scored.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Share one engine per model between all its users: urgent requests first, a bounded queue, and no caller hangs."""
+"""Share one engine per model: urgent requests first, a bounded queue, and no caller waits past its deadline."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ _GRACE_S = 0.05
 
 
 class Urgency(IntEnum):
-    """Priority of a request. An action comes first, because a robot stands still for it."""
+    """Priority of a request. An action comes first, because the robot waits for it."""
 
     ACTION = 0
     WINDOW = 1
@@ -57,7 +57,7 @@ class _QueuedRequest(Generic[R]):
         self.reply.set_result(self._decline(fault))
 
     def wait(self, engine_lives: Callable[[], bool]) -> R:
-        """Return the reply, or the fault of an engine that does not answer in time."""
+        """Return the reply, or a declined one if the engine does not answer in time."""
         while True:
             remaining_s = self.deadline.remaining_s()
             try:
@@ -71,7 +71,7 @@ class _QueuedRequest(Generic[R]):
 
 
 class SharedEngine:
-    """Run the requests of one engine's leases on its own thread. A full queue drops the oldest of the least urgent."""
+    """A thread that runs the requests of one engine's leases. A full queue drops the oldest of the least urgent."""
 
     def __init__(self, engine: DirectEngine, capacity: int = 8, name: str = "engine") -> None:
         """Start the engine's thread. Raises ValueError if `capacity` is below 1."""
@@ -89,14 +89,14 @@ class SharedEngine:
     def request(
         self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
     ) -> R:
-        """Queue a request, and return its answer, or what `decline` makes of the fault that prevents one."""
-        job = _QueuedRequest(urgency, deadline, answer, decline)
-        self._admit(job)
-        return job.wait(self._worker.is_alive)
+        """Queue a request, and return its answer; after a fault, return the result of `decline`."""
+        request = _QueuedRequest(urgency, deadline, answer, decline)
+        self._admit(request)
+        return request.wait(self._worker.is_alive)
 
     @contextmanager
     def hold(self, urgency: Urgency) -> Iterator[None]:
-        """Hold back less urgent requests until the block ends, so that none runs between two of its own."""
+        """Hold back less urgent requests until the block ends, so that none runs between two requests of the block."""
         with self._changed:
             self._holds.append(urgency)
         try:
@@ -128,40 +128,40 @@ class SharedEngine:
         self.engine.close()
         return True
 
-    def _admit(self, job: _QueuedRequest[Any]) -> None:
+    def _admit(self, request: _QueuedRequest[Any]) -> None:
         with self._changed:
             self._received += 1
             if self._closed:
-                job.give_up(EngineFailedError("the engine was closed"))
+                request.give_up(EngineFailedError("the engine was closed"))
                 return
-            self._waiting.append(job)
+            self._waiting.append(request)
             if len(self._waiting) > self._capacity:
-                least = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest on a tie
-                self._waiting.remove(least)
+                dropped = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest on a tie
+                self._waiting.remove(dropped)
                 self._dropped += 1
-                least.give_up(PastDeadlineError("gave way to other requests: the engine is asked more than it can"))
+                dropped.give_up(PastDeadlineError("gave way to other requests: the engine is asked more than it can"))
             self._changed.notify()
 
     def _work(self) -> None:
-        while job := self._next():
-            job.run()
+        while request := self._next():
+            request.run()
 
     def _next(self) -> _QueuedRequest[Any] | None:
         with self._changed:
-            while not ((job := self._first()) or self._closed):
+            while not ((request := self._first()) or self._closed):
                 self._changed.wait(_LOOK_S)
-            if self._closed or job is None:
+            if self._closed or request is None:
                 for waiting in self._waiting:
                     waiting.give_up(EngineFailedError("the engine was closed"))
                 self._waiting.clear()
                 return None
-            self._waiting.remove(job)
-            return job
+            self._waiting.remove(request)
+            return request
 
     def _first(self) -> _QueuedRequest[Any] | None:
         """Return the most urgent request that is not held back, the oldest on a tie."""
-        least = min(self._holds, default=max(Urgency))
-        ready = [waiting for waiting in self._waiting if waiting.urgency <= least]
+        limit = min(self._holds, default=max(Urgency))
+        ready = [waiting for waiting in self._waiting if waiting.urgency <= limit]
         return min(ready, key=lambda waiting: waiting.urgency, default=None)
 
 
@@ -179,7 +179,7 @@ class EngineLease:
         urgency: Urgency = Urgency.WINDOW,
         give_back: Callable[["EngineLease"], object] | None = None,
     ) -> None:
-        """`give_back` is told of the end of the lease."""
+        """Lease the engine until `close`, which calls `give_back`."""
         self._shared, self._engine, self._urgency, self._give_back = shared, shared.engine, urgency, give_back
 
     @property
@@ -246,7 +246,7 @@ class EnginePool:
         self._clock = clock
         self._engines: dict[str, SharedEngine] = {}
         self._leases: dict[str, set[EngineLease]] = {}
-        # Held while a model loads or closes, because memory may not hold two models.
+        # Locked while a model loads or closes, because memory may not hold two models.
         self._lock = Lock()
 
     def lease(self, name: str, urgency: Urgency) -> EngineLease:

@@ -5,7 +5,7 @@ import re
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.errors import TactfulError
 
-# As torch, CUDA, OpenCV and ONNX Runtime say it. CUBLAS initializes late, and fails then for lack of memory.
+# The messages of torch, CUDA, OpenCV and ONNX Runtime. CUBLAS initializes late, and fails then for lack of memory.
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|allocate memory|insufficient memory|failed to allocate|cudaErrorMemoryAllocation"
     r"|CU[A-Z]+_STATUS_(?:\w+_)?ALLOC\w*_FAILED|CUBLAS_STATUS_NOT_INITIALIZED",

@@ -1,4 +1,4 @@
-"""A question's options: lettered for a prompt, read from a reply's words, or weighed by the letters' tokens."""
+"""The options of a question: lettered for a prompt, then read from a reply or weighed by the letters' tokens."""
 
 import math
 import re
@@ -14,7 +14,7 @@ _REASONS_FIRST = "Reason step by step first. Then end with one line: Answer: and
 
 
 def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> str:
-    """Return the options as lines and the request for one letter; at most len(LETTERS) options."""
+    """Return the options as lettered lines, and the request for one letter; at most len(OPTION_LETTERS) options."""
     texts = (" ".join(neutralize_markup(option).split()) for option in options)  # no option can look like two
     lines = [f"{letter}. {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False)]
     return "\n".join([*lines, _REASONS_FIRST if reasons_first else _LETTER_ALONE])
@@ -22,7 +22,7 @@ def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> 
 
 # A capital that stands for an option and begins no sentence, such as "A robot" or "I think".
 _LETTER = r"(?:[B-HJ-Z]|[AI](?!['’]|\s+[a-z]))(?![\w'’])"
-_STATED = [  # surer forms first
+_STATED = [  # the most explicit forms first
     re.compile(rf"\\boxed\{{\W*({_LETTER})\W*\}}"),
     re.compile(
         r"(?:(?i:answer|choose|chosen|select|pick|opt for|go(?:ing)? with|答案|选择)"
@@ -66,10 +66,11 @@ def without_thought(text: str) -> str:
 
 
 def read_option(text: str, options: Sequence[str]) -> int | None:
-    """Return the option that a text chooses, or None: its letter alone; otherwise as models often state it.
+    """Return the index of the option that a text chooses; None if there is none, or more than one.
 
-    Lenient forms, in this order: "answer: X", "option X", a letter at the beginning of a line, the only one in
-    parentheses, the words of one option alone. None where two options are chosen, or the one is ruled out as well.
+    The text is a letter alone, or has one of these forms, tried in this order: "answer: X", "option X", a letter at the
+    beginning of a line, the only letter in parentheses, the words of one option. An option that the text rules out does
+    not count.
     """
     letters = OPTION_LETTERS[: len(options)]
     visible = without_thought(text)
@@ -79,15 +80,15 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
     ruled_out = {match[1] for form in _RULED_OUT for match in form.finditer(visible)}
     bracketed = re.compile(rf"\(([{letters}])\)")
     for form in (*_STATED, _AT_START, bracketed):
-        stated = {match[1] for match in form.finditer(visible)}
-        if chosen := stated - ruled_out:
+        letters_stated = {match[1] for match in form.finditer(visible)}
+        if chosen := letters_stated - ruled_out:
             letter = chosen.pop()
             return letters.index(letter) if not chosen and letter in letters else None
-        if stated:
+        if letters_stated:
             return None
     plain = _words(visible)
-    named = [place for place, option in enumerate(options) if (words := _words(option)) and words in plain]
-    return named[0] if len(named) == 1 else None
+    matching = [index for index, option in enumerate(options) if (words := _words(option)) and words in plain]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _words(text: str) -> str:
@@ -95,28 +96,28 @@ def _words(text: str) -> str:
     return f" {' '.join(words)} " if words else ""
 
 
-# Stands for a leading space in a server's raw tokens.
+# Characters for a leading space in a server's raw tokens.
 _SPACES = " \t\n▁Ġ"
 
 
 def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:
-    """Return a log-probability for each letter from the reported tokens, each of which appears once.
+    """Return a log-probability for each letter from the reported tokens, which are distinct.
 
-    A letter that was not reported gets its upper bound: the least of the reported probabilities, or its share of the
-    remaining probability, whichever is less. So an answer is never more confident than the report allows.
+    A letter that was not reported gets an upper bound: the lowest reported probability, or its share of the remaining
+    probability if that is less. So an answer is never more confident than the report allows.
     """
     # A probability of one may be rounded up slightly.
     weights = {token: math.exp(min(logprob, 0.0)) for token, logprob in top if math.isfinite(logprob)}
-    seen = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in weights)), 0.0)
+    shares = dict.fromkeys((letter for letter in letters if any(_letter(token) == letter for token in weights)), 0.0)
     for token, probability in weights.items():
-        if _letter(token) in seen:
-            seen[_letter(token)] += probability
-    if not any(seen.values()):
+        if _letter(token) in shares:
+            shares[_letter(token)] += probability
+    if not any(shares.values()):
         likeliest = sorted(weights, key=lambda token: -weights[token])[:5]
         raise UnparsedError(f"no option's letter is among the likeliest tokens, which are {likeliest}")
-    missing = len(letters) - len(seen)
-    most = min(*weights.values(), max(1.0 - sum(weights.values()), 0.0) / max(missing, 1))
-    return [math.log(share) if (share := seen.get(letter, most)) > 0 else -math.inf for letter in letters]
+    missing = len(letters) - len(shares)
+    upper_bound = min(*weights.values(), max(1.0 - sum(weights.values()), 0.0) / max(missing, 1))
+    return [math.log(share) if (share := shares.get(letter, upper_bound)) > 0 else -math.inf for letter in letters]
 
 
 def _letter(token: str) -> str:

@@ -1,4 +1,4 @@
-"""What a model is shown where memory runs out: from all pictures down to words only."""
+"""Reduce the pictures that a model gets after memory ran out, from all pictures down to words only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +12,13 @@ from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, Clock
 
-# The pause before one step back, and the longest after doubling.
+# The pause before one reduction is lifted, and the longest pause after doubling.
 _FIRST_PAUSE_NS, _MAX_PAUSE_NS = 60 * NS_PER_S, 960 * NS_PER_S
 
 
 @record
 class _Reduction:
-    """The share of the pictures that is shown, the share of their sides, and how a user reads it."""
+    """The share of the pictures that a model gets, the scale of their sides, and the wording for a user."""
 
     count: float
     side: float
@@ -34,7 +34,7 @@ _REDUCTIONS = (
 
 
 class PictureAllowance:
-    """What a model is shown, from everything down to words. One thread asks; any thread may read the health."""
+    """The reduction that is in force. One thread changes it; any thread may read the health."""
 
     def __init__(self, model: str, clock: Clock) -> None:
         self._model, self._clock = model, clock
@@ -62,18 +62,18 @@ class PictureAllowance:
             )
 
     def restore(self) -> None:
-        """Allow one step more if the pause since the last failure is over."""
+        """Lift one reduction if the pause since the last failure is over."""
         with self._lock:
             if self._level and self._clock.now_ns() >= self._due_ns:
                 self._level -= 1
                 self._due_ns = self._clock.now_ns() + self._pause_ns
 
     def reduce(self, parts: Sequence[Part]) -> bool:
-        """Count a failure, and step down until these parts shrink; return False if they hold no picture."""
+        """Count a failure, and reduce until these parts shrink; return False if they hold no picture."""
         with self._lock:
             self._failures += 1
             now_ns = self._clock.now_ns()
-            # A failure soon after the last means that the step back came too early.
+            # A failure soon after the last means that the reduction was lifted too early.
             is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
             self._pause_ns = min(2 * self._pause_ns, _MAX_PAUSE_NS) if is_again else _FIRST_PAUSE_NS
             self._due_ns = now_ns + self._pause_ns
@@ -94,9 +94,9 @@ class PictureAllowance:
 
     def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         with self._lock:
-            shown = _reduced_parts(parts, _REDUCTIONS[self._level])
-            self._withheld += _count(parts) - _count(shown)
-            return shown
+            reduced = _reduced_parts(parts, _REDUCTIONS[self._level])
+            self._withheld += _count(parts) - _count(reduced)
+            return reduced
 
 
 def _count(parts: Sequence[Part]) -> int:
@@ -104,20 +104,20 @@ def _count(parts: Sequence[Part]) -> int:
 
 
 def _reduced_parts(parts: Sequence[Part], step: _Reduction) -> tuple[Part, ...]:
-    """Return the parts with a share of the pictures, evenly spread and with the last."""
-    places = [place for place, part in enumerate(parts) if isinstance(part, Image)]
-    most = ceil(len(places) * step.count)
-    stride = len(places) / most if most else 0
-    chosen = {places[len(places) - 1 - int(index * stride)] for index in range(most)}
+    """Return the parts with a share of the pictures, evenly spread and including the last."""
+    image_indices = [index for index, part in enumerate(parts) if isinstance(part, Image)]
+    count = ceil(len(image_indices) * step.count)
+    stride = len(image_indices) / count if count else 0
+    chosen_indices = {image_indices[len(image_indices) - 1 - int(number * stride)] for number in range(count)}
     return tuple(
         _shrink(part, step.side) if isinstance(part, Image) else part
-        for place, part in enumerate(parts)
-        if place in chosen or not isinstance(part, Image)
+        for index, part in enumerate(parts)
+        if index in chosen_indices or not isinstance(part, Image)
     )
 
 
 def _shrink(image: Image, side: float) -> Image:
-    """Return the picture with shorter sides; unchanged if it is no JPEG, which the model itself refuses."""
+    """Return the picture with shorter sides; unchanged if it is not a JPEG, which the model itself refuses."""
     pixels = decode_picture(image.jpeg) if side != 1 else None
     if pixels is None:
         return image

@@ -1,4 +1,4 @@
-"""Prompts: versioned parts, of which some are quoted and never obeyed."""
+"""Prompts of versioned parts; quoted parts are data, not instructions."""
 
 import hashlib
 import re
@@ -7,27 +7,27 @@ from functools import lru_cache
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 
-# Text that a tokenizer could read as a control token, such as <|im_end|>, </s> or [INST], and similar forms.
+# Text that a tokenizer may read as a control token, such as <|im_end|>, </s> or [INST].
 _CONTROL = re.compile(r"<(?=[|/\w])|(?<=[|\w])>|\[(?=/?INST)")
 _HARMLESS = {"<": "‹", ">": "›", "[": "("}
 
 
 @record
 class Text:
-    """Text by this project."""
+    """Trusted text, written by this project."""
 
     text: str
 
 
 @record
 class Quoted:
-    """Untrusted words, such as speech or text in an image: data, whatever they say."""
+    """Untrusted words, such as speech or text in an image."""
 
     text: str
     label: str = "quoted"
 
     def fence(self) -> str:
-        """Return the text between fence lines that it cannot close, with control tokens disarmed."""
+        """Return the text without control tokens, between fence lines that it cannot close."""
         longest = max((len(run) for run in re.findall("=+", self.text)), default=0)
         fence = "=" * max(3, longest + 1)
         return (
@@ -95,7 +95,7 @@ def plain_text(part: Text | Quoted) -> str:
 
 
 def neutralize_markup(text: str) -> str:
-    """Return the text without control tokens; leave everything else unchanged."""
+    """Return the text with control tokens broken, and unchanged otherwise."""
     return _CONTROL.sub(lambda match: _HARMLESS[match.group()], text)
 
 

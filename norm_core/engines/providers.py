@@ -1,4 +1,4 @@
-"""What small models run on; a provider that fails is counted, and named in the status with the remedy."""
+"""The providers of ONNX Runtime, and a report of those that fail."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -23,13 +23,13 @@ OnFault = Callable[[ProviderFault], None]
 
 
 def fault_reporter(health_log: HealthLog, what: str, parameter: str) -> OnFault:
-    """Return what counts each fault and states it in the status; `parameter` is where the providers are named."""
+    """Return a callback that counts each fault and raises an issue; `parameter` names the node's list of providers."""
 
     def report(fault: ProviderFault) -> None:
         health_log.count("provider_fallbacks")
         reason = (
-            f"{what}: {fault.provider} does not run the model, and the next provider does: {fault.reason}; mend that "
-            f"and configure the node again, or change {parameter}"
+            f"{what}: {fault.provider} does not run the model, and the next provider does: {fault.reason}; correct "
+            f"that and configure the node again, or change {parameter}"
         )
         health_log.raise_issue(f"accelerator of {what}: {fault.provider}", Health.DEGRADED, reason)
 

@@ -1,4 +1,4 @@
-"""A model's replies, and the outcome of a request without an answer."""
+"""A model's identity and its replies."""
 
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -27,10 +27,10 @@ class ModelInfo:
     max_options: int | None = None
     generates: bool = True
     on_this_machine: bool = True
-    device: str = ""  # what it runs on: CPU, GPU, cuda:0 or a server's address; empty if it is not loaded
+    device: str = ""  # CPU, GPU, cuda:0 or a server's address; empty if it is not loaded
 
     def most_images(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
-        """Return how many of the wanted images to show: none if they may not leave this machine."""
+        """Return how many images to show: none if they may not leave this machine."""
         if not (self.on_this_machine or pictures_may_leave):
             return 0
         return min((bound for bound in (self.max_images, wanted) if bound is not None), default=None)
@@ -38,7 +38,7 @@ class ModelInfo:
 
 @record
 class Usage:
-    """Tokens read, cached and written, images, retries, and the smaller steps that little memory forced."""
+    """Tokens read, cached and written, images, retries, and the chunks that a lack of memory forced."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -50,7 +50,7 @@ class Usage:
 
 @record
 class Reply:
-    """What every reply states."""
+    """The fields that all replies share."""
 
     outcome: Outcome
     text: str = ""
@@ -99,7 +99,7 @@ def provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", 
 
 @lru_cache(maxsize=64)
 def json_schema_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of what a model is to write, which nobody changes: making it takes milliseconds."""
+    """Return the JSON schema of a model's answer; cached, because making it takes milliseconds. Do not change it."""
     return schema.model_json_schema()
 
 

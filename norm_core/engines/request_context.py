@@ -15,7 +15,7 @@ QUEUE, ENCODE, PREFILL, DECODE, PARSE = SEGMENTS = ("queue", "encode", "prefill"
 class Deadline:
     """The start and end of a request in its clock's time; any thread may cancel it."""
 
-    is_patient = False  # whether requests wait for a busy or absent server until the deadline
+    is_patient = False  # whether requests wait for a busy server until the deadline
 
     def __init__(self, clock: Clock, deadline_ns: int | None = None, cancelled: Event | None = None) -> None:
         self.clock = clock
@@ -24,7 +24,7 @@ class Deadline:
         self._cancelled = cancelled or Event()
 
     def from_now(self) -> "Deadline":
-        """Return the same end time for a further question that starts now."""
+        """Return a deadline with the same end for a further question that starts now."""
         return Deadline(self.clock, self.deadline_ns, self._cancelled)
 
     def cancel(self) -> None:
@@ -33,7 +33,7 @@ class Deadline:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody ended the request."""
+        """Whether `cancel` was called."""
         return self._cancelled.is_set()
 
     def remaining_s(self) -> float | None:
@@ -51,7 +51,7 @@ class Deadline:
 
 
 class SegmentTimer:
-    """The time of one request in contiguous segments, of which the first starts when it is asked."""
+    """The time of one request in contiguous segments; the first starts when the request is made."""
 
     def __init__(self, deadline: Deadline, first: str) -> None:
         self._deadline = deadline
@@ -75,7 +75,7 @@ class SegmentTimer:
 
 
 class RequestContext(SegmentTimer):
-    """A backend's view of one request: it checks the deadline and reports segments, all of SEGMENTS, and usage."""
+    """A backend's view of one request: its deadline, its time by SEGMENTS and its usage."""
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__(deadline, QUEUE)
@@ -84,7 +84,7 @@ class RequestContext(SegmentTimer):
         self._used = {field.name: 0 for field in fields(Usage)}
 
     def check(self) -> None:
-        """Raise PastDeadlineError after the deadline; call it before each step of more than some milliseconds."""
+        """Raise PastDeadlineError after the deadline; call it before each step that takes more than milliseconds."""
         self._deadline.check()
 
     def remaining_s(self) -> float | None:
@@ -93,7 +93,7 @@ class RequestContext(SegmentTimer):
 
     @property
     def is_patient(self) -> bool:
-        """Whether a busy or absent server is waited for until the deadline."""
+        """Whether to wait for a busy server until the deadline."""
         return self._deadline.is_patient
 
     def add_usage(self, **counts: int) -> None:

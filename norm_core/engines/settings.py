@@ -1,4 +1,4 @@
-"""The settings of a manifest, by engine."""
+"""The settings of a manifest by engine."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -36,11 +36,11 @@ class Guide(StrEnum):
 
 
 class Answers(StrEnum):
-    """What options are scored from."""
+    """The source of the scores of options."""
 
     LOGPROBS = "logprobs"
-    TEXT = "text"  # the reply's own words, which choose one option and give it no probability
-    AUTO = "auto"  # log-probabilities, or text from the first reply on that has none
+    TEXT = "text"  # the reply's words, which choose one option without a probability
+    AUTO = "auto"  # log-probabilities, then text once a reply has none
 
 
 class OpenAISettings(Config):

@@ -1,4 +1,4 @@
-"""The reader: a small language model that follows a talk line by line and rates each line of the robot.
+"""The talk reader: a small language model that reads a talk line by line and rates each line of the robot.
 
 `tactful models setup reader` writes its folder. A line looks like `Robot: Hello.` or `Person 2: Hi.`
 """
@@ -32,17 +32,17 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-# Names of a reader besides a size: the smallest that is set up, which the figures are of, and none.
+# Names of a reader besides its sizes: the smallest that is set up, for which figures are published, and none.
 AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
 OPTION_OUTPUTS = 2
-# Who says a line; people are numbered from the second on.
+# The speaker of a line; people are numbered from the second on.
 ROBOT, PERSON = "Robot", "Person"
 HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS + OPTION_OUTPUTS
 _DIGITS = 4
-# A line of the robot's that reads as an error by this is read again without each of so many lines before it; one of
-# them counts if the probability falls by this share.
+# A line of the robot with at least this probability of an error is read again without each of the three lines before
+# it. The error turns on a line if the probability falls by this share without it.
 _READ_AGAIN_FROM, _LEFT_OUT, _FALL = 0.4, 3, 0.4
 _REMEDY = f"run {PROGRAM} models setup reader, with --size for another than small"
 
@@ -51,53 +51,53 @@ Cache = list[NDArray[np.float32]]
 
 @record
 class TurnReading:
-    """Probabilities of what a line of the robot's is; of a person's line they have no meaning."""
+    """The probable qualities of a line of the robot; meaningless for a line of a person."""
 
     ordinary: float
     polarity: dict[Polarity, float]
     attributes: dict[Attribute, float]
-    fault: float  # people hold it against the machine
+    fault: float  # people blame the robot for it
     good: float  # people find it notably good
 
 
 @record
 class OptionReading:
-    """Probabilities of what an option of a scene is."""
+    """The probable qualities of an option in a scene."""
 
-    possible: float  # whoever is there can do it now, with its body and from where it is
+    possible: float  # the robot can do it now, with its body and from its position
     fitting: float  # it is fitting, given what was just said and done
 
 
 @record
 class LineReading:
-    """What is known at a line's end: of this line, of the line before it, and of the one before that."""
+    """The reading at the end of a line: of this line, of the line before it, and of the one before that."""
 
     turns: tuple[TurnReading, ...]
-    turns_on: int = 0  # how many lines before this one is the line without which it reads least as an error; 0: none
+    turns_on: int = 0  # the distance to the earlier line without which this reads least as an error; 0: none
 
 
 def scene_lines(scene: str, heard: Sequence[str]) -> list[str]:
-    """Return what is known of a scene as lines: what is there, and what was said there, with who said it."""
+    """Return a scene and the utterances heard there as lines."""
     context_lines = [f"Scene: {scene}", *(text if ": " in text else f"{PERSON}: {text}" for text in heard)]
     return [f"{' '.join(line.split())}\n" for line in context_lines]
 
 
 def option_line(option: str) -> str:
-    """Return what could be done in a scene as a line after these."""
+    """Return an option of a scene as a line."""
     return f"{ROBOT}: {' '.join(option.split())}\n"
 
 
 def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
-    """Return what is known of a line by all lines, as far as lines tell of one before them."""
+    """Return the latest reading of a line, from the last line that rates it."""
     after = min(len(readings) - 1 - line, OFFSETS - 1)
     return readings[line + after].turns[after]
 
 
 class TalkReader:
-    """The model. Any number of talks may share it, and any thread may read one of them."""
+    """The model, shared by any number of talks in any threads."""
 
     def __init__(self, folder: Path, manifest: ReaderManifest, threads: int) -> None:
-        """Note where the files are; `load` reads them, or the first talk."""
+        """Note the files; `load` or the first talk reads them."""
         self.manifest = manifest
         self.max_tokens = manifest.max_tokens
         self._folder, self._threads = folder, threads
@@ -105,8 +105,8 @@ class TalkReader:
         self._loading, self._is_loaded = Lock(), False
 
     def load(self) -> Self:
-        """Load the files if that is still to be done; raise EngineFailedError if one cannot be."""
-        # Imported here: a command that only lists things should not spend the time.
+        """Load the files once; raise EngineFailedError if that fails."""
+        # Imported here, because commands that only list models should start fast.
         from tokenizers import Tokenizer  # noqa: PLC0415
 
         with self._loading:
@@ -133,8 +133,8 @@ class TalkReader:
 
     @property
     def sha256(self) -> str:
-        """The hash of the model that was changed, and of the change."""
-        return _made_of(self.manifest)
+        """The hash of the base model and the adapter."""
+        return _digest_of(self.manifest)
 
     @classmethod
     def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
@@ -148,7 +148,7 @@ class TalkReader:
         return cls(folder, manifest, threads)
 
     def start(self) -> "ReadTalk":
-        """Return a talk of no lines."""
+        """Return an empty talk."""
         return ReadTalk(self.load())
 
     def empty_cache(self) -> Cache:
@@ -157,7 +157,7 @@ class TalkReader:
         return [np.zeros(shape, np.float32) for _ in self._names]
 
     def tokens(self, line: str) -> list[int]:
-        """Return a line's tokens; a line of more than half of the context loses what is before its end."""
+        """Return a line's tokens; a line of more than half of the context is cut, except its final line break."""
         text = " ".join(line.splitlines()).encode(errors="replace").decode() + "\n"
         tokens: list[int] = self._tokenizer.encode(text).ids
         limit = self.max_tokens // 2
@@ -175,7 +175,7 @@ class TalkReader:
     def _inputs(self, tokens: Sequence[int], cache: Cache) -> dict[str, NDArray[Any]]:
         length = cache[0].shape[2] + len(tokens)
         embedded = self._embeddings[list(tokens)].astype(np.float32)[None]
-        if isinstance(self._embeddings.base, mmap.mmap):  # else all that was ever read counts as memory
+        if isinstance(self._embeddings.base, mmap.mmap):  # otherwise all pages that were ever read count as memory
             self._embeddings.base.madvise(mmap.MADV_DONTNEED)
         return {
             "embedded": embedded,
@@ -186,36 +186,36 @@ class TalkReader:
 
 
 def open_reader(name: str) -> TalkReader | None:
-    """Open the reader of a size, in a folder, or the smallest that is set up; None where there is none.
+    """Open the reader of a size or in a folder, or the smallest that is set up; None if there is none.
 
-    TACTFUL_READER stands in for a name that leaves it open. Raises EngineFailedError if the reader that is named is
-    absent, or a file of it has changed.
+    TACTFUL_READER replaces the name "auto". Raises EngineFailedError if the named reader is absent, or a file of it
+    has changed.
     """
     name = os.environ.get("TACTFUL_READER") or AUTO if name == AUTO else name
     if name == NO_READER:
         return None
     if name != AUTO:
         folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
-        return _opened(folder, _made_of(read_manifest(folder)), verify=True)
+        return _open_cached(folder, _digest_of(read_manifest(folder)), verify=True)
     for size in ReaderSize:
         if manifest := read_manifest(folder := reader_folder(size)):
-            return _opened(folder, _made_of(manifest), verify=False)
+            return _open_cached(folder, _digest_of(manifest), verify=False)
     return None
 
 
-def _made_of(manifest: ReaderManifest | None) -> str:
+def _digest_of(manifest: ReaderManifest | None) -> str:
     return sha256_of([manifest.base_sha256, manifest.adapter_sha256]) if manifest else ""
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: Path, made_of: str, *, verify: bool) -> TalkReader:
-    """Open a folder's reader once, as long as it stays what it was: it takes half a gigabyte."""
+def _open_cached(folder: Path, digest: str, *, verify: bool) -> TalkReader:
+    """Open a folder's reader once while its digest is the same, because it takes half a gigabyte."""
     return TalkReader.open(folder, verify=verify)
 
 
 @record
 class _ReadLine:
-    """A line with its tokens, the first line of the context in which it was read, and its reading."""
+    """A line with its tokens, its reading, and the first line of the context in which it was read."""
 
     text: str
     tokens: tuple[int, ...]
@@ -224,16 +224,16 @@ class _ReadLine:
 
 
 class ReadTalk:
-    """The lines of one talk, read in order. What a line's reading is depends on the lines up to it alone.
+    """The lines of one talk, read in order. A line's reading depends only on the lines up to it.
 
-    Each line is one pass, also where lines are read again. Where the context is full, its oldest half is dropped, and
-    the rest is read anew from position zero.
+    Each line is one pass, even if it is read again. When the context is full, its oldest half is dropped, and the rest
+    is read again from position zero.
     """
 
     def __init__(self, reader: TalkReader) -> None:
         self._reader = reader
         self._lines: list[_ReadLine] = []
-        self._first = self._filled = 0  # the lines that the cache holds
+        self._first = self._filled = 0  # the range of lines in the cache
         self._cache = reader.empty_cache()
 
     @property
@@ -242,9 +242,9 @@ class ReadTalk:
         return [line.reading for line in self._lines]
 
     def read(self, lines: Sequence[str]) -> list[LineReading]:
-        """Return the readings of a talk's lines; only those from the first that differs from what was read are read.
+        """Return the readings of a talk's lines; read only from the first line that differs from the lines read before.
 
-        Lines may lack the beginning of the talk that was read before.
+        `lines` may lack the beginning of the talk.
         """
         line_texts = [line.text for line in self._lines]
         starts = (at for at, text in enumerate(line_texts) if lines and text == lines[0])
@@ -257,7 +257,7 @@ class ReadTalk:
         return self.readings[begin:]
 
     def append(self, line: str) -> LineReading:
-        """Read the next line; if that fails, the talk stays as it was."""
+        """Read the next line; if that fails, the talk stays unchanged."""
         self._append(line)
         last = self._lines[-1]
         error = last.reading.turns[0].polarity[Polarity.ERROR]
@@ -300,20 +300,20 @@ class ReadTalk:
         return heads
 
     def read_options(self, lines: Sequence[str]) -> list[OptionReading]:
-        """Read each line as what could come next; the talk stays as it was."""
-        begun, readings = len(self._lines), []
+        """Read each line as a possible next line, and leave the talk unchanged."""
+        line_count, readings = len(self._lines), []
         for line in lines:
             readings.append(_option_reading(self._append(line)))
-            self.rewind(begun)
+            self.rewind(line_count)
         return readings
 
     def rewind(self, line_count: int) -> None:
-        """Forget all lines after the first `line_count`."""
+        """Drop all lines after the first `line_count`."""
         if line_count >= len(self._lines):
             return
         del self._lines[max(line_count, 0) :]
         first = self._lines[-1].first if self._lines else 0
-        if first != self._first:  # it is read again when the next line comes
+        if first != self._first:  # the next line reads the context again
             self._first = self._filled = first
             self._cache = self._reader.empty_cache()
         elif self._filled > len(self._lines):
@@ -322,7 +322,7 @@ class ReadTalk:
             self._cache = [np.ascontiguousarray(values[:, :, :length]) for values in self._cache]
 
     def _first_line(self, token_count: int) -> int:
-        """Return the first line of the context in which a line of so many tokens is read."""
+        """Return the first line of the context for a next line of `token_count` tokens."""
         first = self._lines[-1].first if self._lines else 0
         length = sum(len(line.tokens) for line in self._lines[first:])
         if length + token_count > self._reader.max_tokens:
@@ -338,18 +338,18 @@ def _line_reading(heads: NDArray[np.float32]) -> LineReading:
 
 
 def _option_reading(heads: NDArray[np.float32]) -> OptionReading:
-    possible, fitting = _likely(heads[-OPTION_OUTPUTS:].astype(np.float64))
+    possible, fitting = _sigmoid(heads[-OPTION_OUTPUTS:].astype(np.float64))
     return OptionReading(possible=possible, fitting=fitting)
 
 
-def _likely(logits: NDArray[np.float64]) -> list[float]:
+def _sigmoid(logits: NDArray[np.float64]) -> list[float]:
     return [round(float(value), _DIGITS) for value in 1 / (1 + np.exp(-logits.clip(-50, 50)))]
 
 
 def _turn_reading(outputs: NDArray[np.float64]) -> TurnReading:
     kinds = np.exp(outputs[:3] - outputs[:3].max())
     ordinary, error, competence = (round(float(kind), _DIGITS) for kind in kinds / kinds.sum())
-    *attributes, fault, good = _likely(outputs[3:])
+    *attributes, fault, good = _sigmoid(outputs[3:])
     return TurnReading(
         ordinary=ordinary,
         polarity={Polarity.ERROR: error, Polarity.COMPETENCE: competence},

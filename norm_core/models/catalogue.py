@@ -1,4 +1,4 @@
-"""The manifests by name: those of the project and those of a team."""
+"""The manifests by name: the shipped ones and those of a team."""
 
 import difflib
 import os
@@ -39,7 +39,7 @@ class Catalogue:
         return sorted({name for path in files for name in (path.stem, *_variants(path))})
 
     def path(self, name: str) -> Path:
-        """Return the file of a manifest, or of the one that it is a variant of; raise ConfigError if unknown."""
+        """Return the file that describes a model or its variant; raise ConfigError if the name is unknown."""
         for folder in reversed(self._folders):
             if (path := folder / f"{name}.yaml").is_file():
                 return path
@@ -49,7 +49,7 @@ class Catalogue:
         raise ConfigError(self.unknown(name))
 
     def unknown(self, name: str) -> str:
-        """Say that there is no such model, and name those of similar names."""
+        """Return a message that names the models with similar names."""
         close = difflib.get_close_matches(name, self.names())
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         return (
@@ -65,11 +65,11 @@ class Catalogue:
             plain = dict(plain)
             variants = plain.pop(_VARIANTS, None) or {}
             if name != path.stem:
-                own = variants[name.removeprefix(f"{path.stem}-")]
-                if not isinstance(own, dict):
+                variant = variants[name.removeprefix(f"{path.stem}-")]
+                if not isinstance(variant, dict):
                     raise ConfigError(f"{path}: variants: {name}: give the fields that differ from {path.stem}")
                 plain.pop("memory", None)
-                plain |= {"name": name} | own
+                plain |= {"name": name} | variant
         manifest = check_config(Manifest, plain, str(path))
         if manifest.name != name:
             raise ConfigError(f"{path}: name: is {manifest.name!r}, and the file's name says {name!r}; make them equal")
@@ -87,7 +87,7 @@ class Catalogue:
             raise ConfigError(f"--name: there is a model {name} already; give another name")
 
     def write(self, plain: Mapping[str, Any]) -> Path:
-        """Write a manifest of one's own, and return its file; raise ConfigError if it is invalid."""
+        """Write a manifest to the team's folder, and return its path; raise ConfigError if it is invalid."""
         manifest = check_config(Manifest, plain, "the new manifest")  # before writing: a bad one breaks the listing
         path = self.own / f"{manifest.name}.yaml"
         try:
@@ -101,7 +101,7 @@ class Catalogue:
 
 
 def _variants(path: Path) -> list[str]:
-    """Return the names of a manifest's variants; a file that is no YAML has none, and says so when it is read."""
+    """Return the names of a manifest's variants; none for an invalid file, which raises once it is read."""
     try:
         if f"\n{_VARIANTS}:" not in path.read_text(encoding="utf-8"):
             return []

@@ -1,4 +1,4 @@
-"""Which models fit beside what is free on this computer, and why one does not."""
+"""Which models fit into the free memory of this computer, and why the others do not."""
 
 import shlex
 import shutil
@@ -28,7 +28,7 @@ _PAGES = {
 
 @record
 class ModelChoice:
-    """A model on this machine. It can run here if `obstacle` is empty. `commands` start its server."""
+    """A model on this machine; it can run here if `obstacle` is empty. `commands` start its server."""
 
     model: str
     task: Task
@@ -46,7 +46,7 @@ class ModelChoice:
 
     @property
     def runs(self) -> bool:
-        """Whether nothing is known that keeps the model from running here."""
+        """Whether no obstacle is known."""
         return not self.obstacle
 
 
@@ -57,7 +57,7 @@ def choose(machine: Machine, manifests: Iterable[Manifest]) -> list[ModelChoice]
 
 
 def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> ModelChoice:
-    """Return one model's prospects on the machine; `pulled` means that its weights are here."""
+    """Return whether and how one model runs on the machine; `pulled` means that its weights are here."""
     is_served, kind = manifest.engine is EngineKind.OPENAI, _server_kind(manifest)
     on_gpu = machine.gpu is not None and manifest.engine is not EngineKind.ENCODER
     memory, download_mb, obstacle = manifest.memory, weights_mb(manifest), ""
@@ -73,13 +73,13 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
         if memory and not on_gpu and doubles_on_a_cpu(manifest):
             memory = memory.model_copy(update={"load_mb": 2 * memory.load_mb, "peak_mb": 2 * memory.peak_mb})
     free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
-    place = "GPU" if on_gpu else "memory"
+    memory_name = "GPU" if on_gpu else "memory"
     if memory and not obstacle:
         if free_mb is None:
-            obstacle = f"the {place} memory of this machine is not known"
+            obstacle = f"the {memory_name} memory of this machine is not known"
         elif memory.peak_mb > free_mb * MEMORY_SHARE:
             need = f"{'about ' if memory.estimated else ''}{memory.peak_mb:.0f} MB"
-            obstacle = f"needs {need} at its peak, and {free_mb * MEMORY_SHARE:.0f} MB of {place} can be had"
+            obstacle = f"needs {need} at its peak, and {free_mb * MEMORY_SHARE:.0f} MB of {memory_name} can be had"
     if not pulled and not obstacle:
         obstacle = _lack_of_disk(machine, download_mb)
     return ModelChoice(
@@ -145,7 +145,7 @@ def _lack_of_server(machine: Machine, kind: str) -> str:
 
 
 def _lack_of_gpu(machine: Machine, manifest: Manifest) -> str:
-    """Return why a transformers model cannot do without a GPU; whoever installed torch here may run a whole one."""
+    """Return why a transformers model needs a GPU; without one, only unquantized models run, if torch is installed."""
     if manifest.engine is not EngineKind.TRANSFORMERS:
         return ""
     if manifest.quantization in ("awq", "gptq"):
@@ -166,7 +166,7 @@ def _lack_of_disk(machine: Machine, download_mb: float) -> str:
 
 
 def _rank(choice: ModelChoice) -> tuple[object, ...]:
-    """Runs, here, on a GPU, sees; then more parameters, or fewer on a CPU; then in 16 bits, which are faster."""
+    """Sort by: runs, on a GPU, takes pictures; then size, largest first on a GPU; then 16 bits, which are faster."""
     sign = -1 if choice.device == "GPU" else 1
     return (
         not choice.runs,

@@ -1,4 +1,4 @@
-"""Estimate a model's memory before anybody has measured it."""
+"""Estimates of a model's memory, used until it is measured."""
 
 from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed
 
@@ -9,13 +9,13 @@ FILE_BITS = {
 }  # fmt: skip
 # transformers makes compressed-tensors dense at the first question, and keeps the scales.
 BITS = FILE_BITS | {"compressed-tensors": 16.5}
-# Of free memory: a tenth is left for a display, activations, what torch reserves and the CUDA context.
+# The usable share of free memory: a tenth is left for a display, activations, torch's reserve and the CUDA context.
 MEMORY_SHARE = 0.9
 CUDA_CONTEXT_MB = 650.0
 
 
 def estimate_memory(manifest: Manifest, quantization: str, size_bytes: int = 0) -> MemoryNeed | None:
-    """Estimate weights by parameters or else by the files, and the peak with the keys and values of a full context.
+    """Estimate the weights, by parameters or else by file size, and the peak, with the cache of a full context.
 
     Return None if the manifest lacks data and no size is given.
     """
@@ -37,7 +37,7 @@ def estimate_memory(manifest: Manifest, quantization: str, size_bytes: int = 0) 
 
 
 def doubles_on_a_cpu(manifest: Manifest) -> bool:
-    """Whether a model takes twice its estimate without a GPU, as transformers makes 32-bit weights of 16-bit ones."""
+    """Whether a model takes twice its estimate on a CPU, where transformers widens 16-bit weights to 32 bits."""
     is_estimate = manifest.memory is not None and manifest.memory.estimated
     widens = manifest.engine is EngineKind.TRANSFORMERS and (
         manifest.quantization in ("bf16", "f16") or manifest.reads_gguf

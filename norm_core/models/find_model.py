@@ -1,4 +1,4 @@
-"""What the files of a language model say about it: its task, size and limits."""
+"""Derive a language model's task, size and limits from its files."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 
-# Tactful asks for no more: a longer context takes memory that no prompt of ours uses.
+# A longer context takes memory that no prompt of Tactful uses.
 MAX_CONTEXT_TOKENS = 8192
 MAX_IMAGES = 15
 CHECKPOINT_FILES: tuple[str, ...] = ModelSource.model_fields["include"].default
@@ -24,7 +24,7 @@ _BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
 @record
 class FoundModel:
-    """A model for the transformers engine, the files that it needs, and fields of the manifest."""
+    """A model for the transformers engine, its files, and fields of its manifest."""
 
     task: Task
     files: tuple[str, ...]
@@ -32,7 +32,7 @@ class FoundModel:
 
 
 def find_model(folder: Path, names: Sequence[str]) -> FoundModel:
-    """Describe the model that files of a folder make; raise ConfigError if they make none, or several."""
+    """Describe the model in a folder; raise ConfigError if its files hold no model or several."""
     ggufs = matching(names, ("*.gguf",))
     if "config.json" in names and matching(names, ("*.safetensors",)):
         return _checkpoint(folder, matching(names, CHECKPOINT_FILES))
@@ -44,7 +44,7 @@ def find_model(folder: Path, names: Sequence[str]) -> FoundModel:
 
 
 def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return the names that fit a pattern."""
+    """Return the names that match a pattern."""
     return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
 
 
@@ -65,14 +65,14 @@ def _checkpoint(folder: Path, files: list[str]) -> FoundModel:
 
 
 def _fields_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what transformers' configuration states; it raises what wrong types of entries raise."""
+    """Return the manifest fields that transformers' configuration states; entries of wrong types raise any error."""
     text = config.get("text_config") or config
     heads, width = text.get("num_attention_heads"), text.get("hidden_size")
     head_size = text.get("head_dim") or (width // heads if heads and width else None)
-    stated = next(filter(None, (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))), "")
+    dtype = next(filter(None, (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))), "")
     quantized = (config.get("quantization_config") or {}).get("quant_method")
     return {
-        "quantization": str(quantized or _NUMBER_FORMATS.get(str(stated), "bf16")),
+        "quantization": str(quantized or _NUMBER_FORMATS.get(str(dtype), "bf16")),
         "kv_bytes_per_token": _key_value_bytes(
             text.get("num_hidden_layers"), text.get("num_key_value_heads") or heads, head_size
         ),
@@ -82,7 +82,7 @@ def _fields_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gguf(folder: Path, names: list[str]) -> FoundModel:
-    """Describe a GGUF file, of which transformers makes 16-bit weights."""
+    """Describe a GGUF file, which transformers reads as 16-bit weights."""
     if len(names) != 1 or "mmproj" in names[0] or "-of-" in names[0]:
         raise ConfigError(
             f"{folder}: {', '.join(names)}: one GGUF file of words is needed; choose it with --include NAME, or "

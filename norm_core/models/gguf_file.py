@@ -21,7 +21,7 @@ _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 _VERSIONS = (2, 3)
 _MAX_DIMENSIONS = 4
-# The bytes of a block of the other types in ggml, whose tensors are not decoded, by the values in it.
+# Types that are not decoded: the bytes of a block by type, by the number of values in it.
 _OTHER_BLOCKS = {
     1: {24: 1, 25: 2, 26: 4, 27: 8, 28: 8, 30: 2},
     32: {7: 24, 20: 18, 39: 17},
@@ -37,7 +37,7 @@ def _half(blocks: Blocks, at: int) -> Floats:
 
 
 def _nibbles(packed: Blocks) -> Blocks:
-    """Return the low halves of all bytes, then the high ones, along the last axis."""
+    """Return the low halves of all bytes, then the high halves, along the last axis."""
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 
@@ -88,7 +88,7 @@ _TYPES: dict[int, tuple[str, int, int, Callable[[Blocks], Floats]]] = {
 }
 
 
-# How many values of a type form a block, and its bytes; of another type the size is not checked.
+# The values and the bytes of a block by type; the size of an unknown type is not checked.
 _BLOCKS = {kind: (values, size) for kind, (_, values, size, _) in _TYPES.items()} | {
     kind: (values, size) for values, kinds in _OTHER_BLOCKS.items() for kind, size in kinds.items()
 }
@@ -102,10 +102,10 @@ class _Tensor:
 
 
 class GgufFile:
-    """A mapped file: `metadata` by key, and tensors that are decoded when asked for, in rows."""
+    """A memory-mapped file: `metadata` by key, and tensors that are decoded on demand."""
 
     def __init__(self, path: Path) -> None:
-        """Raises WeightsError if the file cannot be read, is cut off or is no GGUF file."""
+        """Read the header. Raises WeightsError if the file cannot be read, is cut off or is not a GGUF file."""
         self.path = path
         try:
             self._bytes = np.memmap(path, np.uint8, mode="r")
@@ -202,7 +202,7 @@ class GgufFile:
         return text.decode("utf-8", "replace")
 
     def _bounded(self, count: int) -> int:
-        """Return the count; refuse one of more items than bytes are left."""
+        """Return the count; raise ValueError if the rest of the file is shorter."""
         if count > len(self._bytes) - self._at:
             raise ValueError("it is cut off")
         return count

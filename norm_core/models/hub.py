@@ -1,4 +1,4 @@
-"""Weights of a repository on the Hugging Face Hub, by huggingface-hub."""
+"""Download weights from a repository on the Hugging Face Hub."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _PATHS = TypeAdapter(FilePath)
 
 @record
 class Repository:
-    """A commit, with the size of each file in bytes, the SHA-256 of the large ones, and the licence."""
+    """A commit with its licence, the size of each file in bytes, and the SHA-256 of large files."""
 
     commit: str
     sizes: Mapping[str, int]
@@ -31,7 +31,7 @@ def list_repository(name: str, revision: str) -> Repository:
     """Ask the hub for the files of a revision."""
     from huggingface_hub import HfApi  # noqa: PLC0415  takes a fifth of a second
 
-    with _explained(name):
+    with _explain_errors(name):
         info = HfApi().model_info(name, revision=revision or None, files_metadata=True)
     files = info.siblings or []
     try:
@@ -47,7 +47,7 @@ def list_repository(name: str, revision: str) -> Repository:
 
 
 def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Lock:
-    """Download what is missing or damaged, and return the lock; an earlier one states the commit and all hashes."""
+    """Download missing or damaged files, and return the lock. An earlier lock fixes the commit and all hashes."""
     source = manifest.source
     assert source.hub
     if earlier and source.revision and earlier.revision != source.revision:
@@ -70,8 +70,8 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
         check_room(folder, sum(repository.sizes[name] for name in names))
         _download(source.hub, repository.commit, names, folder)
         files = tuple(hashed_file(folder, name) for name in names)
-        stated = dict(repository.sha256) | {file.path: file.sha256 for file in manifest.files}
-        expected = (file.model_copy(update={"sha256": stated.get(file.path, file.sha256)}) for file in files)
+        sha256_by_path = dict(repository.sha256) | {file.path: file.sha256 for file in manifest.files}
+        expected = (file.model_copy(update={"sha256": sha256_by_path.get(file.path, file.sha256)}) for file in files)
         lock = Lock(source=source.hub, revision=repository.commit, files=tuple(expected))
     if damages := find_damages(folder, lock):
         path, fault = next(iter(damages.items()))
@@ -83,13 +83,13 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
 def _download(repository: str, commit: str, names: list[str], folder: Path) -> None:
     from huggingface_hub import HfApi  # noqa: PLC0415  as above
 
-    with _explained(repository):
+    with _explain_errors(repository):
         HfApi().snapshot_download(repository, revision=commit or None, allow_patterns=names, local_dir=folder)
 
 
 @contextmanager
-def _explained(repository: str) -> Iterator[None]:
-    """Raise PullError with the remedy for what the hub's client raises."""
+def _explain_errors(repository: str) -> Iterator[None]:
+    """Turn the errors of the hub's client into a PullError with a remedy."""
     try:
         yield
     except (httpx2.HTTPError, OSError, ValueError) as error:

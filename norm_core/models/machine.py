@@ -1,4 +1,4 @@
-"""What this computer has for models: its GPUs, the memory and disk that are free, and the extras."""
+"""Survey this computer: its GPUs, free memory, free disk and installed extras."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class Gpu:
 
 @record
 class Machine:
-    """Sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work."""
+    """Resources for models, in MB of 10^6 bytes; `faults` names what failed or is unknown."""
 
     gpus: tuple[Gpu, ...] = ()
     ram_free_mb: float = 0.0
@@ -46,21 +46,21 @@ class Machine:
 
     @property
     def gpu_free_mb(self) -> float | None:
-        """The memory that a model can have on the GPU."""
+        """The free memory of the GPU; that of the machine if they share it."""
         if self.gpu is None:
             return None
         return self.ram_free_mb if self.gpu.memory_mb is None else self.gpu.free_mb
 
     @property
     def gpu_environment(self) -> dict[str, str]:
-        """The variables that bind a process to that GPU; none where there is no other."""
+        """The variables that bind a process to that GPU; none if it is the only one."""
         if self.gpu is None or (len(self.gpus) == 1 and self.gpu.device == "0"):
             return {}
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", _VISIBLE: self.gpu.device}
 
 
 def survey(disk: Path | None = None) -> Machine:
-    """Describe this computer; `disk` is a folder on the disk that weights go to."""
+    """Describe this computer; `disk` is a folder on the disk for weights."""
     faults: list[str] = []
     gpus = _visible_gpus(faults)
     weights = (disk or Path.home()).absolute()
@@ -75,7 +75,7 @@ def survey(disk: Path | None = None) -> Machine:
 
 
 def free_ram_mb() -> float:
-    """Return the machine's available memory, or what the process's container has left if that is less."""
+    """Return the available memory of the machine, or of the process's container if that is less."""
     meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
     free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
     group = Path("/sys/fs/cgroup")
@@ -89,7 +89,7 @@ def free_ram_mb() -> float:
 
 
 def _visible_gpus(faults: list[str]) -> tuple[Gpu, ...]:
-    """Return the GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES leaves; add what does not work to `faults`."""
+    """Return the GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES does not hide; add problems to `faults`."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ()

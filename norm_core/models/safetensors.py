@@ -16,7 +16,7 @@ _DTYPES = {"F32": np.float32, "F16": np.float16}
 
 @record
 class SafetensorsHeader:
-    """The entries by tensor name, what the file says of itself, and where the tensors begin."""
+    """The entries by tensor name, the metadata, and the offset of the tensors."""
 
     entries: dict[str, dict[str, Any]]
     metadata: dict[str, str]
@@ -24,7 +24,7 @@ class SafetensorsHeader:
 
 
 def read_safetensors_header(path: Path) -> SafetensorsHeader:
-    """Read a file's header; raise WeightsError if the file is not whole."""
+    """Read a file's header; raise WeightsError if the file is truncated or invalid."""
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
@@ -44,7 +44,7 @@ def read_safetensors_header(path: Path) -> SafetensorsHeader:
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """Return the floating-point tensors in a file by name."""
+    """Return the floating-point tensors of a file by name."""
     header = read_safetensors_header(path)
     body = memoryview(path.read_bytes())[header.tensors_at :]
     try:

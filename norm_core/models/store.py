@@ -1,4 +1,4 @@
-"""The local files of models: where they are, and whether they match the lock beside them.
+"""The local files of models, verified against the lock beside them.
 
 The first pull writes the lock; later pulls and checks must match it.
 """
@@ -90,7 +90,7 @@ class ModelFiles:
 
 
 class Store:
-    """The folder of pulled weights; an unmodified package is used where it is installed."""
+    """The folder of pulled weights. Weights that a package holds unchanged are used where it is installed."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
@@ -107,13 +107,13 @@ class Store:
             lock = list_files(manifest) if manifest.files else read_lock(folder)
             return (folder, lock) if folder.is_dir() and lock else None
         if lock := read_lock(self.folder(manifest)):
-            return self.folder(manifest), _held_to(lock, manifest)
+            return self.folder(manifest), _with_stated_hashes(lock, manifest)
         if manifest.source.packages and (packaged := _packaged(manifest)):
             return packaged, list_files(manifest)
         return None
 
     def remedy(self, manifest: Manifest, folder: Path) -> str:
-        """Say how to repair files in the model's folder that are missing or changed."""
+        """Return how to repair missing or changed files in the model's folder."""
         if manifest.source.path:
             return f"restore the files, or remove the manifest and run {PROGRAM} models add {folder}"
         if folder != self.folder(manifest):
@@ -121,14 +121,14 @@ class Store:
         return f"run {PROGRAM} models add {manifest.name}"
 
     def open(self, manifest: Manifest, *, verify: bool = True) -> ModelFiles:
-        """Return the weights to load, none for a server; raise WeightsError if files are missing or changed."""
+        """Return the weights to load; raise WeightsError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
         folder, lock = self.locate(manifest, verify=verify)
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 
     def locate(self, manifest: Manifest, *, verify: bool = True) -> tuple[Path, Lock]:
-        """Return the folder and lock of weights on this machine; raise WeightsError as `open`."""
+        """Return the folder and lock of weights on this machine; raise WeightsError if they are missing or changed."""
         located = self.found(manifest)
         if located is None and manifest.source.path is not None:
             raise WeightsError(
@@ -150,7 +150,7 @@ class Store:
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise PullError if the disk of the folder has no room for so many bytes."""
+    """Raise PullError if the disk of the folder lacks room for `needed_bytes`."""
     free_mb = shutil.disk_usage(folder).free / 1e6
     if free_mb < needed_bytes / 1e6 + SPARE_DISK_MB:
         raise PullError(
@@ -160,7 +160,7 @@ def check_room(folder: Path, needed_bytes: int) -> None:
 
 
 def find_damages(folder: Path, lock: Lock) -> dict[str, str]:
-    """Return what is wrong with each missing or changed file, by its path in the lock's order."""
+    """Return the fault of each missing or changed file by path, in the lock's order."""
     faults = {file.path: _damage(folder / file.path, file) for file in lock.files}
     return {path: fault for path, fault in faults.items() if fault}
 
@@ -172,7 +172,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def hashed_file(folder: Path, name: str) -> HashedFile:
-    """Return a file of a folder with its present size and hash."""
+    """Return a file of a folder with its current size and hash."""
     return HashedFile(path=name, sha256=sha256_of_file(folder / name), size_bytes=(folder / name).stat().st_size)
 
 
@@ -189,16 +189,18 @@ def _damage(path: Path, file: HashedFile) -> str:
     return "" if actual == file.sha256 else f"has the SHA-256 {actual[:16]}… and should have {file.sha256[:16]}…"
 
 
-def _held_to(lock: Lock, manifest: Manifest) -> Lock:
-    """Return the lock, with the manifest's own hashes in place of the lock's."""
+def _with_stated_hashes(lock: Lock, manifest: Manifest) -> Lock:
+    """Return the lock with the hashes that the manifest states."""
     if not manifest.files:
         return lock
-    stated = {file.path: file for file in list_files(manifest).files}
-    return lock.model_copy(update={"files": tuple(stated.pop(f.path, f) for f in lock.files) + tuple(stated.values())})
+    stated_files = {file.path: file for file in list_files(manifest).files}
+    return lock.model_copy(
+        update={"files": tuple(stated_files.pop(f.path, f) for f in lock.files) + tuple(stated_files.values())}
+    )
 
 
 def _packaged(manifest: Manifest) -> Path | None:
-    """Return the installed folder with every file under its own name; None if files must be assembled."""
+    """Return the installed folder that holds every file under its own name; None if there is none."""
     folders = set()
     for file in manifest.files:
         member = file.taken_from[0] if len(file.taken_from) == 1 else file.path

@@ -30,7 +30,7 @@ class Norm(StrEnum):
     COMMUNICATION = "communication"
 
 
-# Whether several people can do an action at once. A docstring would enter the schema that a model is sent.
+# The docstring is part of the schema that a model is sent.
 class Duplicable(StrEnum):
     """Whether several people can do an action at the same time."""
 

@@ -2,7 +2,8 @@
 
 A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header; `onset_ns`
 is a time called `onset`, whose seconds are -1 where it is missing; `yaw_deg` is `yaw` in radians; an enumeration is the
-position among its members; a missing float is NaN, and a missing int is -1. What an older bag lacks has its default.
+position among its members; a missing float is NaN, and a missing int is -1. A field that an older bag lacks has its
+default.
 """
 
 import math
@@ -27,7 +28,7 @@ from norm_core.records.window import ClosedWindow
 
 T = TypeVar("T")
 
-# Makes a message of a type, such as std_msgs/msg/Header, from its fields by name.
+# A function that makes a message of a type, such as std_msgs/msg/Header, from its fields by name.
 Make = Callable[[str, dict[str, Any]], Any]
 Encode = Callable[[Any, Make], Any]
 Decode = Callable[[Any], Any]
@@ -90,7 +91,7 @@ def _record(cls: type[T], message: Any) -> T:
 
 
 def _fault_of(field: "_Field", value: Any) -> str:
-    """Say what is wrong with a value; empty where nothing is."""
+    """Return what is wrong with a value; empty if it is valid."""
     if value is None:
         return "states no" if field.is_required else ""
     return "has an impossible" if field.name.endswith("_ns") and not is_usable_stamp(value) else ""
@@ -101,7 +102,7 @@ _ABSENT = object()  # a field of a message that an older version recorded
 
 @cache
 def _with_default(cls: Any) -> frozenset[str]:
-    """Return the fields that a record can do without."""
+    """Return the names of the fields with a default."""
     return frozenset(
         field.name for field in fields(cls) if field.default is not MISSING or field.default_factory is not MISSING
     )
@@ -131,7 +132,7 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 
 
 def _field(name: str, hint: Any, where: str) -> _Field:
-    """Choose the conversion by the field's type; cached per class, because messages arrive by the thousand."""
+    """Choose the conversion by the field's type."""
     is_required = get_origin(hint) is not UnionType
     kind = hint if is_required else get_args(hint)[0]
     if name.endswith("_ns") and kind is int:
@@ -163,7 +164,7 @@ def _codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
 
 _TILE = "tile"
 _DURATIONS = {"duration_ns", "overlap_ns"}
-# A face's angles come from a model that tells whole degrees at best; rounding makes the way through radians exact.
+# Rounding makes the way through radians exact; the model of faces resolves whole degrees at best.
 _ANGLE_DIGITS = 9
 
 

@@ -17,7 +17,7 @@ class Outcome(StrEnum):
 
     @property
     def predicate(self) -> str:
-        """What a model did, for a sentence whose subject it is."""
+        """The outcome as a predicate, for a sentence with the model as its subject."""
         return _PREDICATES.get(self.value, self.value.replace("_", " "))
 
 

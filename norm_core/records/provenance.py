@@ -24,7 +24,7 @@ class Provenance:
     config_sha256: str = ""
     software_version: str = ""
     seed: int = 0
-    window_late: bool = False  # outside parity: a window closed late, or the judge did not answer in time
+    window_late: bool = False  # a window closed late or the judge timed out, so a replay may differ
     latency: tuple[LatencySegment, ...] = ()
 
     @property

@@ -29,7 +29,7 @@ class SpeechEdge(StrEnum):
 
 
 class SpeechContent(StrEnum):
-    """What the messages of a topic tell of the robot's speech."""
+    """The content of a topic about the robot's speech."""
 
     WORDS = "words"
     TIMES = "times"

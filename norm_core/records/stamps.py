@@ -5,7 +5,7 @@ NS_PER_S = 1_000_000_000
 # The range of builtin_interfaces/Time, whose seconds are a signed 32-bit number.
 MIN_STAMP_NS = -(2**31) * NS_PER_S
 MAX_STAMP_NS = 2**31 * NS_PER_S - 1
-# Room for the times that are derived from a stamp, such as the start of its window.
+# A margin for times that are derived from a stamp, such as the start of its window.
 _MARGIN_NS = 366 * 86_400 * NS_PER_S
 
 
@@ -17,7 +17,7 @@ def split_stamp(stamp_ns: int) -> tuple[int, int]:
 
 
 def is_usable_stamp(stamp_ns: int) -> bool:
-    """Whether a stamp is there, as seconds of -1 stand for none, and not at the ends of what a ROS time can hold."""
+    """Whether a stamp is not the mark of a missing one (-1 s) and not near the limits of a ROS time."""
     return stamp_ns != -NS_PER_S and MIN_STAMP_NS + _MARGIN_NS <= stamp_ns <= MAX_STAMP_NS - _MARGIN_NS
 
 

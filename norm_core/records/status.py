@@ -9,7 +9,7 @@ class Health(StrEnum):
     """The health of a node."""
 
     OK = "ok"
-    DEGRADED = "degraded"  # works without a part, which `reasons` names
+    DEGRADED = "degraded"  # works, but a part that `reasons` names does not
     STALE = "stale"  # input has stopped
     FAILED = "failed"
 
@@ -52,7 +52,7 @@ class MonitorStatus:
     state: NodeState
     health: Health
     reasons: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what to expect of it while it works
+    notes: tuple[str, ...] = ()  # what a user should know though it works
     software_version: str
     config_sha256: str
     instance_id: str

@@ -1,4 +1,4 @@
-"""Cut texts from outside that are longer than any real one, so that all work on them is bounded."""
+"""Cut texts from outside that are too long, so that all work on them is bounded."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
@@ -7,11 +7,11 @@ from norm_core.records.speech import RobotSpeech, Utterance
 
 T = TypeVar("T")
 
-# Two minutes of talk at 16 characters a second. Recognizers end an utterance, and robots a sentence, long before.
+# Two minutes of talk at 16 characters a second, longer than any utterance or sentence of a robot.
 MAX_SPEECH_CHARACTERS = 2_000
-# Any other text of a record. The selector refuses a request's texts of more than 20,000 characters itself.
+# Any other text of a record.
 MAX_TEXT_CHARACTERS = 32_000
-# Texts, words or people in one record.
+# Entries of one list in a record.
 MAX_ITEMS = 4_000
 
 

@@ -102,7 +102,7 @@ def window_digest(window: Window) -> str:
     does not depend on the order of arrival, on re-encoded tiles or on the window's lateness.
     """
     frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
-    # Without what a recognizer estimates of its words: it differs by processor, and nothing is decided on it.
+    # Without a recognizer's estimates about words, which differ by processor and decide nothing.
     utterances = [
         to_plain(replace(u, words=(), confidence=None, no_speech_probability=None)) for u in window.utterances
     ]

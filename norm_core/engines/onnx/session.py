@@ -1,4 +1,4 @@
-"""ONNX Runtime sessions: on the fastest provider that loads the model, and with few threads."""
+"""ONNX Runtime sessions on the fastest provider that runs the model, with few threads."""
 
 import ctypes
 import hashlib
@@ -42,7 +42,7 @@ onnxruntime.disable_telemetry_events()  # also if a program imported it before n
 
 @record
 class SessionSource:
-    """What a session is made of, so that it can be made again on another provider."""
+    """The arguments of a session, to create it again on another provider."""
 
     model: Path
     threads: int
@@ -52,7 +52,7 @@ class SessionSource:
 
 
 def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
-    """Return the model's session on the first of the providers; raise EngineFailedError if that cannot run it."""
+    """Return the model's session on the first provider; raise EngineFailedError if that cannot load it."""
     provider = providers[0]
     if provider not in onnxruntime.get_available_providers():
         raise EngineFailedError(f"this ONNX Runtime is built without it; {install_command('gpu')} brings one with it")
@@ -69,8 +69,10 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
         options.add_external_initializers(list(source.weights), values)
     # Single nodes may fall back to later providers; the whole model must not do so unnoticed.
     available = [name for name in providers if name in onnxruntime.get_available_providers()]
-    wanted = [(name, _settings(name, source)) for name in dict.fromkeys((*available, CPU))]
-    session = onnxruntime.InferenceSession(str(source.model), options, providers=wanted, enable_fallback=0)
+    providers_with_settings = [(name, _settings(name, source)) for name in dict.fromkeys((*available, CPU))]
+    session = onnxruntime.InferenceSession(
+        str(source.model), options, providers=providers_with_settings, enable_fallback=0
+    )
     used = session.get_providers()[0]
     if used != provider:
         raise EngineFailedError(f"its libraries could not be loaded ({missed or 'see the log'})")
@@ -80,13 +82,15 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
 def zeros_for(session: Any) -> dict[str, NDArray[Any]]:
     """Return zeros of the declared shapes, with length one for a free dimension."""
     return {
-        wanted.name: np.zeros([side if isinstance(side, int) else 1 for side in wanted.shape], _TYPES[wanted.type])
-        for wanted in session.get_inputs()
+        declared.name: np.zeros(
+            [side if isinstance(side, int) else 1 for side in declared.shape], _TYPES[declared.type]
+        )
+        for declared in session.get_inputs()
     }
 
 
 def _load_libraries() -> str:
-    """Load what packages hold of CUDA and TensorRT, where the loader does not look; return what was missed."""
+    """Load the CUDA and TensorRT libraries of Python packages; return the messages about those not found."""
     complaints = io.StringIO()
     with redirect_stdout(complaints):
         onnxruntime.preload_dlls()
@@ -98,10 +102,10 @@ def _load_libraries() -> str:
 def _settings(provider: str, source: SessionSource) -> dict[str, str]:
     if provider != TENSORRT:
         return {}
-    # Building an engine takes minutes, loading takes seconds. An engine fits its weights and versions alone; its file's
-    # name holds the kind of GPU.
+    # Building an engine takes minutes, loading takes seconds. An engine fits only its weights and versions; TensorRT
+    # adds the kind of GPU to its file name.
     digest = hashlib.sha256()
-    for suffix in ("", ".data", "_data"):  # those of external weights
+    for suffix in ("", ".data", "_data"):  # files of external weights
         path = source.model.with_name(source.model.name + suffix)
         if path.is_file():
             with path.open("rb") as part:
@@ -163,9 +167,9 @@ class OnnxSession:
                 fault = ProviderFault(provider=self.provider, reason=f"it failed at work: {_first_line(error)}")
                 try:
                     running = _first_running(self._source, self._later, outputs, inputs)
-                except EngineFailedError:  # so the inputs are at fault, or the file has gone: the provider stays
-                    why = f"{self._source.model.name}: cannot be run on {self.provider}: {_first_line(error)}"
-                    raise EngineFailedError(why) from error
+                except EngineFailedError:  # the inputs are wrong or the file is gone, so the provider stays
+                    reason = f"{self._source.model.name}: cannot be run on {self.provider}: {_first_line(error)}"
+                    raise EngineFailedError(reason) from error
                 self._use(replace(running, faults=(fault, *running.faults)))
         return list(self._session.run(outputs, inputs))
 
@@ -179,7 +183,7 @@ class OnnxSession:
 
 @record
 class _Running:
-    """A session that ran once, the providers after its own, and what failed before it."""
+    """A session that ran once, the providers to try after its own, and the faults of those before it."""
 
     session: Any
     provider: str
@@ -199,9 +203,9 @@ def open_session(
 ) -> OnnxSession:
     """Load the model with the first provider that can run it once, on `warm_up` or on zeros.
 
-    Without `providers`, each that this ONNX Runtime has is tried, the fastest first. `on_fault` is called with each
-    that fails, now or at work. `weights` are the model's external tensors by name. Raise EngineFailedError if the file
-    is missing or no provider can run it.
+    Without `providers`, all that this ONNX Runtime has are tried, the fastest first. `on_fault` is called for each that
+    fails, now or later. `weights` are the model's external tensors by name. Raise EngineFailedError if the file is
+    missing or no provider can run it.
     """
     if not model.is_file():
         raise EngineFailedError(f"{model}: there is no such model file")
@@ -214,7 +218,7 @@ def open_session(
 
 
 def in_order(names: Sequence[Provider]) -> tuple[str, ...]:
-    """Return the providers by these names, with the CPU as the last resort."""
+    """Return ONNX Runtime's names of the providers, with the CPU last."""
     return tuple(dict.fromkeys((*(_BY_NAME[name] for name in names), CPU)))
 
 
@@ -222,14 +226,14 @@ def _first_running(
     source: SessionSource, providers: Sequence[str], outputs: Sequence[str] | None, example: Arrays | None
 ) -> _Running:
     faults: list[ProviderFault] = []
-    for nth, provider in enumerate(providers):
+    for index, provider in enumerate(providers):
         try:
-            session = create_session(source, providers[nth:])
+            session = create_session(source, providers[index:])
             session.run(outputs, example or zeros_for(session))
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors share no other base
             faults.append(ProviderFault(provider=provider, reason=_first_line(error)))
         else:
-            later = tuple(providers[nth + 1 :])
+            later = tuple(providers[index + 1 :])
             return _Running(session=session, provider=provider, later=later, faults=tuple(faults))
     reasons = "; ".join(f"{fault.provider}: {fault.reason}" for fault in faults)
     raise EngineFailedError(f"{source.model}: cannot be loaded, so it may be cut off or no ONNX model: {reasons}")

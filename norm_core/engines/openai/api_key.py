@@ -1,15 +1,15 @@
-"""The key of a server, which no text from that server may show."""
+"""The key of a server, redacted from all text of that server."""
 
 import os
 import re
 
 _REDACTED = "(the key)"
-# A shorter one, such as EMPTY, guards nothing, and may be a word of an answer.
+# A shorter key, such as EMPTY, protects nothing, and may be a word of an answer.
 _MIN_LENGTH = 6
 
 
 class ApiKey:
-    """The key in an environment variable; empty where none is named or set."""
+    """The key in an environment variable; empty if none is named or set."""
 
     def __init__(self, variable: str) -> None:
         self._key = os.environ.get(variable, "") if variable else ""
@@ -25,7 +25,7 @@ class ApiKey:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     def redact(self, text: str) -> str:
-        """Return a server's text without the key, be it plain or escaped as in JSON or an address."""
+        """Return a server's text without the key, whether plain, escaped as in JSON or percent-encoded."""
         return self._pattern.sub(_REDACTED, text) if len(self._key) >= _MIN_LENGTH else text
 
     def redact_bytes(self, content: bytes) -> bytes:
@@ -34,6 +34,6 @@ class ApiKey:
 
 
 def _any_spelling(character: str) -> str:
-    """Return a pattern of a character as it is, percent-encoded or escaped; an answer may be quoted in another."""
+    """Return a pattern for a character that is plain, percent-encoded or escaped, even twice."""
     code = f"(?i:{ord(character):02x})"
     return rf"(?:\\{{0,4}}{re.escape(character)}|%(?:25)?{code}|\\{{1,4}}(?:u00|x){code})"

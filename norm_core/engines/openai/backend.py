@@ -24,10 +24,9 @@ _NO_LOGPROBS = re.compile(r"log-?\s?prob", re.IGNORECASE)
 class OpenAIBackend:
     """Send each question with its whole prefix, which the server may cache.
 
-    `extra` is added to every request: {"cache_prompt": False} makes llama-server reproducible, and
+    The setting `extra` is added to every request: {"cache_prompt": False} makes llama-server reproducible, and
     {"chat_template_kwargs": {"enable_thinking": False}} stops a reasoning model from thinking first. None removes a
-    field that a server does not take. `text_tokens` bounds a reply that is read as text, with `reasons_first` or
-    without.
+    field that a server does not take. `text_tokens` limits a reply that is read as text.
     """
 
     def __init__(
@@ -58,16 +57,16 @@ class OpenAIBackend:
         yield content_of(prefix.parts)
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
-        """Ask for one token with log-probabilities, and weigh the letters of the options; or read the reply's text."""
-        answers = self._answers  # which another thread may change meanwhile
+        """Weigh the letters of the options by the log-probabilities of one token, or read the reply's text."""
+        answers = self._answers  # another thread may change it meanwhile
         if answers is Answers.TEXT:
             return self._score_text(prefix, question, call)
         letters = OPTION_LETTERS[: len(question.options)]
         content = [*prefix, *content_of(question.parts), {"type": "text", "text": letter_options(question.options)}]
-        asked = {"logprobs": True, "top_logprobs": self._settings.top_logprobs}
+        fields = {"logprobs": True, "top_logprobs": self._settings.top_logprobs}
         call.enter_segment(PREFILL)
         try:
-            top = self._ask(content, 1, asked | self._settings.guide.request_fields(letters), call).first_token()
+            top = self._ask(content, 1, fields | self._settings.guide.request_fields(letters), call).first_token()
         except EngineError as error:
             if answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
                 raise
@@ -76,7 +75,7 @@ class OpenAIBackend:
         return letter_weights(top, letters)
 
     def _score_text(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
-        """Give all weight to the option that the reply chooses."""
+        """Give all weight to the option that the reply's text chooses."""
         options = letter_options(question.options, reasons_first=self._settings.reasons_first)
         call.enter_segment(DECODE)
         content = [*prefix, *content_of(question.parts), {"type": "text", "text": options}]
@@ -88,26 +87,26 @@ class OpenAIBackend:
         if chosen is None:
             cut = f", cut after {self._settings.text_tokens} tokens (settings: text_tokens)" if reply.is_cut else ""
             raise UnparsedError(f"the reply chooses no option{cut}: {reply.text:.200}")
-        return [0.0 if place == chosen else -math.inf for place in range(len(question.options))]
+        return [0.0 if index == chosen else -math.inf for index in range(len(question.options))]
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
         """Ask for a chat completion; the server constrains it to `schema` where given."""
-        asked: dict[str, Any] = {"temperature": 1 if seed else 0, "seed": seed}
+        fields: dict[str, Any] = {"temperature": 1 if seed else 0, "seed": seed}
         if self._answers is Answers.TEXT:  # a reasoning model needs room before its answer
             max_tokens = max(max_tokens, self._settings.text_tokens)
         if schema is not None:
-            asked["response_format"] = answer_format(schema)
+            fields["response_format"] = answer_format(schema)
         call.enter_segment(DECODE)
         content = content_of(prompt.parts)
         try:
-            return self._ask(content, max_tokens, asked, call).text
+            return self._ask(content, max_tokens, fields, call).text
         except EngineError as error:
-            is_plain = "response_format" not in asked or self._answers is Answers.LOGPROBS
+            is_plain = "response_format" not in fields or self._answers is Answers.LOGPROBS
             if is_plain or not _NO_SCHEMA.search(str(error)):
                 raise
-            return self._ask(content, max_tokens, {**asked, "response_format": None}, call).text
+            return self._ask(content, max_tokens, {**fields, "response_format": None}, call).text
 
     @property
     def server_status(self) -> ServerStatus:
@@ -119,11 +118,11 @@ class OpenAIBackend:
         self._server.close()
 
     def _ask(
-        self, content: list[dict[str, Any]], max_tokens: int, asked: dict[str, Any], call: RequestContext
+        self, content: list[dict[str, Any]], max_tokens: int, fields: dict[str, Any], call: RequestContext
     ) -> Completion:
         message = {"role": "user", "content": plain_content(content)}
         body = {"model": self.model_info.model, "messages": [message], self._settings.tokens_field: max_tokens}
-        body |= {"temperature": 0} | asked | self._settings.extra
+        body |= {"temperature": 0} | fields | self._settings.extra
         received = self._server.complete({name: value for name, value in body.items() if value is not None}, call)
         call.enter_segment(PARSE)
         return parse_completion(received, call)

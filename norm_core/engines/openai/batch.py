@@ -1,4 +1,4 @@
-"""Files of requests that a service answers later, and of its answers: JSON Lines in the format of OpenAI's batches."""
+"""Files of requests that a service answers later, and of its answers: JSON Lines in OpenAI's batch format."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,21 +22,21 @@ from norm_core.runtime.wording import count_of
 ENDPOINT = "/v1/chat/completions"
 REQUESTS = "requests-"
 MODE, FOLDER_MODE = 0o600, 0o700
-# What every service takes in one file; OpenAI takes 200 MB.
+# The limits of one file that every service accepts; OpenAI accepts 200 MB.
 MAX_FILE_BYTES, MAX_FILE_REQUESTS = 90_000_000, 50_000
 # A picture of 448 pixels a side costs 250 to 270 tokens with the common models.
 PICTURE_TOKENS = 270
 _ASCII_PER_TOKEN = 4
-ANSWER_SHARE = 0.3  # of its limit that an answer takes as a rule
+ANSWER_SHARE = 0.3  # the usual length of an answer as a share of its limit
 
 
 class BatchError(TactfulError):
-    """A folder cannot take requests, or holds no answers."""
+    """A folder cannot store requests, or holds no answers."""
 
 
 @record
 class BatchRequest:
-    """One chat completion, whose answer is cut at `max_tokens`."""
+    """A request of one chat completion."""
 
     custom_id: str
     prompt: Prompt
@@ -44,7 +44,7 @@ class BatchRequest:
     max_tokens: int
 
     def line(self, model: str) -> dict[str, Any]:
-        """Return the request as a batch file holds it, with pictures as data URLs."""
+        """Return the request as a line of a batch file, with pictures as data URLs."""
         body = {
             "model": model,
             "messages": [user_message(self.prompt.parts)],
@@ -65,7 +65,7 @@ class BatchSize:
     completion_tokens: int = 0
 
     def add(self, request: Mapping[str, Any]) -> None:
-        """Add a request, as a batch file holds it."""
+        """Add a request in the form of a line."""
         body = request["body"]
         content = body["messages"][0]["content"]
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -89,7 +89,7 @@ class BatchWriter:
     """Write requests to files of a folder, split by size; only their owner can read them."""
 
     def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, adds: bool = False) -> None:
-        """Create the folder. Raises BatchError if that fails, or if it holds requests already, unless this one adds."""
+        """Create the folder. Raises BatchError if that fails, or if it holds requests already and `adds` is false."""
         self.folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
         self._lines: list[bytes] = []
         self.size = BatchSize()
@@ -103,16 +103,18 @@ class BatchWriter:
         self._files = len(earlier)
 
     def add(self, request: BatchRequest | Mapping[str, Any]) -> None:
-        """Add a request, which may have the form of a line already, and write a file once it is full."""
+        """Add a request or a line, and write a file once it is full."""
         fields = request.line(self._model) if isinstance(request, BatchRequest) else request
         self.size.add(fields)
-        line = json.dumps(fields).encode() + b"\n"  # keys in their order, which is that of a constrained answer
+        line = (
+            json.dumps(fields).encode() + b"\n"
+        )  # unsorted, because a constrained answer has its keys in the order of the schema
         if sum(map(len, self._lines)) + len(line) > self._max_file_bytes or len(self._lines) == MAX_FILE_REQUESTS:
             self.flush()
         self._lines.append(line)
 
     def flush(self) -> None:
-        """Write what is left to a file. Raises BatchError."""
+        """Write the remaining requests to a file. Raises BatchError."""
         if not self._lines:
             return
         self._files += 1
@@ -126,7 +128,7 @@ class BatchWriter:
 
 @record
 class BatchAnswer:
-    """What a service answered to one request; without a text, the outcome says why."""
+    """A service's answer to one request; without a text, the outcome says why."""
 
     outcome: Outcome
     text: str = ""
@@ -147,15 +149,15 @@ class BatchAnswers:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was answered, in any order of the lines."""
+        """The hash of the answers, which does not depend on the order of the lines."""
         answers = {key: to_plain(answer) for key, answer in self.by_id.items()}
         return sha256_of({key: {name: of[name] for name in of if name != "completion"} for key, of in answers.items()})
 
 
 def read_answers(folder: Path) -> BatchAnswers:
-    """Read all answers below a folder, or in one file; raise BatchError where there are none or two differ.
+    """Read all answers below a folder, or in one file; raise BatchError if there are none or two differ.
 
-    The requests may lie beside them. Of several answers to one request, one that is answered counts.
+    The folder may hold the requests too. Of several lines about one request, one with an answer counts.
     """
     by_id: dict[str, BatchAnswer] = {}
     requests: dict[str, tuple[str, str]] = {}
@@ -192,13 +194,13 @@ def answered_ids(folder: Path) -> set[str]:
 
 
 def answers_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a folder that answer a request, or say why not."""
+    """Yield the lines of a folder that hold an answer, or the reason for none."""
     every = (_fields(line) for line in _lines(folder))
     return (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
 
 
 def requests_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the requests of a folder; raise BatchError where there are none."""
+    """Yield the requests of a folder; raise BatchError if there are none."""
     paths = sorted(folder.expanduser().glob(f"{REQUESTS}*.jsonl"))
     if not paths:
         raise BatchError(f"{folder}: holds no requests; write them with --ask-later")
@@ -220,7 +222,7 @@ def _lines(folder: Path) -> Iterator[bytes]:
 
 
 def _fields(line: bytes) -> dict[str, Any]:
-    """Return the fields of a line, none where it is no JSON object."""
+    """Return the fields of a line; none if it is not a JSON object."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -236,7 +238,7 @@ def _version_of(request: dict[str, Any]) -> str:
 
 
 def _answer(fields: dict[str, Any]) -> BatchAnswer:
-    """Return what a line answers, or why it does not."""
+    """Return the answer of a line, or its outcome without one."""
     response = fields.get("response")
     response = response if isinstance(response, dict) else {}
     body, status = response.get("body"), response.get("status_code", 200)

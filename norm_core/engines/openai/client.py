@@ -1,4 +1,4 @@
-"""Post to an OpenAI-compatible server; retry if that can help, but never past the deadline."""
+"""Post to an OpenAI-compatible server, with retries until the deadline."""
 
 import asyncio
 import json
@@ -40,12 +40,12 @@ class CircuitBreaker:
 
     @property
     def status(self) -> ServerStatus:
-        """The state of the moment, and the requests that were refused so far."""
+        """The current state, and the number of refused requests."""
         with self._lock:
             return ServerStatus(outage=self._outage, requests_refused=self._refused)
 
     def open(self, outage: str) -> bool:
-        """Refuse requests from now on, and make the next probe due later than the last; return whether this is new."""
+        """Refuse requests, and double the pause until the next probe; return whether the outage is new."""
         with self._lock:
             is_new = not self._outage
             self._outage = outage
@@ -54,12 +54,12 @@ class CircuitBreaker:
             return is_new
 
     def close(self) -> None:
-        """Let requests pass."""
+        """Accept requests again."""
         with self._lock:
             self._outage = ""
 
     def refuse(self) -> str:
-        """Return why a request is refused, and count it; return an empty text if it may pass."""
+        """Count a refused request and return the reason; return an empty text if requests are accepted."""
         with self._lock:
             self._refused += bool(self._outage)
             return self._outage
@@ -73,7 +73,7 @@ class CircuitBreaker:
 # The interval of deadline and cancellation checks while the server works.
 _POLL_S = 0.02
 _CONNECT_S, _MIN_CONNECT_S = 5.0, 1.0
-# A completion with the log-probabilities of thousands of tokens is smaller.
+# The largest answer; a completion with the log-probabilities of thousands of tokens is smaller.
 _MAX_BYTES = 32 * 2**20
 _MAX_RETRY_S, _MAX_WAIT_S = 10.0, 600.0
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
@@ -82,7 +82,7 @@ _NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not sup
 
 
 class _BusyError(Exception):
-    """A retry may help, after `pause_s` if the server states it; `is_limit` if it takes no more requests now."""
+    """The server is busy, for `pause_s` if it states that; `is_limit` if it limits the rate of requests."""
 
     def __init__(self, reason: str, pause_s: float | None = None, *, is_limit: bool = False) -> None:
         super().__init__(reason)
@@ -97,8 +97,8 @@ class OpenAIServer:
     """A server at `url`, such as http://gpu-box:8000/v1; the key comes from an environment variable and is never shown.
 
     A silence longer than `stall_s` seconds is a failure, with or without a deadline. After a failure to connect,
-    requests with a deadline fail at once, until a background thread reaches the server. Any thread may ask: a busy
-    server's pause holds for all, and a patient request waits for it until its deadline.
+    requests with a deadline fail at once, until a background thread reaches the server. Any thread may ask. The pause
+    of a busy server applies to all threads, and a patient request waits for it until its deadline.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class OpenAIServer:
         self._loop = asyncio.new_event_loop()
         self._worker = Thread(target=self._loop.run_forever, name=f"requests {self.url}", daemon=True)
         self._worker.start()
-        self._free_s = 0.0  # the time of the loop until which the server asked not to be asked
+        self._free_s = 0.0  # the time of the loop from which the server accepts requests again
         self._breaker = breaker or CircuitBreaker()
         self._closed = Event()
 
@@ -141,10 +141,12 @@ class OpenAIServer:
     def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
         """Return the server's answer to a chat completion request."""
         # Without a deadline, as in an offline run, an answer is worth the wait.
-        is_hasty = call.remaining_s() is not None and not call.is_patient
-        if is_hasty and (outage := self._breaker.refuse()):
+        fails_fast = call.remaining_s() is not None and not call.is_patient
+        if fails_fast and (outage := self._breaker.refuse()):
             raise EngineFailedError(outage)
-        reply = asyncio.run_coroutine_threadsafe(self._persist(json.dumps(body).encode(), call, is_hasty), self._loop)
+        reply = asyncio.run_coroutine_threadsafe(
+            self._complete_with_retries(json.dumps(body).encode(), call, fails_fast), self._loop
+        )
         try:
             return reply.result()
         except BaseException:
@@ -160,36 +162,36 @@ class OpenAIServer:
             self._worker.join()
             self._loop.close()
 
-    async def _persist(self, content: bytes, call: RequestContext, is_hasty: bool) -> bytes:
-        nth = waits = 0
+    async def _complete_with_retries(self, content: bytes, call: RequestContext, fails_fast: bool) -> bytes:
+        tries = waits = 0
         while True:
             if (busy_s := self._free_s - self._loop.time()) > 0:
                 await self._pause(busy_s, "it is asked more than it takes", call)
             call.check()
             try:
-                answer = await self._while_wanted(content, call)
+                answer = await self._post_until_cancelled(content, call)
             except _BusyError as busy:
                 if isinstance(busy, _UnreachableError):
                     outage = self._report_outage(str(busy))
-                    if is_hasty or nth + 1 == self._tries:
+                    if fails_fast or tries + 1 == self._tries:
                         raise EngineFailedError(outage) from None
-                is_awaited = busy.is_limit and call.is_patient
+                waits_for_limit = busy.is_limit and call.is_patient
                 # Spread the retries of many robots that share a server.
-                pause_s = busy.pause_s or self._backoff_s * 2 ** (nth + waits) * random.uniform(0.5, 1.0)
-                pause_s = min(pause_s, _MAX_WAIT_S if is_awaited else _MAX_RETRY_S)
+                pause_s = busy.pause_s or self._backoff_s * 2 ** (tries + waits) * random.uniform(0.5, 1.0)
+                pause_s = min(pause_s, _MAX_WAIT_S if waits_for_limit else _MAX_RETRY_S)
                 if busy.is_limit:
                     self._free_s = max(self._free_s, self._loop.time() + pause_s)
-                if nth + 1 == self._tries and not is_awaited:
+                if tries + 1 == self._tries and not waits_for_limit:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
                 await self._pause(pause_s, str(busy), call)
                 call.add_usage(retries=1)
-                nth, waits = (nth, min(waits + 1, 16)) if is_awaited else (nth + 1, waits)
+                tries, waits = (tries, min(waits + 1, 16)) if waits_for_limit else (tries + 1, waits)
             else:
                 self._breaker.close()
                 return answer
 
     def _report_outage(self, reason: str) -> str:
-        """Open the breaker, probe the server from a thread until it answers, and return the outage for a user."""
+        """Open the breaker, probe the server from a thread until it answers, and return the message for a user."""
         outage = f"{self.url}: cannot be reached ({reason}); start the server, or correct source.url in the manifest"
         if self._breaker.open(outage):
             Thread(target=self._probe_until_reached, name=f"probe {self.url}", daemon=True).start()
@@ -201,7 +203,7 @@ class OpenAIServer:
                 with httpx2.Client(**self._settings, timeout=_CONNECT_S) as client:
                     client.get(f"{self.url}/models")  # any answer shows that it is there
             except httpx2.TransportError as error:
-                self._report_outage(self._words_of(error))
+                self._report_outage(self._redacted(error))
             else:
                 self._breaker.close()
 
@@ -210,25 +212,25 @@ class OpenAIServer:
         if left_s is not None and left_s <= pause_s:
             raise PastDeadlineError(f"no time is left for another try at {self.url}: {reason}")
         until_s = self._loop.time() + pause_s
-        while (still_s := until_s - self._loop.time()) > 0:
+        while (rest_s := until_s - self._loop.time()) > 0:
             call.check()
-            await asyncio.sleep(min(_POLL_S, still_s))
+            await asyncio.sleep(min(_POLL_S, rest_s))
 
-    async def _while_wanted(self, content: bytes, call: RequestContext) -> bytes:
+    async def _post_until_cancelled(self, content: bytes, call: RequestContext) -> bytes:
         """Send one request; hang up on cancellation, so that the server stops too."""
         left_s = call.remaining_s()
-        # Half of the time is left for the caller's next step, where a server does not even refuse.
+        # If a server does not even refuse, half of the time is left for the caller's next step.
         connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, max(_MIN_CONNECT_S, left_s / 2))
-        posted = asyncio.ensure_future(self._post(content, min(connect_s, self._stall_s)))
+        posting = asyncio.ensure_future(self._post(content, min(connect_s, self._stall_s)))
         try:
-            while not posted.done():
+            while not posting.done():
                 call.check()
-                await asyncio.wait({posted}, timeout=_POLL_S)
-            return posted.result()
+                await asyncio.wait({posting}, timeout=_POLL_S)
+            return posting.result()
         finally:
-            if not posted.done():
-                posted.cancel()
-                await asyncio.wait({posted}, timeout=_CONNECT_S)
+            if not posting.done():
+                posting.cancel()
+                await asyncio.wait({posting}, timeout=_CONNECT_S)
 
     async def _post(self, content: bytes, connect_s: float) -> bytes:
         received = bytearray()
@@ -245,22 +247,22 @@ class OpenAIServer:
         except httpx2.ConnectTimeout:
             raise _UnreachableError(f"no connection in {connect_s:.1f} s") from None
         except httpx2.ConnectError as error:
-            raise _UnreachableError(self._words_of(error)) from None
+            raise _UnreachableError(self._redacted(error)) from None
         except httpx2.TimeoutException:
             raise EngineFailedError(
                 f"{self.url}: no data for {self._stall_s:g} s; check the load of the server, or raise settings.stall_s"
             ) from None
         except (httpx2.UnsupportedProtocol, httpx2.DecodingError) as error:
-            raise EngineFailedError(f"{self.url}: {self._words_of(error)}") from None
+            raise EngineFailedError(f"{self.url}: {self._redacted(error)}") from None
         except httpx2.TransportError as error:
-            raise _BusyError(f"the connection failed: {self._words_of(error)}") from None
-        answer = self._key.redact_bytes(bytes(received))  # before it is cut, as half a key is one too many
+            raise _BusyError(f"the connection failed: {self._redacted(error)}") from None
+        answer = self._key.redact_bytes(bytes(received))  # before it is cut, which could leave half a key
         if response.status_code == httpx2.codes.OK:
             return answer
         raise self._fault(response, answer)
 
-    def _words_of(self, error: Exception) -> str:
-        """Return the text of an error, which may quote the server."""
+    def _redacted(self, error: Exception) -> str:
+        """Return the text of an error without the key, which the server may quote."""
         return self._key.redact(str(error)) or type(error).__name__
 
     def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
@@ -282,7 +284,7 @@ class OpenAIServer:
 
 
 def _message(content: bytes) -> str:
-    """Return the error's kind and message if the answer has the usual form, or else its beginning."""
+    """Return the error's kind and message; for an answer in another form, its beginning."""
     try:
         body = json.loads(content)
         error = body.get("error") or body

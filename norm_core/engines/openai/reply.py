@@ -1,4 +1,4 @@
-"""Prompts as messages of a chat completion, and the parts of a server's answer that are read."""
+"""Prompts as messages of a chat completion, and its answer."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class _Top(BaseModel):
 
 
 class TokenLogprob(_Top):
-    """One token of an answer, with the likeliest tokens in its place."""
+    """One token of an answer, with the likeliest alternatives."""
 
     top_logprobs: list[_Top] = []
 
@@ -88,7 +88,7 @@ class Completion(BaseModel):
 
     @property
     def tokens(self) -> tuple[TokenLogprob, ...]:
-        """The tokens of the first choice, where the server sent log-probabilities."""
+        """The tokens of the first choice; none if the server sent no log-probabilities."""
         logprobs = self.choices[0].logprobs
         return tuple(logprobs.content or ()) if logprobs else ()
 

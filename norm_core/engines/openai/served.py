@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server lists."""
+"""Find a model that an OpenAI-compatible server lists."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.server_address import check_server_url, is_on_this_machine
 
 _TIMEOUT_S = 10.0
-# How to constrain an answer to a letter, by the name that a server gives itself.
+# The setting that constrains an answer to a letter, by the server's `owned_by`.
 _GUIDES = {"vllm": "structured_outputs", "llamacpp": "grammar"}
 
 
@@ -26,7 +26,7 @@ class _ServedList(BaseModel):
 
 
 def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
-    """Return fields of a manifest; `model` chooses among several, and may stand alone where the server is down."""
+    """Return fields of a manifest; `model` chooses among several, and suffices if the server is down."""
     try:
         check_server_url(url)
     except ValueError as error:
@@ -35,17 +35,21 @@ def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
         served = _listed(url, ApiKey(api_key_variable))
     except ConfigError as error:
         if not model:
-            raise ConfigError(f"{error}; mend that, or name the model with --served-model") from error
+            raise ConfigError(f"{error}; correct that, or name the model with --served-model") from error
         served = [_Served(id=model)]
-    chosen = [entry for entry in served if model in ("", entry.id)]
-    if len(chosen) != 1:
+    matching = [entry for entry in served if model in ("", entry.id)]
+    if len(matching) != 1:
         raise ConfigError(f"{url}: serves {', '.join(entry.id for entry in served)}; name one with --served-model")
-    settings = {"model": chosen[0].id, "api_key_variable": api_key_variable, "guide": _GUIDES.get(chosen[0].owned_by)}
+    settings = {
+        "model": matching[0].id,
+        "api_key_variable": api_key_variable,
+        "guide": _GUIDES.get(matching[0].owned_by),
+    }
     return {
         "engine": EngineKind.OPENAI,
         "source": {"url": url},
         "quantization": "unknown",
-        "context_tokens": chosen[0].max_model_len,
+        "context_tokens": matching[0].max_model_len,
         "settings": {key: value for key, value in settings.items() if value},
     }
 

@@ -1,11 +1,11 @@
-"""The tokenizer in the metadata of a GGUF file, of Qwen2 or SmolLM2."""
+"""The tokenizer in the metadata of a GGUF file of Qwen2 or SmolLM2."""
 
 from typing import Any
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.models.gguf_file import GgufFile
 
-# How a model parts a text before it joins bytes to tokens, step by step; no control token is parsed from a text.
+# The patterns that split a text before bytes are joined to tokens. Control tokens are never parsed from a text.
 _SPLITS = {
     "qwen2": (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
@@ -17,7 +17,7 @@ _SPLITS = {
 
 def tokenizer_of(file: GgufFile) -> Any:
     """Return the tokenizer; raise EngineFailedError if the file holds none that is known."""
-    # Imported here: a command that only lists things should not spend the time.
+    # Imported here, because commands that only list models should start fast.
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers  # noqa: PLC0415
 
     kind = file.metadata.get("tokenizer.ggml.model"), file.metadata.get("tokenizer.ggml.pre")

@@ -21,7 +21,7 @@ def import_for_weights(module: str) -> Any:
 
 
 class OnnxGraph:
-    """The nodes in execution order; each method that adds a node returns the name of its output."""
+    """The nodes of a graph in execution order; methods that add a node return the name of its output."""
 
     def __init__(self) -> None:
         self.onnx = import_for_weights("onnx")
@@ -43,7 +43,7 @@ class OnnxGraph:
         return self.add_constant(name, np.array(values, np.int64))
 
     def add_constant(self, name: str, value: Any) -> str:
-        """Add a constant, once a name."""
+        """Add a constant, unless one of that name exists."""
         if name not in self.constants:
             self.constants[name] = self.onnx.numpy_helper.from_array(np.asarray(value), name)
         return name

@@ -1,7 +1,7 @@
-"""Make the reader's folder of a Qwen2 or Llama model in GGUF and an adapter of ours, without torch.
+"""Convert a Qwen2 or Llama model in GGUF and an adapter to the folder of a talk reader, without torch.
 
-The ONNX graph takes the vectors of tokens and the keys and values of those before, and returns the outputs of the
-adapter's heads. The adapter is merged into the weights before these become 8-bit.
+The ONNX graph takes the embeddings of tokens and the keys and values of earlier tokens, and returns the outputs of the
+adapter's heads. The adapter is merged into the weights before they are quantized to 8 bits.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,13 +33,13 @@ from norm_core.records.record import record
 _MAX_TOKENS = 1024
 _OPSET, _IR = 21, 10
 _MICROSOFT = "com.microsoft"
-# Weights that share a scale, the most that divide a row; with 32 the outputs differ as little, at a fifth more memory.
+# Weights that share a scale: the largest number that divides a row. 32 is no more exact and takes a fifth more memory.
 _BLOCKS = (128, 64, 32)
 _ALIGNMENT = 4096
 _ROWS = 8192
 _INT8_ACTIVATIONS = 4
 _FAMILIES = ("qwen2", "llama")
-# The linear maps that an adapter may change: GGUF's name by the adapter's.
+# The linear maps that an adapter changes: GGUF's names by the adapter's.
 PARTS = {
     "q": "attn_q",
     "k": "attn_k",
@@ -53,7 +53,7 @@ PARTS = {
 
 @record
 class DecoderShape:
-    """The sizes of a decoder of the family qwen2 or llama."""
+    """The dimensions of a decoder of the family qwen2 or llama."""
 
     family: str
     layers: int
@@ -65,12 +65,12 @@ class DecoderShape:
 
     @property
     def head_width(self) -> int:
-        """The values of one head."""
+        """The size of one head."""
         return self.width // self.heads
 
 
 def decoder_shape(file: GgufFile) -> DecoderShape:
-    """Return the sizes that the metadata states; raise EngineFailedError for another architecture."""
+    """Return the dimensions in the metadata; raise EngineFailedError for another architecture."""
     family = file.metadata.get("general.architecture")
     if family not in _FAMILIES:
         wanted = " or ".join(_FAMILIES)
@@ -91,9 +91,9 @@ def decoder_shape(file: GgufFile) -> DecoderShape:
 
 
 def decoder_tensor(file: GgufFile, shape: DecoderShape, name: str) -> Floats:
-    """Return a tensor; of queries and keys such that a head's first half is turned with its second one."""
+    """Return a tensor; reorder queries and keys, so that rotation pairs a head's first half with its second half."""
     values = file.tensor(name)
-    if shape.family == "llama" and name.endswith(("attn_q.weight", "attn_k.weight")):  # has these pairs side by side
+    if shape.family == "llama" and name.endswith(("attn_q.weight", "attn_k.weight")):  # stores these pairs side by side
         pairs = values.reshape(-1, shape.head_width // 2, 2, shape.width)
         values = pairs.swapaxes(1, 2).reshape(values.shape)
     return values
@@ -107,9 +107,9 @@ def write_reader(
     size: ReaderSize = ReaderSize.MIDDLE,
     advance: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReaderManifest:
-    """Write the reader into a folder, in place of one that is there; a failure leaves what was there.
+    """Write the reader to a folder, which it replaces once it is complete.
 
-    Raise EngineFailedError if a file is damaged, or if the adapter was made for another base model.
+    Raise EngineFailedError if a file is damaged, or if the adapter belongs to another base model.
     """
     tensors, about = read_safetensors(adapter), read_safetensors_header(adapter).metadata
     file = GgufFile(base)
@@ -158,7 +158,7 @@ def _write_decoder(
     folder: Path,
     advance: Callable[[int, int], None],
 ) -> float:
-    """Write the graph, its weights and the tokens' vectors; return what 8 bits lose of the weights."""
+    """Write the graph, its weights and the embeddings; return the mean relative error of the 8-bit weights."""
     weight, bias = (adapter.get(f"head.{name}", np.zeros(0, np.float32)) for name in ("weight", "bias"))
     if (weight.shape, bias.shape) != ((HEAD_OUTPUTS, shape.width), (HEAD_OUTPUTS,)):
         raise EngineFailedError(
@@ -180,7 +180,7 @@ def _write_decoder(
 
 
 def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], shape: DecoderShape, layer: int, part: str) -> Floats:
-    """Return a linear map's weight [out, in] with the adapter's change added."""
+    """Return a linear map's weight [out, in] with the adapter's change."""
     weight = decoder_tensor(file, shape, f"blk.{layer}.{PARTS[part]}.weight")
     names = [f"layers.{layer}.{part}.lora_{side}" for side in "ab"]
     if missing := [name for name in names if name not in adapter]:
@@ -212,7 +212,7 @@ class _DecoderGraph(OnnxGraph):
         self.losses: list[np.floating[Any]] = []
 
     def start(self) -> None:
-        """Add the rotations of positions; the hidden state is then the tokens' vectors."""
+        """Add the rotations of positions; the hidden state starts as the tokens' embeddings."""
         half = self._shape.head_width // 2
         turns = np.outer(np.arange(_MAX_TOKENS), self._shape.rope_base ** (-np.arange(half) / half))
         self.add_constant("cosines", np.cos(turns).astype(np.float32))
@@ -220,7 +220,7 @@ class _DecoderGraph(OnnxGraph):
         self._state, self._change = "embedded", ""
 
     def layer(self, layer: int) -> None:
-        """Add attention and the feed-forward part, each after a normalization of the state."""
+        """Add attention and the feed-forward part, each after a normalization."""
         normed = self._normed(f"blk.{layer}.attn_norm.weight")
         bias = ""
         if self._shape.family == "qwen2":
@@ -240,7 +240,7 @@ class _DecoderGraph(OnnxGraph):
         self.add("Add", scores, self.add_constant("head_bias", bias), outputs=["heads"])
 
     def model(self) -> Any:
-        """Return the model; its large weights lie in the other file."""
+        """Return the model, whose large weights are in another file."""
         types, helper, shape = self.onnx.TensorProto, self.onnx.helper, self._shape
         value = helper.make_tensor_value_info
         names = [f"{kind}_{layer}" for layer in range(shape.layers) for kind in ("key", "value")]

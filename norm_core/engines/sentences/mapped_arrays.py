@@ -1,4 +1,4 @@
-"""Arrays in cached files that every process on the machine shares."""
+"""Arrays in cached files that all processes on the machine share."""
 
 import logging
 import mmap
@@ -22,9 +22,9 @@ file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
 
 
 def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Map the arrays that an earlier start left in a cached file, or compute and leave them.
+    """Map the arrays from a cached file, which is computed if it is missing.
 
-    Only pages that are read take memory. A cache that cannot be written leaves the arrays in memory.
+    Only pages that are read take memory. If the cache cannot be written, the arrays stay in memory.
     """
     file = make_cache_folder("sentences") / name
     if mapped := _map(file):
@@ -36,18 +36,18 @@ def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
         with atomic_file(file, concurrent=True) as stream:
             np.save(stream, np.array([tuple(arrays.values())], layout))
     except OSError as error:
-        _log.warning("%s: cannot hold what was computed, so each start computes it: %s", file.parent, error)
+        _log.warning("%s: cannot be written, so each start computes the arrays anew: %s", file.parent, error)
         return arrays
     return _map(file) or arrays
 
 
 def _map(file: Path) -> Arrays:
-    """Map the arrays of a cached file; return none if it is missing or damaged."""
+    """Map the arrays of a cached file; return an empty dict if it is missing or damaged."""
     try:
-        held = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
-        if held.dtype.names is None:
+        record = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
+        if record.dtype.names is None:
             raise ValueError("it holds one array alone")
-        return {key: np.asarray(held[key][0]) for key in held.dtype.names}
+        return {key: np.asarray(record[key][0]) for key in record.dtype.names}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, IndexError, TokenError) as error:
@@ -56,7 +56,7 @@ def _map(file: Path) -> Arrays:
 
 
 def release_pages(array: Any) -> None:
-    """Let the mapped pages that were read so far take no memory until they are read again."""
+    """Release the mapped pages that were read, until they are read again."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, mmap.mmap):

@@ -1,7 +1,7 @@
-"""The packaged sentence encoder in ONNX Runtime: several sentences at once, none of which affects another.
+"""The packaged sentence encoder in ONNX Runtime, with the same vector for a sentence in any batch.
 
-The package's own numpy code packs every weight again for each sentence, and its last digits depend on the number of
-sentences. The embeddings of all tokens are mapped from one cached file that every process on the machine shares.
+The package's numpy code packs every weight again for each sentence, and its last digits depend on the number of
+sentences. The embeddings of all tokens are mapped from a cached file that all processes on the machine share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from norm_core.engines.sentences.mapped_arrays import Arrays, file_sha256, mappe
 from norm_core.engines.sentences.tokenizer import Tokenizer
 from norm_core.files.data_files import shipped_file
 
-PARTS = 17  # the package stores the embeddings in so many parts, each with its own scale, interleaved by token
+PARTS = 17  # the package stores the embeddings in this many parts, interleaved by token, each with its own scale
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
-# For each convolution: its width in tokens, and how many of them precede the token.
+# Each convolution: its width in tokens, and the number of tokens before the current one.
 ORDERS = ((2, 0), (3, 1), (5, 2))
 WIDTH = 256
-# The most tokens in one run: more saves no time and takes memory.
+# The limit of tokens in one run: more takes memory and saves no time.
 MAX_TOKENS = 384
-# Sentences of several lengths, so that rows fall into every kind of block of a matrix product.
+# Sentences of several lengths, which cover every kind of block of a matrix product.
 _PROBES = (
     "",
     "Wave.",
@@ -39,25 +39,25 @@ Vectors = NDArray[np.float32]
 
 
 class SentenceModel:
-    """One unit vector per sentence, from a package's folder with sp.model and weights.npz."""
+    """An encoder with the weights in a package's folder, sp.model and weights.npz."""
 
     def __init__(self, resources: Path) -> None:
         """Read the weights. Raises EngineFailedError if they are missing or damaged."""
         try:
             self._tokenizer = Tokenizer(resources / "sp.model")
             file = resources / "weights.npz"
-            held = mapped_arrays(f"{file_sha256(file)[:16]}.encoder.npy", lambda: _read(file))
+            arrays = mapped_arrays(f"{file_sha256(file)[:16]}.encoder.npy", lambda: _read(file))
         except (OSError, KeyError, ValueError, BadZipFile) as error:
             raise EngineFailedError(
                 f"{resources}: holds no weights of this encoder: {error}: install it anew"
             ) from error
-        self._table, self._scale, self._low = held.pop("table"), held.pop("scale"), held.pop("lo")
+        self._table, self._scale, self._low = arrays.pop("table"), arrays.pop("scale"), arrays.pop("lo")
         # Always on the CPU: an answer must not depend on the graphics card.
-        self._session = open_session(GRAPH, providers=(CPU,), weights=held)
-        self._together = True
+        self._session = open_session(GRAPH, providers=(CPU,), weights=arrays)
+        self._can_batch = True
         alone = np.concatenate([self.encode([probe]) for probe in _PROBES])
-        # If this processor's sums depend on their neighbours, sentences run one by one.
-        self._together = np.array_equal(alone, self.encode(_PROBES))
+        # If sums on this processor depend on neighbouring rows, sentences run one by one.
+        self._can_batch = np.array_equal(alone, self.encode(_PROBES))
 
     @property
     def dimensions(self) -> int:
@@ -65,7 +65,7 @@ class SentenceModel:
         return int(self._table.shape[1])
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Return one row per sentence, identical to the last digit in any batch."""
+        """Return one unit vector per sentence as a row, identical to the last digit in any batch."""
         tokens = [np.array(self._tokenizer.encode(sentence), np.int64) for sentence in sentences]
         rows = [self.run_group(group) for group in self._groups(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
@@ -73,7 +73,7 @@ class SentenceModel:
     def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
         group: list[Tokens] = []
         for ids in tokens:
-            if group and (not self._together or sum(map(len, group)) + len(ids) > MAX_TOKENS):
+            if group and (not self._can_batch or sum(map(len, group)) + len(ids) > MAX_TOKENS):
                 yield group
                 group = []
             group.append(ids)
@@ -81,7 +81,7 @@ class SentenceModel:
             yield group
 
     def run_group(self, group: list[Tokens]) -> Vectors:
-        """Run the tokens of several sentences at once; one vector a sentence."""
+        """Run the tokens of several sentences at once, and return one vector per sentence."""
         tokens = np.concatenate(group)
         lengths = np.array([len(ids) for ids in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)
@@ -93,27 +93,29 @@ class SentenceModel:
         }
         ends = np.cumsum(lengths)[sentence_of][:, None]
         begins = ends - lengths[sentence_of][:, None]
-        for order, left in ORDERS:
-            places = np.arange(len(tokens))[:, None] + np.arange(order) - left
-            inputs[f"places_{order}"] = np.where((places >= begins) & (places < ends), places, len(tokens))
-        release_pages(self._table)  # else all that was ever read counts as memory
+        for order, tokens_before in ORDERS:
+            positions = np.arange(len(tokens))[:, None] + np.arange(order) - tokens_before
+            inputs[f"places_{order}"] = np.where((positions >= begins) & (positions < ends), positions, len(tokens))
+        release_pages(self._table)  # otherwise all pages that were ever read count as memory
         (vectors,) = self._session.run(["vector"], inputs)
         return np.asarray(vectors, np.float32)
 
 
 def _read(file: Path) -> Arrays:
-    """Read the package's embeddings as one table of tokens, and name the weights as the graph does.
+    """Read the package's embeddings as one table of tokens, and the weights by their names in the graph.
 
     The graph joins the projections of the three convolutions.
     """
-    with np.load(file, allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
     orders = [order for order, _ in ORDERS]
-    together = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
-    alone = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
-    alone += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
-    weights = {name: np.concatenate([arrays[f"{of}{order}"] for order in orders], -1) for name, of in together.items()}
-    weights |= {name: arrays[name] for name in alone}
+    joined = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
+    separate = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
+    separate += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
+    weights = {
+        name: np.concatenate([arrays[f"{prefix}{order}"] for order in orders], -1) for name, prefix in joined.items()
+    }
+    weights |= {name: arrays[name] for name in separate}
     table = np.stack([arrays[f"q{part + 1}"] for part in range(PARTS)], axis=1)
     return {
         "table": table.reshape(-1, table.shape[-1]),

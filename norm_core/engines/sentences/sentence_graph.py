@@ -1,4 +1,4 @@
-"""The packaged sentence encoder's forward pass as an ONNX graph; the weights stay in the package.
+"""The forward pass of the packaged sentence encoder as an ONNX graph; the weights stay in the package.
 
 `python -m norm_core.engines.sentences.sentence_graph` writes it again; that needs onnx, which running it does not.
 """
@@ -43,7 +43,7 @@ def sentence_graph() -> Any:
 
 class _SentenceGraph(OnnxGraph):
     def forward(self) -> None:
-        """Three two-layer convolutions over the tokens, their projected sum, and a deep average of that."""
+        """Add three two-layer convolutions over the tokens, the projected sum, and a deep averaging network."""
         projected = self.add("Add", self.add("MatMul", "embedded", "proj"), "proj_b")
         projected = self.add_norm(projected, "proj_ln_g", "proj_ln_b", _EPSILON)
         parts = [f"part_{order}" for order, _ in ORDERS]
@@ -53,9 +53,8 @@ class _SentenceGraph(OnnxGraph):
             first = self.add("Add", self._convolved(part, 1, order), part)
             features.append(self.add("Add", self._convolved(first, 2, order), first))
         normed = self.add_norm(self.add("Concat", *features, axis=1), "ln_g", "ln_b", _EPSILON)
-        # Summed before the projection: the two commute, and only one row per sentence remains to project. The rows
-        # are added
-        # one by one, because a matrix product adds in blocks, whose bounds would depend on the place of the sentence.
+        # Sum before the projection: the two commute, and only one row per sentence is left to project. Add the rows one
+        # by one: a matrix product adds in blocks, whose bounds depend on the position of the sentence.
         nothing = self.add_constant("nothing", np.zeros((1, _FEATURES), np.float32))
         total = self.add("ScatterND", self.add("Mul", "lengths", nothing), "sentence_of", normed, reduction="add")
         shifted = self.add("Add", self.add("MatMul", total, "cnn_W"), self.add("Mul", "lengths", "cnn_b"))
@@ -82,7 +81,7 @@ class _SentenceGraph(OnnxGraph):
         return self.onnx.helper.make_graph(self.nodes, "sentence_encoder", inputs, [vector], constants)
 
     def _convolved(self, tokens: str, layer: int, order: int) -> str:
-        """Join each token with its neighbours; beyond the sentence's ends stands the last row, of zeros."""
+        """Join each token with its neighbours; beyond the ends of the sentence, they are zeros."""
         padded = self.add("Pad", tokens, self.add_ints("one_row", [0, 0, 1, 0]))
         around = self.add("Gather", padded, f"places_{order}", axis=0)
         flat = self.add("Reshape", around, self.add_ints(f"flat_{order}", [-1, order * WIDTH]))
@@ -90,7 +89,7 @@ class _SentenceGraph(OnnxGraph):
         return self.add("Relu", weighed)
 
     def _weight(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Declare a tensor that the graph's loader must supply."""
+        """Declare a tensor that is supplied when the graph is loaded."""
         tensor = self.onnx.TensorProto(name=name, data_type=self.onnx.TensorProto.FLOAT, dims=shape)
         tensor.data_location = self.onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="brought along")

@@ -1,4 +1,4 @@
-"""The tokenizer of the packaged sentence encoder: a unigram model of SentencePiece, mapped from a cached file.
+"""The tokenizer of the packaged sentence encoder: a unigram model of SentencePiece in a cached file.
 
 The library `tokenizers` normalizes the text. Its own unigram model would take 127 MB and 0.8 s, the package's 40 MB and
 two seconds, this one 5 MB (2026-11-29).
@@ -20,18 +20,18 @@ from norm_core.engines.sentences.mapped_arrays import file_sha256, mapped_arrays
 _UNKNOWN, _BEGIN, _END = range(3)  # token numbers of the package
 _NO_SCORE = -1e38
 _SPACE = "▁"
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5  # how protocol buffers store a field
+_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5  # wire types of protocol buffers
 
 
 class Tokenizer:
-    """The pieces as a trie: a row for each beginning of a piece, in order of length.
+    """The pieces as a trie: one row per prefix of a piece, in order of length.
 
-    The rows of the beginnings that are one character longer than that of row n go from `children[n]` to
-    `children[n + 1]`, sorted by that character.
+    The prefixes that extend row n by one character are the rows from `children[n]` up to `children[n + 1]`, sorted by
+    that character.
     """
 
     def __init__(self, model: Path) -> None:
-        """Map the pieces of a model file, or read them if this is the first start."""
+        """Map the pieces of a model file, which is parsed at the first start."""
         arrays = mapped_arrays(f"{file_sha256(model)[:16]}.pieces.npy", lambda: _pieces(model))
         self._characters, self._children, self._tokens, self._scores = (
             arrays[name].data for name in ("characters", "children", "tokens", "scores")
@@ -40,13 +40,13 @@ class Tokenizer:
         self._unknown_score = min(self._scores) - 10.0
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text between those of its begin and end."""
+        """Return the tokens of a text, with those for its beginning and end."""
         words = filter(None, self._normalizer.normalize_str(text).split(" "))
         normalized = f"{_SPACE}{_SPACE.join(words)}".rstrip(_SPACE)
         return [_BEGIN, *(self._split(normalized) if normalized else [_UNKNOWN]), _END]
 
     def _split(self, text: str) -> list[int]:
-        """Return the pieces with the highest sum of scores; the sums are those of the package to the last digit."""
+        """Return the pieces with the highest sum of scores (Viterbi), in the package's order of summation."""
         characters, children, tokens, scores = self._characters, self._children, self._tokens, self._scores
         codes, length = [*map(ord, text)], len(text)
         best, pieces = [0.0] + [_NO_SCORE] * length, [(0, _UNKNOWN)] * (length + 1)
@@ -73,7 +73,7 @@ class Tokenizer:
 
 
 def _pieces(model: Path) -> dict[str, NDArray[Any]]:
-    """Read a model's pieces and their beginnings into rows."""
+    """Parse a model's pieces, and return the rows of the trie."""
     prefixes, scores, table, count = dict[str, int](), array("f"), b"", 0
     for number, content in _fields(model.read_bytes()):
         if number == 1:
@@ -83,7 +83,7 @@ def _pieces(model: Path) -> dict[str, NDArray[Any]]:
             for length in range(1, len(text)):
                 prefixes.setdefault(text[:length], 0)
             prefixes[text] = count
-        elif number == 3:  # as this old layout has it
+        elif number == 3:  # the normalizer in this old layout
             table = dict(_fields(content))[2]
     beginnings = ["", *sorted(prefixes, key=lambda text: (len(text), text))]
     rows = {text: row for row, text in enumerate(beginnings)}
@@ -98,25 +98,25 @@ def _pieces(model: Path) -> dict[str, NDArray[Any]]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and bytes of each field of a message of protocol buffers; of a number, none."""
-    place = 0
+    """Yield the number and bytes of each field of a protocol buffer, except varints."""
+    offset = 0
 
     def number() -> int:
-        nonlocal place
+        nonlocal offset
         value = shift = 0
         while True:
-            byte, place = message[place], place + 1
+            byte, offset = message[offset], offset + 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
             shift += 7
 
-    while place < len(message):
+    while offset < len(message):
         tag = number()
         kind = tag & 7
         if kind == _VARINT:
             number()
             continue
         length = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}[kind] if kind != _BYTES else number()
-        yield tag >> 3, message[place : place + length]
-        place += length
+        yield tag >> 3, message[offset : offset + length]
+        offset += length

@@ -1,4 +1,4 @@
-"""Any image-text-to-text or causal language model of transformers as a backend."""
+"""A backend for image-text-to-text and causal language models of transformers."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
-_FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
+_FRAME_TOKENS = 8  # around a picture, such as <|vision_start|>
 _WARM_UP_PICTURES = 4
 _NO_TEMPLATE = (
     "has no chat template, so it gets its prompts as plain text, which a model made for chats understands worse; name "
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @record
 class LoadedModel:
-    """A model's parts: what tokenizes prompts, keeps pictures, runs the network, and reads its logits."""
+    """The parts of a model: tokenizer, forward pass, decoder of logits, and cache of pictures."""
 
     reader: "PromptTokenizer"
     runner: "ForwardPass"
@@ -55,7 +55,7 @@ class LoadedModel:
 
 @record
 class _Prefix:
-    """The tokens read for all questions, and the call that paid for them."""
+    """The tokens shared by all questions, and the call whose usage counts them."""
 
     reading: "CachedTokens"
     paid_by: RequestContext
@@ -122,9 +122,11 @@ class TransformersBackend:
             self.warm_up()
 
     def warm_up(self) -> None:
-        """Ask and write once with as many pictures as the model takes, so that no robot waits for kernels to load."""
-        most = self.model_info.max_images
-        scene = Prompt(version="", parts=(_usual_picture(),) * (_WARM_UP_PICTURES if most is None else most))
+        """Ask and write once with as many pictures as the model takes, so that the first request loads no kernels."""
+        max_images = self.model_info.max_images
+        scene = Prompt(
+            version="", parts=(_usual_picture(),) * (_WARM_UP_PICTURES if max_images is None else max_images)
+        )
         questions = [Question(parts=(Text(text=f"{number}"),), options=("Yes.", "No.")) for number in range(8)]
         call = RequestContext(Deadline(WallClock()))
         try:
@@ -147,11 +149,11 @@ class TransformersBackend:
         yield _Prefix(reading=reading, paid_by=call, expected=[], scored={})
 
     def expect(self, prefix: _Prefix, questions: Sequence[Question]) -> None:
-        """Note the questions that will be scored, so that one pass reads as many as a step holds."""
+        """Note the questions that will be scored, so that one pass can read several."""
         prefix.expected[:] = (question for question in questions if len(question.options) > 1)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
-        """Read the question after the prefix, with others that are expected, and weigh the letters of its options."""
+        """Read the question and expected others after the prefix, and weigh the letters of its options."""
         call.enter_segment(ENCODE)
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
@@ -163,15 +165,15 @@ class TransformersBackend:
         return self.loaded().decider.weigh(logits, len(question.options))
 
     def _read_questions(self, prefix: _Prefix, question: Question, call: RequestContext) -> None:
-        """Read a question, and in the same pass those expected after it for which a step has room."""
+        """Read a question, and in the same pass the expected ones that fit into one step."""
         runner = self.loaded().runner
         group = {question: self._question_pieces(prefix, question, call)}
-        place = prefix.expected.index(question) if question in prefix.expected else len(prefix.expected)
-        for following in prefix.expected[place + 1 :]:
+        index = prefix.expected.index(question) if question in prefix.expected else len(prefix.expected)
+        for following in prefix.expected[index + 1 :]:
             try:
                 pieces = self._question_pieces(prefix, following, call)
             except EngineError:
-                continue  # its own answer will say so
+                continue  # its own answer reports the error
             if not runner.fit_one_pass([*group.values(), pieces]):
                 break
             group[following] = pieces
@@ -180,7 +182,7 @@ class TransformersBackend:
             try:
                 logits = runner.read_branches(prefix.reading, [*group.values()], call)
             except ModelMemoryError:
-                prefix.expected.clear()  # each alone
+                prefix.expected.clear()  # from now on, each alone
                 group = {question: group[question]}
         if len(group) == 1:
             with prefix.reading.restored():
@@ -190,20 +192,20 @@ class TransformersBackend:
 
     def _question_pieces(self, prefix: _Prefix, question: Question, call: RequestContext) -> list["TokenSpan"]:
         loaded = self.loaded()
-        asked = (*question.parts, Text(text=letter_options(question.options)))
-        pieces = loaded.reader.closing(asked, self._picture_reader(asked, call))
+        parts = (*question.parts, Text(text=letter_options(question.options)))
+        pieces = loaded.reader.closing(parts, self._picture_reader(parts, call))
         loaded.runner.check_fits(prefix.reading.tokens + sum(map(len, pieces)))
         return pieces
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        """Write after a request for JSON of `schema`, where given; nothing constrains the tokens."""
+        """Write text; a prompt asks for JSON of `schema`, but nothing constrains the tokens."""
         loaded = self.loaded()
         call.enter_segment(ENCODE)
-        asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
+        request = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
         opening = loaded.reader.opening(prompt.parts, self._picture_reader(prompt.parts, call))
-        pieces = [*opening, *loaded.reader.closing((asked,) if schema else ())]
+        pieces = [*opening, *loaded.reader.closing((request,) if schema else ())]
         reading = self._running.CachedTokens()
         logits = self._read(reading, pieces, call)
         call.enter_segment(DECODE)
@@ -212,11 +214,11 @@ class TransformersBackend:
 
     @property
     def health(self) -> EngineHealth:
-        """Whether the chat template is missing, how often pictures were found, and how often memory was short."""
+        """An issue if the chat template is missing, and counters of the picture cache and of reads in chunks."""
         pictures = self._loaded.pictures if self._loaded else None
         chunked = self._loaded.runner.chunked_reads if self._loaded else 0
-        short = (Counter(name="reads_in_chunks", count=chunked),) if chunked else ()
-        return EngineHealth(issues=self._issues, counters=(*(pictures.counters if pictures else ()), *short))
+        chunk_counters = (Counter(name="reads_in_chunks", count=chunked),) if chunked else ()
+        return EngineHealth(issues=self._issues, counters=(*(pictures.counters if pictures else ()), *chunk_counters))
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""
@@ -224,20 +226,20 @@ class TransformersBackend:
         self._running.release_model()
 
     def loaded(self) -> LoadedModel:
-        """Give the model's parts; EngineFailedError once it is closed."""
+        """Return the model's parts; raise EngineFailedError after `close`."""
         if self._loaded is None:
             raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
 
     def _picture_reader(self, parts: Sequence[Part], call: RequestContext) -> "ReadPicture | None":
-        """Encode the pictures apart from the text and return what finds each; None if the family cannot."""
+        """Encode the pictures apart from the text, and return how to look them up; None if the family cannot."""
         if (pictures := self.loaded().pictures) is None:
             return None
         spans = pictures.spans([part for part in parts if isinstance(part, Image)], call.check)
         return lambda image: spans[image.sha256]
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
-        """The logits after pieces, which must fit into the context."""
+        """Return the logits after the pieces; raise InvalidRequestError if they exceed the context."""
         runner = self.loaded().runner
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
         call.add_usage(prompt_tokens=sum(map(len, pieces)))

@@ -1,4 +1,4 @@
-"""Turn a model's logits into option weights or the next token, and read that token."""
+"""Turn a model's logits into option weights or the next token, and read tokens one by one."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -11,11 +11,11 @@ from norm_core.engines.transformers.prompt_tokens import PromptTokenizer
 
 
 class TokenDecoder:
-    """A model's letter tokens, end-of-turn tokens and sampling settings."""
+    """Decode logits by a model's letter tokens, end-of-turn tokens and temperature."""
 
     def __init__(self, model: Any, reader: PromptTokenizer) -> None:
         self._tokenizer = reader.tokenizer
-        # A letter that is not a single token ends the list of usable letters.
+        # The usable letters end before the first that is not a single token.
         self._letters = [torch.tensor(ids) for ids in takewhile(bool, reader.letters())]
         settings = model.generation_config
         ends = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
@@ -35,7 +35,7 @@ class TokenDecoder:
         return [float(torch.logsumexp(every[ids], dim=-1)) for ids in self._letters[:count]]
 
     def dice(self, seed: int) -> torch.Generator | None:
-        """Return the random generator for `next`; None for seed 0, which takes the likeliest token."""
+        """Return the random generator for `next`; None for seed 0, which means greedy decoding."""
         return torch.Generator().manual_seed(seed) if seed else None
 
     def next(self, logits: torch.Tensor, dice: torch.Generator | None) -> int:
@@ -50,16 +50,16 @@ class TokenDecoder:
         return token in self._ends
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Return the text of written tokens, without special tokens."""
-        written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
-        return written
+        """Return the text of tokens, without special tokens."""
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return text
 
 
 class StaticDecoding:
-    """Passes of one token over a cache of fixed size; their tensors keep their addresses, as a GPU's graph needs it."""
+    """Passes of one token over a cache of fixed size, whose tensors keep their addresses for a CUDA graph."""
 
     def __init__(self, model: Any, size: int, *, axes: int | None, window: int | None, captures: bool) -> None:
-        """Make room for `size` tokens; `axes` counts the axes of a position, and `window` is that of sliding layers."""
+        """Reserve `size` tokens; `axes` counts the axes of a position, and `window` is that of sliding layers."""
         self._model, self._window, self._captures, self.size = model, window, captures, size
         self._cache = Cache(layers=[])
         self._graph: Any = None
@@ -69,7 +69,7 @@ class StaticDecoding:
         self._position = torch.zeros((axes, 1, 1) if axes else (1, 1), dtype=torch.long, device=model.device)
 
     def load(self, cache: Cache, position: int) -> None:
-        """Copy what was read; the next token has that position."""
+        """Copy a cache; the next token has `position`."""
         if not self._cache.layers:
             self._cache = Cache(layers=[StaticLayer(self.size) for _ in cache.layers])
         with torch.inference_mode():
@@ -83,7 +83,7 @@ class StaticDecoding:
             self._position.fill_(position)
             self._rewind()
             if self._captures and self._graph is None:
-                self.forward()  # libraries set themselves up outside of the graph
+                self.forward()  # libraries initialize outside of the graph
                 graph = torch.cuda.CUDAGraph()
                 # Other threads may use the GPU meanwhile.
                 with torch.cuda.graph(graph, capture_error_mode="thread_local"):
@@ -108,7 +108,7 @@ class StaticDecoding:
             return self._logits[0, -1].float().cpu()
 
     def forward(self) -> torch.Tensor:
-        """Run the pass: nothing in it may wait for the GPU or copy from the processor's memory."""
+        """Run the pass, which must not wait for the GPU or copy from main memory."""
         masks = {"full_attention": (self._places <= self._place)[None, None]}
         if self._window is not None:
             masks["sliding_attention"] = masks["full_attention"] & (self._places > self._place - self._window)

@@ -23,18 +23,18 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# Tokens between two deadline checks: about half a second of a small model on a CPU.
+# The tokens between two deadline checks: about half a second with a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
-# Prompts of about the same length share a graph. Its size depends on the prompt alone, as kernels sum by sizes.
+# Prompts of similar length share a graph. Its size depends only on the prompt, because it affects how kernels sum.
 _STATIC_TOKENS = 1024
-# Families that take a mask of our own; the tests compare each with one pass a question.
+# Families that accept a custom mask; the tests compare each with one pass per question.
 _TAKE_MASKS = FAMILIES | {"llama"}
-# Where memory is short, a reading is tried again in steps of a quarter; shorter ones save nothing.
+# If memory runs out, a read is repeated in steps of a quarter, down to this length; shorter ones save nothing.
 _MIN_CHUNK_TOKENS = 64
 
 
 class CachedTokens:
-    """The tokens a model has read: keys and values, image-token mask and next position."""
+    """The state after tokens were read: keys and values, image-token mask and next position."""
 
     def __init__(self) -> None:
         # Without the config each layer stores everything, so that layers with a sliding window can be cropped too.
@@ -49,7 +49,7 @@ class CachedTokens:
 
     @contextmanager
     def restored(self, *, only_on_error: bool = False) -> Iterator[None]:
-        """Drop everything read inside the block, even after an interruption."""
+        """Drop the tokens that are read inside the block, even after an interruption."""
         pictured, position = self.pictured, self.position
         is_over = False
         try:
@@ -59,14 +59,14 @@ class CachedTokens:
             if not (is_over and only_on_error):
                 self.pictured, self.position = pictured, position
                 if not self.tokens:
-                    self.cache = DynamicCache()  # a cropped layer would hold its memory
+                    self.cache = DynamicCache()  # a cropped layer would keep its memory
                 for layer in self.cache.layers:  # an interrupted step leaves some layers longer than others
                     if (excess := layer.get_seq_length() - self.tokens) > 0:
                         layer.crop(-excess)
 
 
 class ForwardPass:
-    """Read pieces into a CachedTokens. The model itself holds nothing between two calls."""
+    """Read pieces into a CachedTokens. The model itself has no state between two calls."""
 
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self.model, self._context_tokens = model, context_tokens
@@ -83,7 +83,7 @@ class ForwardPass:
         self.chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
 
     def check_fits(self, tokens: int) -> None:
-        """Raise if that many tokens exceed the context."""
+        """Raise InvalidRequestError if that many tokens exceed the context."""
         if self._context_tokens is not None and tokens > self._context_tokens:
             raise InvalidRequestError(
                 f"the prompt has {tokens} tokens, and the context holds {self._context_tokens}; "
@@ -95,7 +95,7 @@ class ForwardPass:
         return (self._context_tokens or sys.maxsize) - reading.tokens
 
     def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
-        """Append pieces and return the logits of the next token; take smaller steps where memory runs out."""
+        """Append pieces and return the logits of the next token; take smaller steps if memory runs out."""
         tokens = sum(map(len, pieces))
         chunk_tokens = min(self.chunk_tokens, tokens)
         while True:
@@ -132,28 +132,28 @@ class ForwardPass:
     def read_branches(
         self, reading: CachedTokens, branches: Sequence[Sequence[TokenSpan]], call: RequestContext
     ) -> Sequence[torch.Tensor]:
-        """Return the logits after each continuation in one pass, as if it alone followed; append none."""
+        """Return the logits after each continuation, all read in one pass and independently; append none."""
         call.check()
         with reading.restored():
             return free_memory(lambda: self._step(reading, [join_spans(branch) for branch in branches]))
 
     def decoding(self, reading: CachedTokens, tokens: int, call: RequestContext) -> Callable[[int], torch.Tensor]:
-        """Return what reads the next of at most `tokens` written tokens; a GPU replays a graph of the pass."""
+        """Return a function that reads one written token, for at most `tokens`; on a GPU, it replays a graph."""
         if self.is_static and self._takes_masks:
             try:
                 step = free_memory(lambda: self.static_decoding(reading, tokens).step)
-                reading.cache = DynamicCache()  # it is held twice otherwise
+                reading.cache = DynamicCache()  # frees the copied original
                 return step
-            except (ModelMemoryError, RuntimeError) as error:  # RuntimeError: a pass that no graph can hold
+            except (ModelMemoryError, RuntimeError) as error:  # RuntimeError: a graph cannot capture the pass
                 self._static, self.is_static = None, isinstance(error, ModelMemoryError)
                 _log.warning("tokens are written without a CUDA graph, more slowly: %s", error)
         return lambda token: self.read(reading, [TokenSpan.of_words(torch.tensor([[token]]))], call)
 
     def static_decoding(self, reading: CachedTokens, tokens: int) -> StaticDecoding:
-        """Return the pass of one token over a copy of the reading with room for `tokens` more."""
+        """Return the decoding over a copy of the cache with room for `tokens` more."""
         size = ceil((reading.tokens + tokens) / _STATIC_TOKENS) * _STATIC_TOKENS
         if self._static is None or self._static.size != size:
-            self._static = None  # before the next is made
+            self._static = None  # frees memory for the next
             axes = 3 if self._rope_index else None
             self._static = StaticDecoding(
                 self.model, size, axes=axes, window=self._window, captures=self.captures_graphs
@@ -172,10 +172,10 @@ class ForwardPass:
             if name in self._takes
         }
         reading.pictured = torch.cat([reading.pictured.to(device), chunk.pictured.to(device)], dim=-1)
-        # In some families an image's tokens attend in both directions, and in others they have their own positions.
+        # In some families the tokens of an image attend in both directions; in others they have positions of their own.
         if "token_type_ids" in self._takes:
             inputs["token_type_ids"] = reading.pictured
-        if self._rope_index:  # on the processor, as it looks at each number
+        if self._rope_index:  # on the CPU, because it reads each number
             positions = [self._positions(branch) for branch in branches]
             inputs["position_ids"] = (torch.cat(positions, dim=-1) + reading.position).to(device)
             reading.position += int(positions[-1].max()) + 1
@@ -192,7 +192,7 @@ class ForwardPass:
             inputs["mm_encoder_outputs"] = join_embeddings(chunk.embeddings)
         with torch.inference_mode():
             output = self.model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
-        # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
+        # The copy to main memory waits for a GPU; without it, the deadline would be checked too early.
         logits = output.logits[0] if "logits_to_keep" in self._takes else output.logits[0, ends]
         return list(logits.float().cpu())
 
@@ -202,25 +202,25 @@ class ForwardPass:
         return positions
 
     def _masks(self, tokens: int, lengths: torch.Tensor, pictured: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return which tokens each token of the branches sees, by the kind of a layer's attention."""
+        """Return the attention masks of the branches by the kind of a layer's attention."""
         branch = torch.repeat_interleave(lengths)
-        place = torch.arange(len(branch), device=lengths.device)
-        sees = place[:, None] >= place
-        if "token_type_ids" in self._takes:  # all of an image's tokens see one another
+        index = torch.arange(len(branch), device=lengths.device)
+        sees = index[:, None] >= index
+        if "token_type_ids" in self._takes:  # all tokens of an image see one another
             image = (pictured.diff(prepend=pictured.new_zeros(1)) == 1).cumsum(0) * pictured
             sees |= (image[:, None] == image) & (image > 0)
         sees &= branch[:, None] == branch
         sees = torch.cat([sees.new_ones(len(branch), tokens), sees], dim=-1)[None, None]
         masks = {"full_attention": sees}
         if self._window is not None:
-            after = tokens + place - (lengths.cumsum(0) - lengths)[branch]
+            after = tokens + index - (lengths.cumsum(0) - lengths)[branch]
             before = torch.arange(tokens, device=lengths.device)
             masks["sliding_attention"] = sees & (torch.cat([before, after]) > after[:, None] - self._window)
         return masks
 
 
 def free_memory(step: Callable[[], T]) -> T:
-    """Return the result of a step; if memory ran out, free all that the step held and raise ModelMemoryError."""
+    """Return the result of a step; if memory ran out, free the step's memory and raise ModelMemoryError."""
     try:
         return step()
     except EngineError:
@@ -229,7 +229,7 @@ def free_memory(step: Callable[[], T]) -> T:
         if not is_out_of_memory(error):
             raise
         reason = str(error).strip() or "no memory is left"
-    # Only here is the traceback gone that held the step's tensors.
+    # The traceback, which held the step's tensors, is gone only here.
     release_model()
     raise ModelMemoryError(
         f"out of memory: {reason}; stop what else uses the memory, name a smaller model, or quantize this one"
@@ -243,11 +243,11 @@ def release_model() -> None:
         torch.cuda.empty_cache()
 
 
-def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan]:
-    """Regroup the tokens in steps of about `most_tokens`; split words anywhere, but never an image."""
+def _chunks(pieces: Sequence[TokenSpan], max_tokens: int) -> Iterator[TokenSpan]:
+    """Regroup the tokens in steps of about `max_tokens`; split text anywhere, but never an image."""
     waiting: list[TokenSpan] = []
-    for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
-        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not can_join([*waiting, piece])):
+    for piece in (cut for whole in pieces for cut in _cut(whole, max_tokens)):
+        if waiting and (sum(map(len, waiting)) + len(piece) > max_tokens or not can_join([*waiting, piece])):
             yield join_spans(waiting)
             waiting = []
         waiting.append(piece)
@@ -255,7 +255,7 @@ def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan
         yield join_spans(waiting)
 
 
-def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
+def _cut(piece: TokenSpan, max_tokens: int) -> list[TokenSpan]:
     if piece.features or piece.embeddings:
         return [piece]
-    return [TokenSpan.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
+    return [TokenSpan.of_words(ids) for ids in piece.ids.split(max_tokens, dim=-1)]

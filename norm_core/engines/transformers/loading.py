@@ -1,4 +1,4 @@
-"""Load a transformers checkpoint from a folder in a number format and quantization, or fail as a whole."""
+"""Load a transformers checkpoint from a folder, in a number format or quantized."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,23 +15,22 @@ from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import PROGRAM
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-_HERE = {"local_files_only": True, "trust_remote_code": False}
-# The vision part is small beside the language part and loses most by rounding; so does the last layer.
-_KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
-# Pre-quantized checkpoint kinds whose package has another name.
-_SERVED = ("awq", "gptq")
+_LOCAL_FILES = {"local_files_only": True, "trust_remote_code": False}
+# The vision part and the last layer are small and lose most by quantization.
+_UNQUANTIZED_PARTS = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
+_SERVED_METHODS = ("awq", "gptq")
 _PACKAGES = {"compressed-tensors": "compressed_tensors"}
 
 
 def load_model(
     folder: Path, *, dtype: str, quantization: str, device: str, gguf_file: str = ""
 ) -> tuple[Any, PromptTokenizer]:
-    """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault.
+    """Return the model and its tokenizer; raise EngineFailedError if the checkpoint is faulty.
 
-    The weights of a GGUF file become those of `dtype`, whatever its `quantization`.
+    The weights of a GGUF file are converted to `dtype`, whatever its `quantization`.
     """
     if gguf_file:
-        _need("gguf", "GGUF")
+        _require("gguf", "GGUF")
     elif not (folder / "config.json").is_file():
         raise EngineFailedError(
             f"{folder}: holds no transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
@@ -55,22 +54,22 @@ def load_model(
 def _load_checkpoint(
     folder: Path, gguf_file: str, dtype: str, quantization: str, device: str
 ) -> tuple[Any, PromptTokenizer]:
-    here = {**_HERE, "gguf_file": gguf_file} if gguf_file else _HERE
+    options = {**_LOCAL_FILES, "gguf_file": gguf_file} if gguf_file else _LOCAL_FILES
     device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    config = AutoConfig.from_pretrained(folder, **here)
+    config = AutoConfig.from_pretrained(folder, **options)
     sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(
             f"{folder}: a {config.model_type} neither writes nor scores text; name a causal or image-text-to-text model"
         )
-    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **here), images=sees)
+    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **options), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
         raise EngineFailedError(
             f"{folder}: the tokenizer knows no letters, so it is not whole; check it with {PROGRAM} models list MODEL"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     recipe = None if gguf_file else _recipe(quantization, config)
-    # Where it is given, even as None, transformers ignores how the checkpoint itself is quantized.
+    # If it is given, even as None, transformers ignores the quantization of the checkpoint itself.
     quantized = {} if recipe is None else {"quantization_config": recipe}
     model, report = kind.from_pretrained(
         folder,
@@ -78,7 +77,7 @@ def _load_checkpoint(
         device_map={"": device},
         output_loading_info=True,
         **quantized,
-        **here,
+        **options,
     )
     if lacking := sorted(report["missing_keys"]):
         raise EngineFailedError(
@@ -97,43 +96,45 @@ def _number_format(dtype: str, device: str) -> torch.dtype:
 
 
 def _recipe(quantization: str, config: Any) -> Any:
-    """Return the quantization config for loading; None if none is requested or the checkpoint is quantized already."""
-    held = getattr(config, "quantization_config", None)
-    if held:
-        method = str(held["quant_method"] if isinstance(held, dict) else held.quant_method)
+    """Return the quantization config for loading; None without quantization, or if the checkpoint is quantized."""
+    checkpoint_config = getattr(config, "quantization_config", None)
+    if checkpoint_config:
+        method = str(
+            checkpoint_config["quant_method"] if isinstance(checkpoint_config, dict) else checkpoint_config.quant_method
+        )
         if quantization not in ("", method):
             raise EngineFailedError(
                 f"{quantization} was asked for, and the checkpoint is quantized by {method}; "
                 "correct the manifest, or name a checkpoint that is not quantized"
             )
-        if method in _SERVED:
+        if method in _SERVED_METHODS:
             raise EngineFailedError(
                 f"weights quantized by {method} are read by a server alone; serve them with vLLM, or name a checkpoint "
                 "that llm-compressor made"
             )
-        _need(_PACKAGES.get(method, method), method)
+        _require(_PACKAGES.get(method, method), method)
         return None
     match quantization:
         case "":
             return None
-        # Imported below, so that they are needed only on request.
+        # Imported below, so that bitsandbytes is needed only on request.
         case "int8" | "nf4":
-            _need("bitsandbytes", quantization)
+            _require("bitsandbytes", quantization)
             from transformers import BitsAndBytesConfig  # noqa: PLC0415
 
             if quantization == "int8":
-                return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=_KEPT_PRECISE)
+                return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=_UNQUANTIZED_PARTS)
             return BitsAndBytesConfig(
                 load_in_4bit=True,
                 bnb_4bit_quant_type="nf4",
                 bnb_4bit_compute_dtype=torch.bfloat16,
-                llm_int8_skip_modules=_KEPT_PRECISE,
+                llm_int8_skip_modules=_UNQUANTIZED_PARTS,
             )
         case _:
             raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8 or nf4")
 
 
-def _need(package: str, quantization: str) -> None:
+def _require(package: str, quantization: str) -> None:
     if find_spec(package) is None:
         raise EngineFailedError(
             f"{quantization} weights need {package}, which is not installed; "

@@ -1,4 +1,4 @@
-"""Keep the embeddings of pictures, so that each is encoded once for all windows and questions."""
+"""Cache the embeddings of pictures, so that each is encoded once for all windows and questions."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from norm_core.engines.transformers.picture_encoder import PictureEncoder, encod
 from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan, join_spans
 from norm_core.records.status import Counter
 
-# The features that the text pass needs beside the embedding: the picture's height and width in tokens.
+# The feature that the text pass needs beside the embedding: the picture's height and width in tokens.
 _OF_TEXT = "image_grid_thw"
 
 
 class PictureCache:
-    """The embeddings used last, within `capacity_mb`, by the digest of the JPEG.
+    """The most recently used embeddings, within `capacity_mb`, by the digest of the JPEG.
 
-    Weights and preprocessing are part of the key too: a cache belongs to one loaded model and its processor.
+    A cache belongs to one loaded model and its processor.
     """
 
     def __init__(self, capacity_mb: float, reader: PromptTokenizer, encoder: PictureEncoder) -> None:
@@ -30,13 +30,13 @@ class PictureCache:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all pictures and counts."""
+        """Drop all pictures and counts."""
         self._spans: OrderedDict[str, TokenSpan] = OrderedDict()
         self._size_bytes = self._hits = self._misses = self._evictions = 0
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """How many pictures were found, encoded, and dropped for room."""
+        """The numbers of hits, misses and evictions."""
         return (
             Counter(name="picture_cache_hits", count=self._hits),
             Counter(name="picture_cache_misses", count=self._misses),
@@ -44,7 +44,7 @@ class PictureCache:
         )
 
     def spans(self, images: Sequence[Image], check: Callable[[], None]) -> dict[str, TokenSpan]:
-        """Return each picture's tokens with its embedding, by its digest; encode those that are not there.
+        """Return each picture's tokens with its embedding, by its digest; encode missing ones.
 
         `check` is called before each step and may raise.
         """
@@ -65,7 +65,7 @@ class PictureCache:
         return spans
 
     def _encode(self, batch: dict[str, TokenSpan], spans: dict[str, TokenSpan]) -> None:
-        """Encode pictures of one shape in one pass, filled up to a whole batch; add them to `spans` and keep them."""
+        """Encode pictures of one shape as one batch, which is padded; add them to `spans` and to the cache."""
         reads = [*batch.values()]
         reads += reads[-1:] * (self.encoder.batch - len(reads))
         embeddings = free_memory(partial(self.encoder.encode, join_spans(reads).features, len(reads)))
@@ -85,7 +85,7 @@ def _shapes(span: TokenSpan) -> dict[str, torch.Size]:
 
 
 def open_cache(model: Any, reader: PromptTokenizer, capacity_mb: int) -> PictureCache | None:
-    """Return the cache of a model that sees; None where its family does not encode pictures apart, or without room."""
+    """Return the cache of a vision model; None if its family cannot encode pictures apart, or for a capacity of 0."""
     if not (reader.sees and capacity_mb and encodes_apart(model)):
         return None
     return PictureCache(capacity_mb, reader, PictureEncoder(model))

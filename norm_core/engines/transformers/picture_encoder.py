@@ -1,4 +1,4 @@
-"""Encode pictures apart from the text, in the families whose text pass takes the embeddings."""
+"""Encode pictures apart from the text, for families whose text pass accepts embeddings."""
 
 import inspect
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ import torch
 
 from norm_core.records.record import record
 
-# Pictures in one pass, always as many, so that no other picture changes an embedding: the order in which a kernel sums
-# depends on the size of its input. A GPU takes four in about the time of one; a processor gains nothing.
+# The fixed number of pictures in a pass. A kernel's order of summation depends on the size of its input, so with a
+# variable number, other pictures would change an embedding. A GPU encodes four in about the time of one.
 _BATCHES = {"cpu": 1, "cuda": 4}
-# Families whose answers were compared with those of the joint pass; the tests hold each.
+# Families whose answers the tests compare with those of the joint pass.
 FAMILIES = {"gemma3", "idefics3", "internvl", "llava", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
 
 
 @record
 class PictureEmbedding:
-    """What the vision tower makes of a picture; `deep` are the features that later layers add (Qwen3-VL)."""
+    """The output of the vision tower for a picture; later layers add the features in `deep` (Qwen3-VL)."""
 
     tokens: torch.Tensor
     deep: tuple[torch.Tensor, ...] = ()
@@ -47,16 +47,16 @@ class PictureEncoder:
         with torch.inference_mode():
             output = self._core.get_image_features(**inputs, return_dict=True)
         layers = [output.pooler_output, *(getattr(output, "deepstack_features", None) or ())]
-        # Copies: a part of a batch would hold all of its memory.
+        # Copies, because a part of a batch would keep the memory of the whole.
         pictures = zip(*([part.clone() for part in _flat(layer).chunk(count)] for layer in layers), strict=True)
         return [PictureEmbedding(tokens=tokens, deep=tuple(deep)) for tokens, *deep in pictures]
 
 
 def join_embeddings(embeddings: Sequence[PictureEmbedding]) -> dict[str, Any]:
-    """Return several pictures as the text pass takes them in place of pixels."""
+    """Return the embeddings of pictures in the form that the text pass accepts in place of pixels."""
     tokens = [embedding.tokens for embedding in embeddings]
     deep = [list(layer) for layer in zip(*(embedding.deep for embedding in embeddings), strict=True)]
-    # Families of flat tokens take a list; those of tiles take one tensor.
+    # Families with flat tokens accept a list, those with tiles one tensor.
     pooled: Any = tokens if tokens[0].ndim == 2 else torch.cat(tokens)
     return {"image": SimpleNamespace(pooler_output=pooled, deepstack_features=deep)}
 

@@ -1,4 +1,4 @@
-"""Prompts as token spans of a transformers model, with images in their places."""
+"""Tokenize prompts with images for a transformers model."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
 
-# Stands for the question in a chat template; no template changes it.
+# A placeholder for the question, which no chat template changes.
 _ASKED = "TACTFUL-ASKS"
 # Settings that cut a picture into several pictures, by the family's image processor.
 _TILING = ("crop_to_patches", "do_image_splitting", "do_pan_and_scan")
@@ -27,9 +27,9 @@ _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type
 
 @record
 class TokenSpan:
-    """Tokens that are read together, which of them belong to an image (1), and the image's features.
+    """Tokens that are read together, a mask of those that belong to an image, and the image's features.
 
-    `embeddings` stand for the pixels of images that were encoded apart.
+    `embeddings` replace the pixels of images that were encoded apart.
     """
 
     ids: torch.Tensor
@@ -77,7 +77,7 @@ ReadPicture = Callable[[Image], TokenSpan]
 
 
 class PromptTokenizer:
-    """Turn parts into token spans. The chat template alone decides where an image goes, never the words."""
+    """Turn parts into token spans. Only the chat template places images; words cannot."""
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
         self.tokenizer, self.processor = tokenizer, processor
@@ -100,7 +100,7 @@ class PromptTokenizer:
         return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
 
     def limit_picture_tokens(self, usual: Image, limit: int) -> None:
-        """Read pictures whole where the tiles of a usual one exceed the limit; raise if the whole one does."""
+        """Do not tile pictures if the tiles of a usual one exceed the limit; raise if the picture alone does."""
         if self.processor and len(self.picture(usual)) > limit:
             pictures = self.processor.image_processor
             self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
@@ -119,21 +119,21 @@ class PromptTokenizer:
         return ids_by_letter
 
     def _frame(self, template: str | None) -> None:
-        """Learn the control text around a message and the image mark from the chat template."""
-        asked: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
+        """Derive the control text around a message and the image mark from the chat template."""
+        question: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
         self.mark = getattr(self.processor, "image_token", "")
         self.has_template = bool(template)
         if not template:
             self.head, self.tail = self.tokenizer.bos_token or "", "\nAnswer:"
             self.head_of_picture = self.head
             return
-        self.head, _, self.tail = self._rendered(asked, template).partition(_ASKED)
+        self.head, _, self.tail = self._rendered(question, template).partition(_ASKED)
         if self.processor:
             picture = {"type": "image"}
-            before, between, _ = self._rendered([*asked, picture, *asked], template).split(_ASKED)
-            # Some templates move every image to the front.
+            before, between, _ = self._rendered([*question, picture, *question], template).split(_ASKED)
+            # Some templates move all images to the front.
             self.mark = (between or before.removeprefix(self.head)).strip()
-            self.head_of_picture = self._rendered([picture, *asked], template).partition(self.mark)[0]
+            self.head_of_picture = self._rendered([picture, *question], template).partition(self.mark)[0]
         else:
             self.head_of_picture = self.head
 
@@ -144,7 +144,7 @@ class PromptTokenizer:
         return rendered
 
     def _joined(self, parts: Sequence[Part]) -> Iterable[str | Image]:
-        """Join the parts as Prompt.as_text does, with images separate and control tokens in all words disarmed."""
+        """Join the parts as Prompt.as_text does, but keep images separate and break control tokens in the text."""
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
@@ -162,7 +162,7 @@ class PromptTokenizer:
         return [piece for piece in pieces if len(piece)]
 
     def picture(self, image: Image) -> TokenSpan:
-        """Return an image's tokens and the features that the processor makes of it."""
+        """Return an image's tokens and the features that the processor computes."""
         if self.processor is None:
             raise InvalidRequestError("the prompt has a picture, and the model reads words alone; name a vision model")
         pixels = decode_picture(image.jpeg)
@@ -183,13 +183,13 @@ class PromptTokenizer:
                 f"a picture of {width}x{height} cannot be read: {error}; send a larger picture"
             ) from None
         features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
-        # Families that do not need it leave it out.
+        # Families that do not need it omit it.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
         return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
 
 
 def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:
-    """Return a checkpoint's tokenizer; its processor is made for images only, because video needs torchvision."""
+    """Return a checkpoint's tokenizer; its processor takes only images, because video needs torchvision."""
     if not images:
         return PromptTokenizer(tokenizer, None, tokenizer.chat_template)
     if type(config) not in PROCESSOR_MAPPING:

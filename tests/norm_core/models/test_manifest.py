@@ -65,7 +65,7 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
         ({"source": {"packages": ["tiny"]}}, "source.packages.0: "),
         ({"engine": "onnx"}, "engine: input should be 'transformers', "),
         ({"files": []}, "files taken from packages are listed with their hashes"),
-        ({"files": [FILE, FILE]}, "the file a.gguf stands twice"),
+        ({"files": [FILE, FILE]}, "the file a.gguf appears twice"),
         ({"files": [FILE | {"path": "../a.gguf"}]}, "files.0.path: a file's path is relative"),
         ({"files": [FILE | {"sha256": "ABC"}]}, "files.0.sha256: "),
         ({"memory": {"load_mb": 2, "peak_mb": 1, "how": "measured so"}}, "memory: the peak is at least"),
