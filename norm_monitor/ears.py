@@ -79,7 +79,7 @@ class Ears:
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
         """Take an audio message; raise SoundError if it is unusable."""
         yield from self.advance(arrival_ns)
-        yield from self._transcribed(self._front_end.take_audio(message, arrival_ns))
+        yield from self._transcribe_segments(self._front_end.take_audio(message, arrival_ns))
 
     def set_audio_format(self, info: Any) -> None:
         """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
@@ -87,7 +87,7 @@ class Ears:
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Utterance]:
         """Take samples; raise SoundError if they are unusable."""
-        yield from self._transcribed(self._front_end.take_sound(chunk, arrival_ns))
+        yield from self._transcribe_segments(self._front_end.take_sound(chunk, arrival_ns))
 
     def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[Heard]:
         """Take what a topic tells of the robot's speech, or its sound; yield starts and stops.
@@ -96,17 +96,17 @@ class Ears:
         """
         yield from self.advance(arrival_ns)
         try:
-            yield from self._fed(self._robot.feed(message, arrival_ns, topic))
+            yield from self._feed_robot_speech(self._robot.feed(message, arrival_ns, topic))
         except NotRobotSpeechError:
             audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
             records = list(audio.take(message, arrival_ns))
             self._robot_audio[topic] = audio
             self._front_end.robot.allow_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
-            yield from self._of_robot_audio(records)
+            yield from self._feed_robot_audio(records)
 
     def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
         """End the robot's speech whose times a topic gave, once nobody publishes the topic any more."""
-        yield from self._fed(self._robot.lose_topic(topic, now_ns))
+        yield from self._feed_robot_speech(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
         """Await people's words from an external recognizer, in place of a microphone, and mark the silence between.
@@ -118,11 +118,11 @@ class Ears:
 
     def advance(self, now_ns: int) -> Iterator[Heard]:
         """Yield what is due because time passed: late sound, stops of the robot's speech, the silence of words."""
-        yield from self._transcribed(self._front_end.advance(now_ns))
+        yield from self._transcribe_segments(self._front_end.advance(now_ns))
         for audio in self._robot_audio.values():
-            yield from self._of_robot_audio(audio.advance(now_ns))
+            yield from self._feed_robot_audio(audio.advance(now_ns))
         if edges := self._robot.advance(now_ns):
-            yield from self._fed(edges)
+            yield from self._feed_robot_speech(edges)
         if self.awaits_words:
             yield from self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
 
@@ -166,9 +166,9 @@ class Ears:
     def end_input(self) -> Iterator[Heard]:
         """End the stream and any speech in progress; later sound starts a new stream."""
         for audio in self._robot_audio.values():
-            yield from self._of_robot_audio(audio.flush())
-        yield from self._fed(self._robot.end_input())
-        yield from self._transcribed(self._front_end.flush())
+            yield from self._feed_robot_audio(audio.flush())
+        yield from self._feed_robot_speech(self._robot.end_input())
+        yield from self._transcribe_segments(self._front_end.flush())
 
     def transcribe(self, timeout_s: float) -> Iterator[Heard]:
         """Transcribe the next queued segment, if one comes within `timeout_s`; only for the second thread."""
@@ -185,7 +185,7 @@ class Ears:
             self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
         yield from self._marks.finish_words()
 
-    def _fed(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
+    def _feed_robot_speech(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
         for reported in edges:
             edge, cut = cut_texts(replace(reported, stamp_ns=reported.stamp_ns + self._robot_offset_ns))
             self._health_log.note_cut_texts(cut)
@@ -193,18 +193,18 @@ class Ears:
             self._count(self._front_end.counts)
             yield edge
 
-    def _of_robot_audio(self, edges: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
+    def _feed_robot_audio(self, edges: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
         """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
         for edge_or_speech in edges:
             if isinstance(edge_or_speech, RobotVoiceState):
-                yield from self._fed(self._robot.take(edge_or_speech))
+                yield from self._feed_robot_speech(self._robot.take(edge_or_speech))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
                     yield from self._write_robot(edge_or_speech)
                 else:
                     self._enqueue(edge_or_speech, self._queue)
 
-    def _transcribed(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
+    def _transcribe_segments(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
         """Transcribe segments here or queue them; then mark the silence after them."""
         try:
             for speech in segments:

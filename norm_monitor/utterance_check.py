@@ -21,11 +21,11 @@ from norm_monitor.context.scene import HISTORY_NS, Scene
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 
-MOST_RECORDS, LONGEST_CHARACTERS = 10_000, 5_000
-_AHEAD, _MOST_ATTRIBUTES = "ahead", 2
+MAX_RECORDS, MAX_CHARACTERS = 10_000, 5_000
+_AHEAD, _MAX_ATTRIBUTES = "ahead", 2
 # Without a talk reader: the probability by the words alone from which an utterance is advised against, for at most 1.5,
 # 6 and 20 false alarms an hour in encounters by writers of whom the exchange classifier read nothing.
-_BARS = {Sensitivity.QUIET: 0.86, Sensitivity.BALANCED: 0.67, Sensitivity.KEEN: 0.3}
+_THRESHOLDS = {Sensitivity.QUIET: 0.86, Sensitivity.BALANCED: 0.67, Sensitivity.KEEN: 0.3}
 
 
 class UtteranceCheckError(TactfulError, ValueError):
@@ -36,7 +36,7 @@ class TalkSoFar:
     """What was said and seen in the last minutes. Any thread may add and read."""
 
     def __init__(self) -> None:
-        self._records: deque[Utterance | RobotSpeech | Presence] = deque(maxlen=MOST_RECORDS)
+        self._records: deque[Utterance | RobotSpeech | Presence] = deque(maxlen=MAX_RECORDS)
         self._lock, self.newest_ns = Lock(), 0
 
     def take(self, taken: object) -> None:
@@ -118,33 +118,33 @@ class UtteranceCheck:
 
     def check(self, text: str, talk: TalkSoFar, at_ns: int) -> CheckedUtterance:
         """Read a text as the robot's next turn. Raises UtteranceCheckError if it has no words that are read."""
-        if not text.strip() or len(text) > LONGEST_CHARACTERS:
-            raise UtteranceCheckError(f"give what the robot is about to say, in 1 to {LONGEST_CHARACTERS} characters")
+        if not text.strip() or len(text) > MAX_CHARACTERS:
+            raise UtteranceCheckError(f"give what the robot is about to say, in 1 to {MAX_CHARACTERS} characters")
         with self._lock:
-            measured = self._measured(text, talk, at_ns)
+            measured = self._measure(text, talk, at_ns)
         facts = measured.facts
         if reading := self._model.read(UnitKind.ROBOT_TURN, facts, is_early=True):
             total = 1 + sum(reading.odds.values())
             likely = {polarity: reading.odds.get(polarity, 0.0) / total for polarity in Polarity}
-            bar = self._model.operating_points[self._sensitivity].threshold(Polarity.ERROR, is_early=True)
+            threshold = self._model.operating_points[self._sensitivity].threshold(Polarity.ERROR, is_early=True)
         else:
             likely = {polarity: _sigmoid(facts[f"text_{polarity}_log_odds_without_reaction"]) for polarity in Polarity}
-            bar = _BARS[self._sensitivity]
+            threshold = _THRESHOLDS[self._sensitivity]
         likelier = max(Polarity, key=lambda polarity: likely[polarity])
         attributes = _attributes(facts, likelier, reading.attributes[likelier] if reading else ())
         note = note_of(measured, likelier, tuple(attributes))
         return CheckedUtterance(
-            advised_against=likely[Polarity.ERROR] >= bar,
+            advised_against=likely[Polarity.ERROR] >= threshold,
             error=round(likely[Polarity.ERROR], 3),
             competence=round(likely[Polarity.COMPETENCE], 3),
-            advised_against_from=bar,
+            advised_against_from=threshold,
             attributes=attributes,
             reason=note.rationale.replace("The robot said", "The robot would say", 1),
             correction=note.correction,
             read_by=self.read_by,
         )
 
-    def _measured(self, text: str, talk: TalkSoFar, at_ns: int) -> MeasuredUnit:
+    def _measure(self, text: str, talk: TalkSoFar, at_ns: int) -> MeasuredUnit:
         turns, presences = talk.until(at_ns)
         end_ns = at_ns + estimate_duration_ns(text)
         ahead = Turn(
@@ -167,7 +167,7 @@ def _attributes(facts: Facts, polarity: Polarity, named: tuple[Attribute, ...]) 
     likely = likely or {
         attribute: min(max(facts.get(f"text_{polarity}_{attribute}", 0.0), 0.0), 1.0) for attribute in Attribute
     }
-    chosen = named or sorted(likely, key=lambda attribute: -likely[attribute])[:_MOST_ATTRIBUTES]
+    chosen = named or sorted(likely, key=lambda attribute: -likely[attribute])[:_MAX_ATTRIBUTES]
     return {attribute: round(likely[attribute], 3) for attribute in chosen}
 
 

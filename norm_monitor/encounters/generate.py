@@ -160,8 +160,8 @@ def _presences(timeline: Timeline, start_ns: int) -> tuple[Presence, ...]:
 
 def _faces(timeline: Timeline, at_s: float) -> list[Face]:
     return [
-        _face(person, at_s, (place + 1) / (len(timeline.people) + 1))
-        for place, person in enumerate(timeline.people)
+        _face(person, at_s, (index + 1) / (len(timeline.people) + 1))
+        for index, person in enumerate(timeline.people)
         if person.is_seen(at_s)
     ]
 
@@ -318,12 +318,12 @@ def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
             anchor = make_message("std_msgs/msg/String", {"data": f"body_{person_id}"})
             yield stamp_ns, f"/humans/persons/{person_id}/anchor_frame", anchor
         yield stamp_ns, PERSONS, make_message("hri_msgs/msg/IdsList", {"header": make_header(stamp_ns, ""), "ids": ids})
-        transforms = [_transform(place, distance) for place, distance in enumerate(distances)]
+        transforms = [_transform(index, distance) for index, distance in enumerate(distances)]
         yield stamp_ns, TRANSFORMS, make_message("tf2_msgs/msg/TFMessage", {"transforms": transforms})
 
 
-def _transform(place: int, distance: Distance) -> Any:
-    sideways_m = min(SIDEWAYS_M * place, distance.distance_m)
+def _transform(index: int, distance: Distance) -> Any:
+    sideways_m = min(SIDEWAYS_M * index, distance.distance_m)
     forward_m = (distance.distance_m**2 - sideways_m**2) ** 0.5
     translation = make_message("geometry_msgs/msg/Vector3", {"x": forward_m, "y": sideways_m, "z": 0.0})
     rotation = make_message("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0})

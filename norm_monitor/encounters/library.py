@@ -18,7 +18,7 @@ HERE = shipped_file("norm_monitor.encounters")
 # Many hands have a folder for each writer. A wheel has only the first split.
 SPLITS = tuple(split for split in ("development", "many_hands") if (HERE / split).is_dir())
 
-MOST_SHOWN = 20  # faults
+MAX_SHOWN = 20  # faults
 
 
 class ScenarioError(TactfulError, ValueError):
@@ -49,8 +49,8 @@ def encounters_in(folder: Path) -> tuple[Encounter, ...]:
         except TactfulError as error:
             faults += str(error).splitlines()
     if faults:
-        beyond = [f"{len(faults) - MOST_SHOWN} more faults"] if len(faults) > MOST_SHOWN else []
-        raise ScenarioError("\n".join([*faults[:MOST_SHOWN], *beyond]))
+        beyond = [f"{len(faults) - MAX_SHOWN} more faults"] if len(faults) > MAX_SHOWN else []
+        raise ScenarioError("\n".join([*faults[:MAX_SHOWN], *beyond]))
     if not encounters:
         raise ScenarioError(f"{folder}: holds no *.yaml; write encounters, see docs/how-to/scenarios.md")
     return tuple(encounters)

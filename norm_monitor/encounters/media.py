@@ -39,18 +39,18 @@ class EncounterPictureError(TactfulError, RuntimeError):
 def frame_at(timeline: Timeline, at_s: float) -> bytes:
     """Render the camera's JPEG at a time of the encounter."""
     image = _room().copy()
-    seen = [(place, person) for place, person in enumerate(timeline.people) if person.is_seen(at_s)]
-    for place, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
-        _show(image, person, at_s, (place + 1) / (len(timeline.people) + 1), mirrored=place % 2 == 1)
-    return _encoded(image)
+    seen = [(index, person) for index, person in enumerate(timeline.people) if person.is_seen(at_s)]
+    for index, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
+        _show(image, person, at_s, (index + 1) / (len(timeline.people) + 1), mirrored=index % 2 == 1)
+    return _encode(image)
 
 
 def empty_room() -> bytes:
     """Render the camera's JPEG of the empty room."""
-    return _encoded(_room())
+    return _encode(_room())
 
 
-def _encoded(image: Pixels) -> bytes:
+def _encode(image: Pixels) -> bytes:
     encoded, jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     if not encoded:
         raise EncounterPictureError("the image library could not encode a JPEG")
@@ -70,9 +70,9 @@ def _show(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored:
     shape: Any = cv2.resize(mask, (side, side), interpolation=cv2.INTER_AREA)[..., np.newaxis]
     left, top = round(centre * WIDTH_PX - side / 2), max(HEIGHT_PX - side, 0)
     begin, end = max(left, 0), min(left + side, WIDTH_PX)
-    place = image[top:, begin:end]
+    area = image[top:, begin:end]
     part = (slice(0, HEIGHT_PX - top), slice(begin - left, end - left))
-    place[:] = (small[part] * shape[part] + place * (1 - shape[part])).astype(np.uint8)
+    area[:] = (small[part] * shape[part] + area * (1 - shape[part])).astype(np.uint8)
 
 
 @cache
@@ -85,11 +85,11 @@ def _bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
     cv2.ellipse(mask, (x, height), (width // 2, height // 3), 0, 0, 360, 1.0, -1)
     mask = np.asarray(cv2.GaussianBlur(mask, (9, 9), 0), np.float32)
     if away:
-        bust = _turned(bust, AWAY_YAW_DEG, AWAY_PITCH_DEG)
+        bust = _turn_head(bust, AWAY_YAW_DEG, AWAY_PITCH_DEG)
     return bust, mask
 
 
-def _turned(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
+def _turn_head(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
     """Turn the head to its left and down, as a ball. Newly visible parts repeat the edge."""
     x, y, half_width, half_height = _HEAD
     rows, columns = np.mgrid[: bust.shape[0], : bust.shape[1]].astype(np.float32)
@@ -187,7 +187,7 @@ def _speak(text: str, voice: Voice, program: str) -> Sound:
         spoken = path.read_bytes()
     rate_hz = int.from_bytes(spoken[24:28], "little")
     samples = np.frombuffer(spoken[_HEADER_BYTES : len(spoken) // 2 * 2], "<i2").astype(np.float32) / np.float32(2**15)
-    sound = _trimmed(_resampled(samples, rate_hz))
+    sound = _trim(_resample(samples, rate_hz))
     sound.flags.writeable = False
     return sound
 
@@ -202,7 +202,7 @@ def _run(command: list[str], text: str) -> None:
         raise VoiceError(f"{FLITE} could not say {text!r}: {complaint or 'it said nothing'}") from error
 
 
-def _resampled(samples: Sound, rate_hz: int) -> Sound:
+def _resample(samples: Sound, rate_hz: int) -> Sound:
     if not len(samples) or rate_hz == RATE_HZ:
         return samples
     length = round(len(samples) * RATE_HZ / rate_hz)
@@ -210,7 +210,7 @@ def _resampled(samples: Sound, rate_hz: int) -> Sound:
     return (np.fft.irfft(spectrum, length) * (length / len(samples))).astype(np.float32)
 
 
-def _trimmed(samples: Sound) -> Sound:
+def _trim(samples: Sound) -> Sound:
     peak = float(np.abs(samples).max(initial=0))
     if not peak:
         raise VoiceError("there is speech without a sound")

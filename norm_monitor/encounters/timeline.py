@@ -21,7 +21,7 @@ from norm_monitor.encounters.encounter import (
 
 CLOSING_S = 2.0
 WALK_S = 1.5  # duration of a walk from one distance to the next
-MOST_JITTER = 0.1  # share of a gap by which a seed may change it
+MAX_JITTER = 0.1  # share of a gap by which a seed may change it
 # Speaking time in seconds per English letter, per Chinese character and per piece.
 LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
 
@@ -132,7 +132,7 @@ def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int 
             start_s = resolve(parse_moment(turn.at), placed, end_s)
         else:
             gap_s = DEFAULT_GAP_S if turn.gap_s is None else turn.gap_s
-            start_s = end_s + gap_s * (1 + chance.uniform(-MOST_JITTER, MOST_JITTER) if chance else 1)
+            start_s = end_s + gap_s * (1 + chance.uniform(-MAX_JITTER, MAX_JITTER) if chance else 1)
         if start_s < 0:
             raise TimelineError(f"{encounter.id}: turn {turn.id} begins {-start_s:.2f} s before the encounter")
         placed[turn.id] = _speak(turn, start_s, durations(turn))
@@ -196,11 +196,11 @@ def _people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float
         away = tuple(_span(text, placed, length_s, where) for text in person.away)
         points = ((resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
         distance = sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points)
-        people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_walked(distance)))
+        people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_add_walks(distance)))
     return tuple(people)
 
 
-def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+def _add_walks(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
     """Add the points at which a standing person starts to walk."""
     walked = points[:1]
     for (before_s, before_m), (at_s, at_m) in pairwise(points):

@@ -228,7 +228,7 @@ class _Work:
         counts["messages"] += 1
         data: bytes | None = message.data
         try:
-            data = self._made_anonymous(key, treatment, message)
+            data = self._anonymize(key, treatment, message)
         except (PictureFormatError, SoundError, BagError, MessageError):
             counts["unreadable"] += 1
             return None
@@ -259,10 +259,10 @@ class _Work:
             made=made,
             topics=tuple(sorted(reports, key=lambda r: (r.topic, r.type_name))),
             faces_were_looked_for=self._find is not None,
-            warnings=(*_warnings(reports, looked=self._find is not None), *map(_muted_throughout, self._unlabelled)),
+            warnings=(*_warnings(reports, looked=self._find is not None), *map(_muted_warning, self._unlabelled)),
         )
 
-    def _made_anonymous(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
+    def _anonymize(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
         pictures = self._pictures.get(key)
         cuts: list[int] = []
         try:
@@ -287,7 +287,7 @@ class _Work:
         return serialize(changed) if message.type_name in RECORDS else self._reader.encode(message, changed)
 
 
-def _muted_throughout(pseudonym: str) -> str:
+def _muted_warning(pseudonym: str) -> str:
     return (
         f"{pseudonym}: no utterance has a person id of theirs, so they are muted throughout; "
         f"name the ids that the transcript has: --participant {pseudonym}=ID"

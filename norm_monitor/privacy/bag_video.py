@@ -293,8 +293,8 @@ class _Sound:
 
     def _encode(self, blocks: Iterable[Samples]) -> None:
         for block in blocks:
-            heard = block * self._mask(len(block))
-            frame = av.AudioFrame.from_ndarray(heard.astype(np.float32).reshape(1, -1), format="fltp", layout="mono")
+            audible = block * self._mask(len(block))
+            frame = av.AudioFrame.from_ndarray(audible.astype(np.float32).reshape(1, -1), format="fltp", layout="mono")
             frame.sample_rate, frame.pts = RATE_HZ, self._made
             self._made += len(block)
             self._container.mux(self._stream.encode(frame))

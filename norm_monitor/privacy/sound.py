@@ -155,7 +155,7 @@ class VoiceMuting:
         index = bisect_right(self._starts, start_ns) - 1
         if index >= 0 and end_ns <= self._ends[index]:
             return message
-        return _silent(message, chunk, stated)
+        return _silence(message, chunk, stated)
 
 
 def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -168,20 +168,20 @@ def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _silent(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
+def _silence(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
     for silence in _SILENCES:
-        silenced = _filled(message, silence)
+        silenced = _fill(message, silence)
         # The value of silence depends on the format, so it is checked.
         if not decode(silenced, stated).samples.any() and len(chunk.samples):
             return silenced
     raise SoundError("audio_format_unknown", "its format has no silence")
 
 
-def _filled(message: Any, silence: bytes) -> Any:
+def _fill(message: Any, silence: bytes) -> Any:
     if hasattr(message, "audio"):
-        return replace(message, audio=_filled(message.audio, silence))
+        return replace(message, audio=_fill(message.audio, silence))
     if hasattr(message, "audio_data"):
-        return replace(message, audio_data=_filled(message.audio_data, silence))
+        return replace(message, audio_data=_fill(message.audio_data, silence))
     changes = {}
     for field in fields(message):
         value = getattr(message, field.name)

@@ -162,11 +162,11 @@ class BagSenses:
         if self._words.texts:
             self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
-        self._camera_topic = "" if self._told(Presence) else camera_topic
+        self._camera_topic = "" if self._topics_of(Presence) else camera_topic
         finder = self._load_finder() if self._camera_topic else None
         self._eyes = Eyes(camera_topic, self.health_log, finder=finder, offset_ns=camera_ns)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
-        tracked = PERSONS in self._types and not self._told(Presence)
+        tracked = PERSONS in self._types and not self._topics_of(Presence)
         self._people_topics = {
             name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
         }
@@ -191,31 +191,31 @@ class BagSenses:
     def sources(self) -> tuple[str, ...]:
         """The sources that windows can wait for."""
         there = {
-            FRAMES: self._camera_topic or self._told(Frame),
-            PRESENCE: self._eyes.gives_presence or self._told(Presence),
-            UTTERANCES: self._audio_topic or self._words.names or self._told(Utterance),
+            FRAMES: self._camera_topic or self._topics_of(Frame),
+            PRESENCE: self._eyes.gives_presence or self._topics_of(Presence),
+            UTTERANCES: self._audio_topic or self._words.names or self._topics_of(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that the senses read."""
-        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._told(type_)]
-        heard = [self._audio_topic] if self._audio_topic else self._words.names or self._told(Utterance)
+        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._topics_of(type_)]
+        utterance_topics = [self._audio_topic] if self._audio_topic else self._words.names or self._topics_of(Utterance)
         camera = [self._camera_topic] if self._camera_topic else []
-        return frozenset((*names, *heard, *camera, *self._robot_topics, *self._people_topics))
+        return frozenset((*names, *utterance_topics, *camera, *self._robot_topics, *self._people_topics))
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Yield each record with the bag time at which it was available, in that order."""
-        heard = [] if self._audio_topic or self._words.names else self._told(Utterance)
-        utterances, has_marks = self._spoken(heard) if heard else ([], True)
+        utterance_topics = [] if self._audio_topic or self._words.names else self._topics_of(Utterance)
+        utterances, has_marks = self._read_utterances(utterance_topics) if utterance_topics else ([], True)
         now_ns = 0
-        for stored in self._bag.messages(self.topics.difference(heard)):
+        for stored in self._bag.messages(self.topics.difference(utterance_topics)):
             now_ns = stored.stamp_ns
             yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
             while utterances and utterances[0][0] <= now_ns:
                 yield utterances.pop(0)
-            yield from ((now_ns, sensed) for sensed in self._sensed(stored))
+            yield from ((now_ns, sensed) for sensed in self._sense(stored))
             if not has_marks:
                 quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in utterances)])
                 yield from ((now_ns, mark) for mark in self._marks.mark(quiet_ns))
@@ -223,14 +223,14 @@ class BagSenses:
             yield max(now_ns, at_ns), utterance
         yield from ((now_ns, utterance) for utterance in self._ears.end_input())
 
-    def _spoken(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
+    def _read_utterances(self, topics: list[str]) -> tuple[list[tuple[int, Utterance]], bool]:
         """Read the utterances: in bag order if silence marks are among them, otherwise each at its end."""
         stored = [(message.stamp_ns, self._bag.decode(message)) for message in self._bag.messages(topics)]
         has_marks = any(not utterance.final for _, utterance in stored)
         spoken = stored if has_marks else [(utterance.end_ns, utterance) for _, utterance in stored]
         return sorted(spoken, key=lambda pair: pair[0]), has_marks
 
-    def _sensed(self, stored: BagMessage) -> Iterator[Record]:
+    def _sense(self, stored: BagMessage) -> Iterator[Record]:
         if stored.topic == self._audio_topic:
             try:
                 yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
@@ -241,11 +241,11 @@ class BagSenses:
             picture = picture_in(stored.data, compressed=is_compressed)
             yield from self._eyes.take(picture or picture_of(self._bag.decode(stored)))
         elif stored.topic in self._people_topics:
-            yield from self._tracked(stored)
+            yield from self._track_people(stored)
         elif stored.topic in self._words.names:
-            yield from self._heard_words(stored)
+            yield from self._hear_words(stored)
         elif stored.topic in self._robot_topics:
-            yield from self._robot_edges(stored)
+            yield from self._hear_robot(stored)
         else:
             yield self._bag.decode(stored)
 
@@ -254,13 +254,13 @@ class BagSenses:
             f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}"
         )
 
-    def _heard_words(self, stored: BagMessage) -> Iterator[Record]:
+    def _hear_words(self, stored: BagMessage) -> Iterator[Record]:
         try:
             yield from take_words(self._ears, self._words, stored, self._bag.decode(stored))
         except (NotSpeechError, MessageError, BagError) as error:
             self._note_unused(stored.topic, error)
 
-    def _robot_edges(self, stored: BagMessage) -> Iterator[Record]:
+    def _hear_robot(self, stored: BagMessage) -> Iterator[Record]:
         try:
             message = self._bag.decode(stored)
             yield from self._ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
@@ -268,7 +268,7 @@ class BagSenses:
             self.health_log.count("messages_not_robot_speech")
             self._note_unused(stored.topic, error)
 
-    def _tracked(self, stored: BagMessage) -> list[Presence]:
+    def _track_people(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)
         if stored.topic == PERSONS:
             return self._people.ids(message, stored.stamp_ns)
@@ -277,7 +277,7 @@ class BagSenses:
             return []
         return self._people.transforms(message, static=stored.topic == FIXED)
 
-    def _told(self, type_: type[Any]) -> list[str]:
+    def _topics_of(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
 
 

@@ -17,7 +17,7 @@ from norm_monitor.monitor import Monitor
 from scoring.intervals import percentiles
 
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
-_LONGEST_NS = s_to_ns(600)
+_MAX_LENGTH_NS = s_to_ns(600)
 
 # Called with the monitor after each record; returns the flags of any extra work.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]
@@ -71,7 +71,7 @@ class JudgeStandIn:
         """Judge the units that are due, and yield the flags that follow."""
         for view in monitor.units_to_judge():
             asked_ns = self._clock.now_ns()
-            judgement = self.judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
+            judgement = self.judge.judge(view, Deadline(self._clock, asked_ns + _MAX_LENGTH_NS))
             self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
             self.judgements.append(judgement)
             self.outcomes[judgement.outcome] += 1
@@ -81,7 +81,7 @@ class JudgeStandIn:
         judge = self.judge
         if isinstance(judge, Judge):  # else its notes came with its answers
             for request in monitor.notes_to_write():
-                deadline = Deadline(self._clock, self._clock.now_ns() + _LONGEST_NS)
+                deadline = Deadline(self._clock, self._clock.now_ns() + _MAX_LENGTH_NS)
                 yield from monitor.take_note(judge.write_note(request, deadline))
 
     def summary(self) -> list[str]:

@@ -37,11 +37,11 @@ def claimed_domain() -> Iterator[int]:
 
     Fast DDS profiles set by the user stay in force.
     """
-    with _found_soon():
-        yield from _locked_domain()
+    with _fast_discovery():
+        yield from _lock_domain()
 
 
-def _locked_domain() -> Iterator[int]:
+def _lock_domain() -> Iterator[int]:
     # The one that was left the longest ago, as nodes of a run that was killed take a moment to end.
     for path, domain in sorted(((_lock_file(domain), domain) for domain in DOMAINS), key=lambda pair: _used_s(pair[0])):
         # To read suffices: another user may have made it, and let nobody else write.
@@ -73,7 +73,7 @@ def has_room() -> bool:
 
 
 @contextmanager
-def _found_soon() -> Iterator[None]:
+def _fast_discovery() -> Iterator[None]:
     if any(name in os.environ for name in _PROFILES):
         yield
         return
@@ -137,7 +137,7 @@ class NodeProcess:
             command += ["--params-file", str(path)]
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
-        self._told, self._started = Event(), False
+        self._reported, self._started = Event(), False
         self.ended = Event()
         self.output: list[str] = []
 
@@ -156,7 +156,7 @@ class NodeProcess:
 
     def await_start(self) -> None:
         """Wait until the nodes are active."""
-        if not self._told.wait(self._start_timeout_s) or not self._started:
+        if not self._reported.wait(self._start_timeout_s) or not self._started:
             self._end(signal.SIGKILL)
             raise NodeProcessError(f"{', '.join(self.nodes)} did not start: {self.last_output()}")
 
@@ -207,9 +207,9 @@ class NodeProcess:
             self.output.append(line.rstrip("\n"))
             if line.startswith(("running ", "waiting ")):
                 self._started = True
-                self._told.set()
+                self._reported.set()
         self.ended.set()
-        self._told.set()  # no more output will come
+        self._reported.set()  # no more output will come
 
     def _end(self, number: signal.Signals) -> None:
         end_process(self._process, END_TIMEOUT_S, number)

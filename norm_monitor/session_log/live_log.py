@@ -94,16 +94,16 @@ class LiveLog:
         self._thread.join(END_S)
 
     def _write(self) -> None:
-        log, entry = self._opened(), None
+        log, entry = self._open_log(), None
         while log and (entry or self._losses or not self._queue.is_drained()):
             if not log.is_in_place():
-                log = self._reopened(log)
+                log = self._reopen(log)
                 continue
             if entry is None:
                 self._note_refused(log)
                 entry = self._losses.popleft() if self._losses else self._queue.get(CHECK_S)
                 continue  # to look for the log again
-            self._tried(log.flush if log.pending_count else partial(log.append, *entry))
+            self._try(log.flush if log.pending_count else partial(log.append, *entry))
             if log.pending_count:
                 if self._ending.wait(self._retry_s):
                     break
@@ -113,14 +113,14 @@ class LiveLog:
                 self._written += 1
                 self._changed.notify_all()
         if log:
-            self._tried(partial(log.close, sealed=True))
+            self._try(partial(log.close, sealed=True))
         if lost := self._queued - self._written:
             self._health_log.count("study_log_lost", lost)
             self._report_failure(
                 f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time"
             )
 
-    def _reopened(self, log: StudyLog) -> StudyLog | None:
+    def _reopen(self, log: StudyLog) -> StudyLog | None:
         """Open the log anew if its folder or file is gone, and note what it lacks. None if the session ends first.
 
         An entry that waited in the old log is still in the caller's hand.
@@ -129,7 +129,7 @@ class LiveLog:
             f"{log.folder}: was removed or replaced while it was written; it is begun anew once that is possible"
         )
         log.abandon()
-        new = self._opened()
+        new = self._open_log()
         if new and (missing := log.entries - new.entries) > 0:
             self._note_loss(new, missing, "written before the log's folder or file was removed or replaced")
         return new
@@ -149,7 +149,7 @@ class LiveLog:
             self._losses.append((Recovered(torn_bytes=0, lost=(what,)), 0))
             self._queued += 1
 
-    def _opened(self) -> StudyLog | None:
+    def _open_log(self) -> StudyLog | None:
         while True:
             try:
                 log = self._open()
@@ -161,7 +161,7 @@ class LiveLog:
             if self._ending.wait(self._retry_s):
                 return None
 
-    def _tried(self, step: Callable[[], None]) -> None:
+    def _try(self, step: Callable[[], None]) -> None:
         """Run a write. The log keeps an entry that the disk refuses; an unwritable entry is counted."""
         try:
             step()

@@ -71,7 +71,7 @@ def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
         raise ChainError("does not follow the line before it: lines were removed, added or moved")
 
 
-def erased_line(line: dict[str, Any]) -> dict[str, Any]:
+def erase_body(line: dict[str, Any]) -> dict[str, Any]:
     """Remove body and salt from a line."""
     return {key: value for key, value in line.items() if key != "body"}
 
@@ -154,7 +154,7 @@ def read(path: Path) -> LogContents:
     if not entries and not faults:
         faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
     buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
-    faults += _unaccounted(entries, buried)
+    faults += _find_unaccounted(entries, buried)
     return LogContents(
         entries=tuple(replace(entry, record=None) if entry.seq in buried else entry for entry in entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
@@ -204,7 +204,7 @@ def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
     )
 
 
-def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
+def _find_unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
     """Find bodies missing without a tombstone, and bodies present despite one, which are one fault together."""
     faults = [
         Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why")

@@ -75,20 +75,20 @@ def _latest_revisions(records: Sequence[Any]) -> dict[str, int]:
 def spoken_utterances(
     utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], end_ns: int
 ) -> tuple[Utterance, ...]:
-    """Put the robot's own account in place of its echo. Where it told no words, what was heard remains."""
+    """Put the robot's own account in place of its echo. Where it states no words, the words that were heard remain."""
     edges = tuple(robot_speech)
     voice = RobotVoice(RobotVoiceConfig(), max_edges=len(edges))
     for edge in edges:
         voice.feed(edge, None)
     turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]
     locales = {edge.speech_id: edge.locale for edge in edges if edge.locale}
-    heard = (
+    without_echo = (
         utterance
         for utterance in utterances
         if utterance.speaker is not Speaker.ROBOT or not _is_echo(utterance, turns)
     )
     stated = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
-    return tuple(sorted((*heard, *stated), key=lambda utterance: (utterance.start_ns, utterance.utterance_id)))
+    return tuple(sorted((*without_echo, *stated), key=lambda utterance: (utterance.start_ns, utterance.utterance_id)))
 
 
 def _is_echo(utterance: Utterance, turns: Iterable[RobotTurn]) -> bool:
@@ -127,7 +127,7 @@ def reason_missing(entries: Iterable[Entry]) -> str:
 
 
 T = TypeVar("T")
-_LONGEST_NS = 24 * 3600 * NS_PER_S
+_MAX_LENGTH_NS = 24 * 3600 * NS_PER_S
 
 BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
@@ -282,9 +282,9 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
     times += [p.stamp_ns for p in _of(records, Presence)] + [d.decided_ns for d in _of(records, Decision)]
     middle_ns = statistics.median_low(times) if times else 0
-    stray = [t for t in times if abs(t - middle_ns) > _LONGEST_NS]
+    stray = [t for t in times if abs(t - middle_ns) > _MAX_LENGTH_NS]
     if stray:
-        times = [t for t in times if abs(t - middle_ns) <= _LONGEST_NS]
+        times = [t for t in times if abs(t - middle_ns) <= _MAX_LENGTH_NS]
         notes = (*notes, f"{count_of(len(stray), 'time')} more than a day from the session's others left out")
     start_ns = min(times, default=0) if info.start_ns is None else info.start_ns
     end_ns = max(times, default=start_ns) if info.end_ns is None else info.end_ns
@@ -315,8 +315,8 @@ def _current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval
     for number, entry in enumerate(records):
         if isinstance(entry, Label | LabelRemoval):
             latest[(entry.coder, entry.label_id) if entry.label_id else number] = entry
-    standing = list(latest.values())
-    return _of(standing, Label), tuple(_of(standing, LabelRemoval))
+    current = list(latest.values())
+    return _of(current, Label), tuple(_of(current, LabelRemoval))
 
 
 def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:

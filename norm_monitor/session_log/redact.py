@@ -88,7 +88,7 @@ class Redactor:
         self._withheld: set[str] = set()  # utterances with withheld words
         self._withheld_words = ""
         self._withheld_runs = withheld or WordRuns()
-        self._told_by_robot: dict[str, str] = {}  # its plain words by their text
+        self._robot_words: dict[str, str] = {}  # its plain words by their text
         self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:
             self._learn_person(name, stand_in)
@@ -124,7 +124,7 @@ class Redactor:
         if not self._policy.redact_names:
             return text
         if self._policy.redact_introductions:
-            for name in _introduced(text):
+            for name in _find_introduced_names(text):
                 self._learn_person(name, self._parts.get(name.casefold(), (name, NAME))[1])
         if not self._names:
             return text
@@ -158,7 +158,7 @@ class Redactor:
 
     def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
         if speech.text:
-            self._told_by_robot[speech.text] = plain_words(speech.text)
+            self._robot_words[speech.text] = plain_words(speech.text)
         if not self._policy.words:
             return replace(speech, text=WITHHELD if speech.text else "")
         self._keep_for_quotes("the robot by its own account", speech.text)
@@ -181,11 +181,11 @@ class Redactor:
 
         If words are withheld, and the robot tells its own, what remains of these must hold what was heard.
         """
-        if not (self._withholds() and self._told_by_robot):
+        if not (self._withholds() and self._robot_words):
             return True
-        heard = plain_words(text)
-        alike = (text for text, plain in self._told_by_robot.items() if heard in plain)
-        return any(heard in plain_words(self._withheld_runs.replaced_in(text, WITHHELD)) for text in alike)
+        heard_words = plain_words(text)
+        alike = (text for text, plain in self._robot_words.items() if heard_words in plain)
+        return any(heard_words in plain_words(self._withheld_runs.replaced_in(text, WITHHELD)) for text in alike)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
         words, plain = self._kept_words.get(speaker, " "), plain_words(text)
@@ -279,7 +279,7 @@ def replace_texts(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-def _introduced(text: str) -> Iterator[str]:
+def _find_introduced_names(text: str) -> Iterator[str]:
     """Yield names with which people introduce themselves; capitalized, where the script has capitals."""
     for pattern in _INTRODUCTIONS:
         for match in pattern.finditer(text):

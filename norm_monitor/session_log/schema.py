@@ -264,10 +264,10 @@ def after_withdrawals(
     def keeps(pseudonym: str, consent: Consent) -> bool:
         return not withdrawn & {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)}
 
-    return limited_consents(participants, keeps)
+    return limit_consents(participants, keeps)
 
 
-def limited_consents(
+def limit_consents(
     participants: Iterable[Participant], allows: Callable[[str, Consent], bool]
 ) -> tuple[Participant, ...]:
     """Keep the consents that are allowed, by pseudonym."""
@@ -306,7 +306,7 @@ class LinkedMedia:
     offset_s: float = 0.0
 
 
-def linked_media(text: str) -> LinkedMedia:
+def parse_media(text: str) -> LinkedMedia:
     """Parse FILE or FILE=SECONDS, as in --media cam2.mp4=3.2."""
     path, _, offset = text.rpartition("=")
     if path and _NUMBER.fullmatch(offset) and not Path(text).exists():

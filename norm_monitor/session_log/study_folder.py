@@ -16,7 +16,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.session_log.reader import is_log
 from norm_monitor.session_log.recording import Recording, open_recording
-from norm_monitor.session_log.schema import Consent, Participant, SessionInfo, limited_consents
+from norm_monitor.session_log.schema import Consent, Participant, SessionInfo, limit_consents
 from norm_monitor.session_log.study_file import PlannedSession, StudyFile, check_known
 
 T = TypeVar("T")
@@ -40,18 +40,18 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
         before, node, depth = node, inner_node, depth + 1
     rest = keys[depth:]
     if rest and isinstance(node, yaml.MappingNode) and node.value and not node.flow_style:
-        new = _with_line(text, node, rest[0], _nested(rest[1:], value))
+        new = _with_line(text, node, rest[0], _nest(rest[1:], value))
     elif node is None or before is None:
         new = text
     elif rest and not before.flow_style and not parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE):
         indent = " " * (before.start_mark.column + 2)
-        line = f"\n{indent}{_flow(rest[0])}: {_flow(_nested(rest[1:], value))}"
+        line = f"\n{indent}{_flow(rest[0])}: {_flow(_nest(rest[1:], value))}"
         new = text[: node.start_mark.index].rstrip(" ") + line + text[node.end_mark.index :]
     else:
         old = parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE) if rest else None
-        merged = _merged(old if isinstance(old, dict) else {}, rest, value) if rest else value
-        new = _replaced(text, node, _flow(merged))
-    wanted = _merged(plain, keys, parse_yaml(_flow(value), _SOURCE))  # a date becomes its text
+        merged = _merge(old if isinstance(old, dict) else {}, rest, value) if rest else value
+        new = _replace_node(text, node, _flow(merged))
+    wanted = _merge(plain, keys, parse_yaml(_flow(value), _SOURCE))  # a date becomes its text
     try:
         same = parse_yaml(new, _SOURCE) == wanted
     except ConfigError:
@@ -98,7 +98,7 @@ def _end_of(last: yaml.Node) -> int:
     return int(last.end_mark.index)
 
 
-def _replaced(text: str, node: yaml.Node, value: str) -> str:
+def _replace_node(text: str, node: yaml.Node, value: str) -> str:
     start, end = node.start_mark.index, node.end_mark.index
     space = " " if text[:start].endswith(":") else ""
     newline = "\n" if text[start:end].endswith("\n") else ""
@@ -110,15 +110,15 @@ def _flow(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def _nested(keys: tuple[str, ...], value: Any) -> Any:
-    return {keys[0]: _nested(keys[1:], value)} if keys else value
+def _nest(keys: tuple[str, ...], value: Any) -> Any:
+    return {keys[0]: _nest(keys[1:], value)} if keys else value
 
 
-def _merged(plain: dict[str, Any], keys: tuple[str, ...], value: Any) -> Any:
+def _merge(plain: dict[str, Any], keys: tuple[str, ...], value: Any) -> Any:
     if not keys:
         return value
     inner = plain.get(keys[0])
-    return plain | {keys[0]: _merged(inner if isinstance(inner, dict) else {}, keys[1:], value)}
+    return plain | {keys[0]: _merge(inner if isinstance(inner, dict) else {}, keys[1:], value)}
 
 
 STUDY_FILE = "study.yaml"
@@ -267,7 +267,7 @@ class Study:
             person = self.file.participants.get(pseudonym)
             return person is None or person.allows(what)
 
-        return limited_consents(participants, allows)
+        return limit_consents(participants, allows)
 
 
 def is_study(folder: Path) -> bool:

@@ -24,7 +24,7 @@ from norm_monitor.session_log.reader import (
     LogError,
     check_line,
     entry_of,
-    erased_line,
+    erase_body,
     lines,
     link_hash,
     parse,
@@ -57,13 +57,13 @@ class StudyLog:
         redactor: Redactor | None = None,
         *,
         rotate_bytes: int = 64_000_000,
-        most_held: int = 10_000,
+        max_pending: int = 10_000,
         write: Callable[[int, bytes], int] = os.write,
     ) -> None:
         self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
-        self._rotate_bytes, self._most_held = rotate_bytes, most_held
+        self._rotate_bytes, self._max_pending = rotate_bytes, max_pending
         self._write = write
-        self._held: deque[tuple[str, Any, int, int]] = deque()
+        self._pending: deque[tuple[str, Any, int, int]] = deque()
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
         self._lock = lock_log(folder)
@@ -136,13 +136,13 @@ class StudyLog:
     @property
     def pending_count(self) -> int:
         """The number of entries that wait for the disk."""
-        return len(self._held)
+        return len(self._pending)
 
     def append(self, record: Any, ros_ns: int) -> None:
         """Write a redacted record, which is on disk on return. Raises LogWriteError."""
-        if len(self._held) >= self._most_held:
+        if len(self._pending) >= self._max_pending:
             raise LogWriteError(
-                f"{self.folder}: {count_of(len(self._held), 'entry', 'entries')} "
+                f"{self.folder}: {count_of(len(self._pending), 'entry', 'entries')} "
                 "already wait for the disk, so this one is lost: make room"
             )
         cleaned = self._redactor.clean(record)
@@ -150,13 +150,13 @@ class StudyLog:
             plain = to_plain(cleaned)
         except ValueError as error:  # before it is queued, because it would block every later entry
             raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
-        self._held.append((KINDS[type(cleaned)].value, plain, ros_ns, self._clock.now_ns()))
+        self._pending.append((KINDS[type(cleaned)].value, plain, ros_ns, self._clock.now_ns()))
         self.flush()
 
     def flush(self) -> None:
         """Write the waiting entries. Raises LogWriteError while the disk refuses them."""
-        while self._held:
-            kind, plain, ros_ns, wall_ns = self._held[0]
+        while self._pending:
+            kind, plain, ros_ns, wall_ns = self._pending[0]
             line = link_hash(
                 self._seq,
                 kind,
@@ -173,7 +173,7 @@ class StudyLog:
                     f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all "
                     "entries before it are on disk: make room"
                 ) from error
-            self._held.popleft()
+            self._pending.popleft()
             self._seq, self._prev = self._seq + 1, line["hash"]
 
     def replace_entries(self, tombstone: Tombstone) -> None:
@@ -338,7 +338,7 @@ def remove_bodies(path: Path, seqs: set[int]) -> None:
     lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
         with atomic_file(path, mode=MODE, fsync=True) as new:
-            new.writelines(to_line(erased_line(line)) if line["seq"] in seqs else text for line, text in lines)
+            new.writelines(to_line(erase_body(line)) if line["seq"] in seqs else text for line, text in lines)
 
 
 UNNAMED = "unnamed"
@@ -357,7 +357,7 @@ def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") 
 
     `study` and `session` name it where the entry that does is lost.
     """
-    sound, lost = _sound(old)
+    sound, lost = _read_sound_entries(old)
     if not sound:
         raise LogError(f"{old}: holds no intact line, so nothing can be recovered; use a copy")
     contents = read(old)
@@ -382,7 +382,7 @@ def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") 
     return LogRecoveryReport(entries=log.entries, lost=tuple(lost))
 
 
-def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:
+def _read_sound_entries(old: Path) -> tuple[dict[int, Entry], list[str]]:
     """Read the entries that are valid on their own, and list the missing ones. Both omit erased entries."""
     sound: dict[int, Entry] = {}
     links: dict[int, tuple[str, str]] = {}  # by number: the previous line's hash, and the own one

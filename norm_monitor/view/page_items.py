@@ -17,7 +17,7 @@ Item = dict[str, Any]
 
 # Presence with a longer gap starts a new stretch.
 _APART_NS = 5 * NS_PER_S
-MOST_VOICES = 1_000
+MAX_VOICES = 1_000
 
 
 def ms_since(start_ns: int, stamp_ns: int) -> float:
@@ -35,7 +35,7 @@ class VoiceNumbers:
         """Return the number of a user; None for others, and for a user whom nothing identifies."""
         if utterance.speaker is not Speaker.USER or not utterance.speaker_id:
             return None
-        if utterance.speaker_id not in self._numbers and len(self._numbers) >= MOST_VOICES:
+        if utterance.speaker_id not in self._numbers and len(self._numbers) >= MAX_VOICES:
             return None
         return self._numbers.setdefault(utterance.speaker_id, len(self._numbers) + 1)
 

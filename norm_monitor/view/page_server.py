@@ -20,7 +20,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-MOST_BYTES = 100_000
+MAX_BODY_BYTES = 100_000
 TOKEN = "X-Token"
 REQUEST_S = 10.0  # for a whole request, however slowly its bytes come
 
@@ -173,8 +173,10 @@ def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
             if not (size.isascii() and size.isdigit()):
                 self.close_connection = True  # where the body ends is unknown
                 self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
-            elif len(size) > len(str(MOST_BYTES)) or int(size) > MOST_BYTES:
-                self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"))
+            elif len(size) > len(str(MAX_BODY_BYTES)) or int(size) > MAX_BODY_BYTES:
+                self._send(
+                    text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes")
+                )
             elif refused := self._refusal():
                 self._send(refused)
             elif len(body := self.rfile.read(int(size))) < int(size):
@@ -256,7 +258,7 @@ def fill_page(  # noqa: PLR0917
         # The policy allows only this script, whatever the transcript contains.
         "script_hash": f"'sha256-{script_hash}'",
         "script": script,
-        "data": _embedded(data),
+        "data": _embed(data),
     }
     pieces = _text(folder, f"{template}.html").split("{{")
     filled = [pieces[0]]
@@ -271,7 +273,7 @@ def _text(folder: Path, name: str) -> str:
     return (own if own.is_file() else FOLDER / name).read_text(encoding="utf-8")
 
 
-def _embedded(value: Any) -> str:
+def _embed(value: Any) -> str:
     """Encode JSON that no text can terminate inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     text = text.encode("utf-8", "replace").decode()

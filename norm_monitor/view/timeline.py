@@ -32,7 +32,7 @@ class ItemStore:
         self.items: OrderedDict[str, Item] = OrderedDict()
         self.dropped = 0
         self._versions: dict[str, int] = {}
-        self._most = most
+        self._max_count = most
 
     def put(self, item: Item, version: int) -> None:
         """Add or replace an item; the item that changed longest ago makes room."""
@@ -40,7 +40,7 @@ class ItemStore:
         self.items[name] = item
         self.items.move_to_end(name)
         self._versions[name] = version
-        if len(self.items) > self._most:
+        if len(self.items) > self._max_count:
             self._drop()
             self.dropped += 1
 

@@ -37,13 +37,13 @@ def prompt_text(folder: Path, digest: str) -> str:
         try:
             text = file.read_text(encoding="utf-8")
             if digest in text:
-                return _asked(json.loads(text), digest)
+                return _question_text(json.loads(text), digest)
         except (OSError, ValueError, KeyError, TypeError):
             continue  # it went meanwhile, or is no prompt
     return ""
 
 
-def _asked(content: dict[str, Any], digest: str) -> str:
+def _question_text(content: dict[str, Any], digest: str) -> str:
     for batch in content["prompts"]:
         for question in batch["questions"]:
             if question["prompt_digest"] == digest:

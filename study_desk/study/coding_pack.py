@@ -15,7 +15,7 @@ from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.session_log.recording import Recording
-from norm_monitor.session_log.schema import LinkedMedia, linked_media
+from norm_monitor.session_log.schema import LinkedMedia, parse_media
 from norm_monitor.session_log.study_folder import NotWatchableError, Study, StudyError
 from norm_monitor.view.pictures import check_bag, reason_against_pictures
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
@@ -227,7 +227,7 @@ def _media(
     study: Study, name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
 ) -> tuple[LinkedMedia, ...]:
     """Link or copy the media of a session that are there, if it names who agreed to be watched."""
-    named = [linked_media(text) for text in recording.info.media]
+    named = [parse_media(text) for text in recording.info.media]
     if not named:
         return ()
     if reason := reason_against_pictures(recording):

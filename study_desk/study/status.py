@@ -17,7 +17,7 @@ from norm_monitor.session_log.recording import (
     reason_missing,
     revision_counts,
 )
-from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, linked_media
+from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, parse_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import STUDY_FILE, Study, is_study
 from study_desk.study.erase import retention_of
@@ -124,7 +124,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")
     emptied = contents is not None and is_emptied(contents.entries)
     if not emptied and not _asked_to_erase(study, session):
-        files = [session.bag, *(linked_media(text).path for text in session.media)]
+        files = [session.bag, *(parse_media(text).path for text in session.media)]
         problems += [f"{path}: is not there" for path in files if path and not (study.folder / path).exists()]
     is_missing = contents is not None and reason_missing(contents.entries)
     owed = () if is_missing else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)

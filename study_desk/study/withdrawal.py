@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.reader import is_log, read, read_sound
 from norm_monitor.session_log.redact import NAME, NamesToRemove
-from norm_monitor.session_log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, linked_media
+from norm_monitor.session_log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, parse_media
 from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
 from norm_monitor.session_log.text_search import Forbidden, TextSearch, WordRuns, search_folder
 from norm_monitor.session_log.writer import StudyLog, lock_log
@@ -76,7 +76,7 @@ def plan_removal(study: Study, name: str) -> PlannedRemoval:
         raise StudyError(f"{log}: lies outside the study's folder; move it, then run this again")
     entries = read(log).entries if is_log(log) else ()
     output_paths = [o.path for o in outputs_of(study) if o.session in {"", name} and o.kind != LEFT]
-    raw = [session.bag, *(linked_media(text).path for text in session.media)]
+    raw = [session.bag, *(parse_media(text).path for text in session.media)]
     return PlannedRemoval(
         session=name,
         head=read(log).head if entries else "",
@@ -322,5 +322,5 @@ def _files_in(study: Study, paths: Iterable[str]) -> list[str]:
 def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
     """List the bags and media of sessions that are still there; no erasure changes them."""
     named = [study.file.sessions[name] for name in sorted(sessions)]
-    media = ([session.bag, *(linked_media(text).path for text in session.media)] for session in named)
+    media = ([session.bag, *(parse_media(text).path for text in session.media)] for session in named)
     return tuple(path for paths in media for path in paths if path and (study.folder / path).exists())

@@ -11,7 +11,7 @@ from norm_core.bags.storage import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, WallClock
 from norm_monitor.session_log.recording import Recording, open_recording
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, LinkedMedia, linked_media
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, LinkedMedia, parse_media
 from norm_monitor.session_log.session_config import redactor_of
 from norm_monitor.session_log.study_folder import Study, study_of
 from norm_monitor.view.page_server import new_token
@@ -59,7 +59,7 @@ def code(  # noqa: PLR0917
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    videos = [media for media in map(linked_media, watched.info.media) if is_playable(Path(media.path))]
+    videos = [media for media in map(parse_media, watched.info.media) if is_playable(Path(media.path))]
     if bag is None and not videos:
         complain("coders see no picture and hear no sound: name the bag with --bag, or a video in study.yaml")
     server = CodingServer(

@@ -11,7 +11,7 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.session_log.labels import Sheet, monitor_labels, write_csv
 from norm_monitor.session_log.recording import Recording, open_recording
-from norm_monitor.session_log.schema import Label, LinkedMedia, Participant, linked_media
+from norm_monitor.session_log.schema import Label, LinkedMedia, Participant, parse_media
 from norm_monitor.session_log.study_file import HSRI
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.form_file import CheckedForm
@@ -109,9 +109,9 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_may_have_an_offset(text: str, path: str, offset_s: float) -> None:
-    assert linked_media(text) == LinkedMedia(path=path, offset_s=offset_s)
+    assert parse_media(text) == LinkedMedia(path=path, offset_s=offset_s)
 
 
 def test_a_file_that_is_named_like_one_with_an_offset_is_taken_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "take=2").touch()
-    assert linked_media(str(tmp_path / "take=2")).offset_s == 0
+    assert parse_media(str(tmp_path / "take=2")).offset_s == 0

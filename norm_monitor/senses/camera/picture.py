@@ -206,17 +206,17 @@ def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
     count, fields = _COUNTS[order], memoryview(data)[_HEAD_BYTES:]
     try:
         stamp_ns = join_stamp(*_STAMPS[order].unpack_from(fields))
-        frame_id, at = _counted(fields, _STAMPS[order].size, count)
+        frame_id, at = _read_counted(fields, _STAMPS[order].size, count)
         height_px = width_px = step_bytes = big_endian = 0
         if not compressed:
-            height_px, width_px = _PAIRS[order].unpack_from(fields, _aligned(at))
-            at = _aligned(at) + _PAIRS[order].size
-        encoding, at = _counted(fields, at, count)
+            height_px, width_px = _PAIRS[order].unpack_from(fields, _align(at))
+            at = _align(at) + _PAIRS[order].size
+        encoding, at = _read_counted(fields, at, count)
         if not compressed:
             big_endian = fields[at]
-            (step_bytes,) = count.unpack_from(fields, _aligned(at + 1))
-            at = _aligned(at + 1) + count.size
-        pixels, at = _counted(fields, at, count)
+            (step_bytes,) = count.unpack_from(fields, _align(at + 1))
+            at = _align(at + 1) + count.size
+        pixels, at = _read_counted(fields, at, count)
         picture = Picture(
             stamp_ns=stamp_ns,
             frame_id=str(frame_id[:-1], "utf-8"),
@@ -233,9 +233,9 @@ def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
     return picture if len(fields) - at <= _MAX_PADDING else None
 
 
-def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
+def _read_counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
     """Return a length-prefixed text or byte sequence, and its end."""
-    at = _aligned(at)
+    at = _align(at)
     (length,) = count.unpack_from(fields, at)
     begin = at + count.size
     if begin + length > len(fields):
@@ -243,5 +243,5 @@ def _counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, in
     return fields[begin : begin + length], begin + length
 
 
-def _aligned(at: int) -> int:
+def _align(at: int) -> int:
     return (at + 3) & ~3

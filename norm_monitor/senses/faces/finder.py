@@ -126,7 +126,7 @@ class FaceDetector:
         faces: list[DetectedFace] = []
         for index in np.argsort(-scores[likely], kind="stable"):
             box = boxes[index]
-            if (box[2:] > 0).all() and all(_shared(box, other.box) <= OVERLAP for other in faces):
+            if (box[2:] > 0).all() and all(_intersection_over_union(box, other.box) <= OVERLAP for other in faces):
                 faces.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
         return faces
 
@@ -138,7 +138,7 @@ def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
     return np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0)
 
 
-def _shared(box: Numbers, other: Numbers) -> float:
+def _intersection_over_union(box: Numbers, other: Numbers) -> float:
     """Return the intersection over union of two boxes."""
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     common = float(np.prod(np.maximum(sides, 0)))
@@ -181,7 +181,7 @@ def _degrees(radians: float) -> float:
 
 LANDMARKS_PX = 192
 CROP_SCALE = 1.5  # the mesh's crop relative to the face's box
-MOST_POSES = 4  # heads measured in a frame; further faces have no direction
+MAX_POSES = 4  # heads measured in a frame; further faces have no direction
 
 
 class FaceFinder:
@@ -209,7 +209,7 @@ class FaceFinder:
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
         faces = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
         return tuple(
-            self._face(rgb, face.score, face.box, face.eyes, measured=index < MOST_POSES)
+            self._face(rgb, face.score, face.box, face.eyes, measured=index < MAX_POSES)
             for index, face in enumerate(faces)
         )
 

@@ -62,7 +62,7 @@ class Microphone:
         self._received = 0
         self._late: list[tuple[Samples, int]] = []  # the sound that waits, with its arrivals
         self._arrived_ns = 0
-        self._least_ns = self._paced_ns = 0  # the least delay since the rate was corrected
+        self._min_delay_ns = self._paced_ns = 0  # the least delay since the rate was corrected
         self._uncertain_until_ns: int | None = None
         self.counts: Counter[str] = Counter()
 
@@ -117,7 +117,7 @@ class Microphone:
             if now_ns - self._late[0][1] < _SETTLES_NS:
                 return
             self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
-            self._least_ns, self._paced_ns = _ON_TIME_NS, now_ns
+            self._min_delay_ns, self._paced_ns = _ON_TIME_NS, now_ns
         delay_ns = self._delays_ns()[-1]
         if delay_ns < -_ON_TIME_NS:  # the stream began too late: no message comes before its samples
             self.counts["audio_stamp_jumps_back"] += 1
@@ -144,27 +144,29 @@ class Microphone:
         if self._resampler is None:
             self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
         delays_ns = self._delays_ns()
-        least_ns = list(accumulate(reversed(delays_ns), min))[::-1]
+        min_delays_ns = list(accumulate(reversed(delays_ns), min))[::-1]
         placed, self._late = self._late[:count], self._late[count:]
-        gaps_ns = (0 if least <= _ON_TIME_NS else least for least in least_ns)  # the rest of a delay is a stall
+        gaps_ns = (
+            0 if min_delay_ns <= _ON_TIME_NS else min_delay_ns for min_delay_ns in min_delays_ns
+        )  # the rest of a delay is a stall
         if any(delay_ns - gap_ns > _STALL_NS for delay_ns, gap_ns in zip(delays_ns[:count], gaps_ns, strict=False)):
             self.counts["audio_stalls"] += 1
             self._uncertain_until_ns = self._arrived_ns + _UNCERTAIN_NS
         bridged_ns = 0
-        for (samples, _), least in zip(placed, least_ns, strict=False):
-            if (gap_ns := least - bridged_ns) > min_gap_ns:
+        for (samples, _), min_delay_ns in zip(placed, min_delays_ns, strict=False):
+            if (gap_ns := min_delay_ns - bridged_ns) > min_gap_ns:
                 yield from self._bridge(gap_ns, self._end_ns + gap_ns, self._rate_hz, Timing.ARRIVAL)
-                bridged_ns = least
+                bridged_ns = min_delay_ns
             yield from self._add(samples)
 
     def _keep_pace(self, delay_ns: int, arrival_ns: int) -> None:
         """Follow the least delay: at once where it falls, slowly where it rises, as other delays are above it."""
         if delay_ns < 0:
             self._shift(delay_ns)
-        self._least_ns = max(0, min(self._least_ns, delay_ns))
+        self._min_delay_ns = max(0, min(self._min_delay_ns, delay_ns))
         if arrival_ns - self._paced_ns >= _PACED_NS:
-            self._shift(min(self._least_ns, _PACE_NS))
-            self._least_ns, self._paced_ns = _ON_TIME_NS, arrival_ns
+            self._shift(min(self._min_delay_ns, _PACE_NS))
+            self._min_delay_ns, self._paced_ns = _ON_TIME_NS, arrival_ns
 
     def _shift(self, by_ns: int) -> None:
         self._origin_ns += by_ns

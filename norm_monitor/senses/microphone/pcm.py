@@ -149,7 +149,7 @@ class Resampler:
         self._half = 0 if self._phases is None else self._phases.shape[1] // 2
         self._input: Samples = np.zeros(self._half, np.float32)
         self._input_start = -self._half  # the index of the first buffered input
-        self._received = self._made = 0
+        self._received = self._output_count = 0
 
     def feed(self, samples: Samples) -> list[Samples]:
         """Add samples and return the blocks that they complete."""
@@ -163,23 +163,23 @@ class Resampler:
     def flush(self) -> list[Samples]:
         """Return the rest, padded with silence; the resampler cannot be used afterwards."""
         due = -(-self._received * self._up // self._down)
-        lacking = -(-(due - self._made) // self._block)
+        lacking = -(-(due - self._output_count) // self._block)
         padding = (lacking * self._block * self._down) // self._up + 2 * self._half + 2
         return self.feed(np.zeros(padding, np.float32))[:lacking]
 
     def _next_block(self) -> Samples | None:
-        last = (self._made + self._block - 1) * self._down // self._up
+        last = (self._output_count + self._block - 1) * self._down // self._up
         if last + self._half >= self._input_start + len(self._input):
             return None
-        first = self._made - self._input_start
-        block = self._filtered(self._phases) if self._phases is not None else self._input[first:][: self._block].copy()
-        self._made += self._block
-        spent = min((self._made * self._down) // self._up - self._half - self._input_start, len(self._input))
+        first = self._output_count - self._input_start
+        block = self._filter(self._phases) if self._phases is not None else self._input[first:][: self._block].copy()
+        self._output_count += self._block
+        spent = min((self._output_count * self._down) // self._up - self._half - self._input_start, len(self._input))
         self._input, self._input_start = self._input[spent:], self._input_start + spent
         return block
 
-    def _filtered(self, phases: NDArray[np.float32]) -> Samples:
-        positions = np.arange(self._made, self._made + self._block, dtype=np.int64) * self._down
+    def _filter(self, phases: NDArray[np.float32]) -> Samples:
+        positions = np.arange(self._output_count, self._output_count + self._block, dtype=np.int64) * self._down
         first_inputs = positions // self._up - self._half - self._input_start
         windows = sliding_window_view(self._input, phases.shape[1])[first_inputs]
         return np.asarray(np.einsum("ij,ij->i", windows, phases[positions % self._up]), np.float32)

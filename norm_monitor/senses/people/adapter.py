@@ -17,7 +17,7 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.people.transforms import StampedValues, TransformError, TransformTree
 
-MOST_KNOWN = 128
+MAX_KNOWN = 128
 MAX_ID_CHARACTERS = 200  # of a person or frame
 JUMP_NS = 60 * NS_PER_S  # a stamp this far from the newest belongs to another timeline
 STRAYS_IN_A_ROW = 50
@@ -54,7 +54,7 @@ class PeopleConfig(Config):
     )
     base_frame: str = Field(default="base_link", min_length=1, description="origin frame of distances")
     most_persons: int = Field(
-        default=32, ge=1, le=MOST_KNOWN, description="the most persons at a time; further ones are only counted"
+        default=32, ge=1, le=MAX_KNOWN, description="the most persons at a time; further ones are only counted"
     )
 
 
@@ -135,7 +135,7 @@ class PeopleAdapter:
         _need(message, "data")
         self._anchors.pop(person_id, None)
         self._anchors[person_id] = self._id(message.data)
-        while len(self._anchors) > MOST_KNOWN:
+        while len(self._anchors) > MAX_KNOWN:
             self._anchors.pop(next(iter(self._anchors)))
             self.counts["persons_evicted"] += 1
 
@@ -257,7 +257,7 @@ class PeopleAdapter:
     def _person(self, person_id: str) -> _Known:
         person = self._known.pop(person_id, None) or _Known()
         self._known[person_id] = person  # move to the end: the least recently updated is dropped first
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             self._known.pop(next(iter(self._known)))
             self.counts["persons_evicted"] += 1
         return person

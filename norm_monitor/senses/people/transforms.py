@@ -10,39 +10,39 @@ from norm_core.records.stamps import join_stamp
 
 V = TypeVar("V")
 
-MOST_KEPT = 256
+MAX_KEPT = 256
 
 
 class StampedValues(Generic[V]):
     """The newest values of one quantity; the oldest are dropped."""
 
-    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, max_kept: int = MAX_KEPT) -> None:
         self._stamps: list[int] = []
         self._values: list[V] = []
-        self._most_kept = most_kept
+        self._max_kept = max_kept
 
     def put(self, stamp_ns: int, value: V) -> None:
         """Store a value; of two with the same stamp, the later one holds."""
-        place = bisect_right(self._stamps, stamp_ns)
-        if place and self._stamps[place - 1] == stamp_ns:
-            self._values[place - 1] = value
+        index = bisect_right(self._stamps, stamp_ns)
+        if index and self._stamps[index - 1] == stamp_ns:
+            self._values[index - 1] = value
             return
-        self._stamps.insert(place, stamp_ns)
-        self._values.insert(place, value)
-        if len(self._stamps) > self._most_kept:
+        self._stamps.insert(index, stamp_ns)
+        self._values.insert(index, value)
+        if len(self._stamps) > self._max_kept:
             del self._stamps[0], self._values[0]
 
     def at(self, stamp_ns: int) -> tuple[int, V] | None:
         """Return the value at a time, with its own stamp."""
-        place = bisect_right(self._stamps, stamp_ns)
-        return (self._stamps[place - 1], self._values[place - 1]) if place else None
+        index = bisect_right(self._stamps, stamp_ns)
+        return (self._stamps[index - 1], self._values[index - 1]) if index else None
 
     def oldest(self) -> tuple[int, V] | None:
         """The first value still held and its stamp in nanoseconds, or None."""
         return (self._stamps[0], self._values[0]) if self._stamps else None
 
 
-MOST_FRAMES, LONGEST_CHAIN = 1024, 64
+MAX_FRAMES, MAX_CHAIN = 1024, 64
 
 Point = tuple[float, float, float]
 
@@ -61,14 +61,14 @@ class Link:
 
     def out_of(self, point: Point) -> Point:
         """Transform a point from the frame to its parent."""
-        x, y, z = _rotated(self.rotation, point)
+        x, y, z = _rotate(self.rotation, point)
         return x + self.translation[0], y + self.translation[1], z + self.translation[2]
 
     def into(self, point: Point) -> Point:
         """Transform a point from the parent to the frame."""
         x, y, z, w = self.rotation
         moved = tuple(p - t for p, t in zip(point, self.translation, strict=True))
-        return _rotated((-x, -y, -z, w), (moved[0], moved[1], moved[2]))
+        return _rotate((-x, -y, -z, w), (moved[0], moved[1], moved[2]))
 
 
 class TransformTree:
@@ -83,8 +83,8 @@ class TransformTree:
         child, link = _name(transform.child_frame_id), _link_of(transform)
         stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
         is_new = child not in self._links and child not in self._fixed
-        if is_new and len(self._links) + len(self._fixed) >= MOST_FRAMES:
-            raise TransformError(f"{child} is one frame more than {MOST_FRAMES}")
+        if is_new and len(self._links) + len(self._fixed) >= MAX_FRAMES:
+            raise TransformError(f"{child} is one frame more than {MAX_FRAMES}")
         if static or not stamp_ns:
             self._fixed[child] = link
             return 0
@@ -104,20 +104,20 @@ class TransformTree:
         if not self._is_fresh(frame, at_ns, believed_ns):
             return None
         point: Point = (0.0, 0.0, 0.0)
-        places = {frame: point}
+        points = {frame: point}
         for link in self._upwards(frame, at_ns):
             point = link.out_of(point)
-            places[link.parent] = point
+            points[link.parent] = point
         downwards: list[Link] = []
         common = base
         for link in self._upwards(base, at_ns):
-            if common in places:
+            if common in points:
                 break
             downwards.append(link)
             common = link.parent
-        if common not in places:
+        if common not in points:
             return None
-        point = places[common]
+        point = points[common]
         for link in reversed(downwards):
             point = link.into(point)
         return math.hypot(point[0], point[1])
@@ -130,13 +130,13 @@ class TransformTree:
     def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
         """Whether the first non-static transform on the way up is recent."""
         seen = 0
-        while frame in self._fixed and frame not in self._links and seen < LONGEST_CHAIN:
+        while frame in self._fixed and frame not in self._links and seen < MAX_CHAIN:
             frame, seen = self._fixed[frame].parent, seen + 1
         stamp_ns = self.newest_ns(frame, at_ns)
         return frame not in self._links if stamp_ns is None else at_ns - stamp_ns <= believed_ns
 
     def _upwards(self, frame: str, at_ns: int) -> Iterator[Link]:
-        for _ in range(LONGEST_CHAIN):
+        for _ in range(MAX_CHAIN):
             link = self._link_at(frame, at_ns)
             if link is None:
                 return
@@ -156,12 +156,14 @@ def _link_of(transform: Any) -> Link:
     rotation = (float(turn.x), float(turn.y), float(turn.z), float(turn.w))
     norm = math.hypot(*rotation)
     if not math.isfinite(norm + sum(translation)) or norm < 1e-6:
-        raise TransformError(f"the transform of {transform.child_frame_id} is no place: {translation}, {rotation}")
+        raise TransformError(
+            f"the transform of {transform.child_frame_id} is not a position and a rotation: {translation}, {rotation}"
+        )
     x, y, z, w = (part / norm for part in rotation)
     return Link(parent=_name(transform.header.frame_id), translation=translation, rotation=(x, y, z, w))
 
 
-def _rotated(rotation: tuple[float, float, float, float], point: Point) -> Point:
+def _rotate(rotation: tuple[float, float, float, float], point: Point) -> Point:
     # v + 2w(q x v) + 2q x (q x v)
     qx, qy, qz, w = rotation
     x, y, z = point

@@ -22,7 +22,7 @@ from norm_monitor.senses.robot_voice.robot_messages import (
 )
 
 # Without an end event, estimate the end: people and synthesizers say about this many characters per second.
-_SIGNS_PER_S, _LEAST_S = 14.0, 0.6
+_SIGNS_PER_S, _MIN_S = 14.0, 0.6
 _SIGNS_PER_S_DENSE = 4.5  # of Chinese and Japanese
 # A text of at most this part of the voice's time was said in it.
 _FITS = 0.8
@@ -43,7 +43,7 @@ _NO_VOICE = (
 def estimate_duration_ns(text: str) -> int:
     """Estimate how long a text takes to say, in nanoseconds."""
     dense = sum(1 for sign in text if "\u3040" <= sign <= "\u9fff")
-    return round(max(_LEAST_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
+    return round(max(_MIN_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
 
 
 @record
@@ -200,12 +200,12 @@ class RobotSpeechAdapter:
         self.gives_words = True
         speech = self._speech
         if not text.text:
-            return self._cut_short(text.stamp_ns)
+            return self._interrupt(text.stamp_ns)
         if self._is_repeated(text):
             self._health_log.count("robot_texts_repeated")
             return []
         if not self._has_voice:
-            return [*self._cut_short(text.stamp_ns), *self._estimate(text)]
+            return [*self._interrupt(text.stamp_ns), *self._estimate(text)]
         if speech and speech.estimated_end_ns is None and not speech.start.text:
             self._speech = replace(speech, start=_with_words(speech.start, text))
             return [self._speech.start]
@@ -313,7 +313,7 @@ class RobotSpeechAdapter:
         self._speech = _Speech(start=start, arrived_ns=self._newest_ns, estimated_end_ns=end_ns)
         return [start, replace(start, stamp_ns=end_ns, state=SpeechEdge.STOP)]
 
-    def _cut_short(self, stamp_ns: int) -> list[RobotSpeech]:
+    def _interrupt(self, stamp_ns: int) -> list[RobotSpeech]:
         """Stop an estimated speech that still goes on; a voice states its stop itself."""
         speech = self._speech
         if speech is None or speech.estimated_end_ns is None or speech.voice_id:

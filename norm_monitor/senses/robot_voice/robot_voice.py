@@ -14,7 +14,7 @@ from norm_core.runtime.time import NS_PER_MS, s_to_ns
 LEAD_NS = 200 * NS_PER_MS
 
 # The relative error of an estimated end.
-_RECKONED = 0.3
+_ESTIMATE_ERROR = 0.3
 
 
 class RobotVoiceConfig(Config):
@@ -61,7 +61,7 @@ class RobotVoice:
     """Store starts and stops in any order; drop the oldest."""
 
     def __init__(self, config: RobotVoiceConfig, max_edges: int = 400) -> None:
-        self._config, self._kept = config, max_edges
+        self._config, self._max_edges = config, max_edges
         self._longest_ns = s_to_ns(config.longest_s)
         self._lateness_ns = config.lateness_ms * NS_PER_MS
         self._edges: dict[RobotSpeech, bool] = {}  # whether each came too late
@@ -87,8 +87,8 @@ class RobotVoice:
         elif self._first_ns is None or edge.stamp_ns < self._first_ns:
             self._first_ns = edge.stamp_ns
         self._edges.setdefault(edge, late)
-        if len(self._edges) > self._kept:
-            del self._edges[min(self._edges, key=_in_order)]
+        if len(self._edges) > self._max_edges:
+            del self._edges[min(self._edges, key=_order_of)]
 
     def _is_start_again(self, edge: RobotSpeech) -> bool:
         identity = (edge.speech_id, edge.stamp_ns, edge.state)
@@ -97,7 +97,7 @@ class RobotVoice:
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""
         horizon_ns = end_ns + LEAD_NS
-        edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_in_order)
+        edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_order_of)
         in_time = self._turns((edge for edge in edges if not self._edges[edge]), start_ns, horizon_ns)
         of_all = self._turns(edges, start_ns, horizon_ns)
         is_known = self._first_ns is not None and self._first_ns <= horizon_ns
@@ -123,11 +123,13 @@ class RobotVoice:
             turns.append(self._turn(start, text, horizon_ns, has_ended=False))
         return tuple(turn for turn in turns if turn.rings_until_ns > start_ns - LEAD_NS)
 
-    def _turn(self, start: RobotSpeech, text: str, end_ns: int, has_ended: bool, reckoned: bool = False) -> RobotTurn:
+    def _turn(
+        self, start: RobotSpeech, text: str, end_ns: int, has_ended: bool, is_estimated: bool = False
+    ) -> RobotTurn:
         longest_ns = start.stamp_ns + self._longest_ns
         rings_ns = self._config.tail_ms * NS_PER_MS
-        if reckoned:
-            rings_ns = max(rings_ns, round(_RECKONED * (end_ns - start.stamp_ns)))
+        if is_estimated:
+            rings_ns = max(rings_ns, round(_ESTIMATE_ERROR * (end_ns - start.stamp_ns)))
         return RobotTurn(
             speech_id=start.speech_id,
             start_ns=start.stamp_ns,
@@ -138,6 +140,6 @@ class RobotVoice:
         )
 
 
-def _in_order(edge: RobotSpeech) -> tuple[int, bool, str, str]:
+def _order_of(edge: RobotSpeech) -> tuple[int, bool, str, str]:
     """A stop precedes a start with the same stamp."""
     return edge.stamp_ns, edge.state is SpeechEdge.START, edge.speech_id, edge.text

@@ -35,8 +35,8 @@ def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
     """Return the power of a stretch of a segment's sound in dB full scale."""
     first = max(0, (start_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     last = max(first + 1, (end_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
-    heard = segment.samples[first:last]
-    return 10 * math.log10(max(float(np.mean(np.square(heard))) if len(heard) else 0.0, _FLOOR))
+    samples = segment.samples[first:last]
+    return 10 * math.log10(max(float(np.mean(np.square(samples))) if len(samples) else 0.0, _FLOOR))
 
 
 class EchoLevel:
@@ -50,9 +50,9 @@ class EchoLevel:
         """The median level in dB full scale, or None before the first segment."""
         return median(self._levels_db) if self._levels_db else None
 
-    def learn(self, heard_db: float) -> None:
+    def learn(self, level_db: float) -> None:
         """Add the level of a segment that is certainly the robot's."""
-        self._levels_db.append(heard_db)
+        self._levels_db.append(level_db)
 
 
 # The longest delay of an echo after the robot's speech.
@@ -84,31 +84,31 @@ class AttributedSpeech:
     speaker_id: str = ""
 
 
-def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) -> list[Utterance]:
+def attribute_words(speech: AttributedSpeech, echo: EchoLevel, louder_db: float) -> list[Utterance]:
     """Return a segment's utterances: one, unless robot and user spoke in it in sequence."""
-    segment, robot = heard.segment, heard.robot
+    segment, robot = speech.segment, speech.robot
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
     if robot.late:
-        return [_utterance(heard, Speaker.UNKNOWN)]
-    words = heard.recognized.words
-    timed = words or _spread(heard)
+        return [_utterance(speech, Speaker.UNKNOWN)]
+    words = speech.recognized.words
+    timed = words or _spread(speech)
     in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
     if not any(in_robots_time):
-        return [_utterance(_within_words(heard), others)]
-    weights = _weights(heard, timed, in_robots_time, echo.usual_db, louder_db)
+        return [_utterance(_within_words(speech), others)]
+    weights = _weights(speech, timed, in_robots_time, echo.usual_db, louder_db)
     began, ended = _common_edges(segment, robot)
-    robots = _likeliest(weights, began, ended, _CHANGE if words else _CERTAIN)
+    robots = _find_robot_words(weights, began, ended, _CHANGE if words else _CERTAIN)
     if segment.final and words:
         _learn(segment, robot, timed, robots, echo)
     if len(set(robots)) > 1:
         runs = [
             (own, [word for _, word in run]) for own, run in groupby(zip(robots, words, strict=True), lambda r: r[0])
         ]
-        return [_part(heard, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)]
+        return [_part(speech, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)]
     doubt = _DOUBT if any(turn.text for turn in robot.turns) else _DOUBT_UNTOLD
     if all(in_robots_time) and abs(began + ended + sum(weights)) < doubt:
-        return [_utterance(heard, Speaker.UNKNOWN)]
-    return [_utterance(heard, Speaker.ROBOT) if robots[0] else _utterance(_within_words(heard), others)]
+        return [_utterance(speech, Speaker.UNKNOWN)]
+    return [_utterance(speech, Speaker.ROBOT) if robots[0] else _utterance(_within_words(speech), others)]
 
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
@@ -124,22 +124,22 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
     recognized = RecognizedSpeech(
         text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
     )
-    heard = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic=utterance.source_topic)
-    (judged,) = attribute_words(heard, EchoLevel(), math.inf)
+    speech = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic=utterance.source_topic)
+    (judged,) = attribute_words(speech, EchoLevel(), math.inf)
     # An external recognizer that identifies a voice means a person's, unless the robot was speaking.
     speaker = judged.speaker if robot.turns else utterance.speaker
     return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
 
 
 def _weights(
-    heard: AttributedSpeech,
+    speech: AttributedSpeech,
     words: tuple[Word, ...],
     in_robots_time: list[bool],
     echo_db: float | None,
     louder_db: float,
 ) -> list[float]:
     """Return each word's weight for the robot; below zero for the user."""
-    robot_words = normalize(" ".join(turn.text for turn in heard.robot.turns))
+    robot_words = normalize(" ".join(turn.text for turn in speech.robot.turns))
     tokens = [normalize(word.text) for word in words]
     like = iter(likeness([token for of_word in tokens for token in of_word], robot_words))
     weights = []
@@ -151,8 +151,8 @@ def _weights(
         # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
         if robot_words and alike and not all(token.isdigit() for token in of_word):
             weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
-        if echo_db is not None and heard.recognized.words:
-            above_db = level_db(heard.segment, word.start_ns, word.end_ns) - echo_db
+        if echo_db is not None and speech.recognized.words:
+            above_db = level_db(speech.segment, word.start_ns, word.end_ns) - echo_db
             weight += bulk * (_LOUDER if above_db > louder_db else _AS_LOUD if above_db < louder_db / 2 else 0.0)
         weights.append(weight if inside else -_CERTAIN)
     return weights
@@ -168,7 +168,7 @@ def _common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[float, fl
     return 0.0, 0.0
 
 
-def _likeliest(weights: list[float], began: float, ended: float, change: float) -> list[bool]:
+def _find_robot_words(weights: list[float], began: float, ended: float, change: float) -> list[bool]:
     """Run Viterbi over the two speakers; True if the word is the robot's."""
     weights = [*weights]
     weights[0] += began
@@ -196,24 +196,24 @@ def _learn(
         echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
 
 
-def _spread(heard: AttributedSpeech) -> tuple[Word, ...]:
+def _spread(speech: AttributedSpeech) -> tuple[Word, ...]:
     """Spread words without times evenly."""
-    texts = heard.recognized.text.split() or [heard.recognized.text]
-    start_ns, length_ns = heard.segment.start_ns, heard.segment.end_ns - heard.segment.start_ns
+    texts = speech.recognized.text.split() or [speech.recognized.text]
+    start_ns, length_ns = speech.segment.start_ns, speech.segment.end_ns - speech.segment.start_ns
     bounds = [start_ns + length_ns * index // len(texts) for index in range(len(texts) + 1)]
     return tuple(
         Word(text=text, start_ns=start, end_ns=end) for text, start, end in zip(texts, bounds, bounds[1:], strict=False)
     )
 
 
-def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
-    segment, recognized = heard.segment, heard.recognized
-    overlap_ns = 0 if speaker is Speaker.ROBOT else heard.robot.overlap_ns(segment.start_ns, segment.end_ns)
+def _utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
+    segment, recognized = speech.segment, speech.recognized
+    overlap_ns = 0 if speaker is Speaker.ROBOT else speech.robot.overlap_ns(segment.start_ns, segment.end_ns)
     return Utterance(
         stamp_ns=segment.start_ns,
-        utterance_id=f"{heard.source_topic}@{segment.start_ns}" + (f"#{index}" if index else ""),
+        utterance_id=f"{speech.source_topic}@{segment.start_ns}" + (f"#{index}" if index else ""),
         speaker=speaker,
-        speaker_id="" if speaker is Speaker.ROBOT else heard.speaker_id,
+        speaker_id="" if speaker is Speaker.ROBOT else speech.speaker_id,
         text=recognized.text,
         locale=recognized.locale,
         start_ns=segment.start_ns,
@@ -224,31 +224,31 @@ def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utt
         overlap_ns=overlap_ns,
         final=segment.final,
         timing=segment.timing,
-        late=heard.robot.late,
-        source_topic=heard.source_topic,
+        late=speech.robot.late,
+        source_topic=speech.source_topic,
     )
 
 
-def _within_words(heard: AttributedSpeech) -> AttributedSpeech:
+def _within_words(speech: AttributedSpeech) -> AttributedSpeech:
     """Cut the robot's unrecognized voice before and after a person's words from their segment."""
-    segment, words = heard.segment, heard.recognized.words
+    segment, words = speech.segment, speech.recognized.words
     if not words:
-        return heard
+        return speech
     first_ns, last_ns = max(words[0].start_ns, segment.start_ns), min(words[-1].end_ns, segment.end_ns)
-    is_late = heard.robot.overlap_ns(segment.start_ns, first_ns) > _BEYOND_WORDS_NS
-    is_early = heard.robot.overlap_ns(last_ns, segment.end_ns) > _BEYOND_WORDS_NS
+    is_late = speech.robot.overlap_ns(segment.start_ns, first_ns) > _BEYOND_WORDS_NS
+    is_early = speech.robot.overlap_ns(last_ns, segment.end_ns) > _BEYOND_WORDS_NS
     start_ns, end_ns = first_ns if is_late else segment.start_ns, last_ns if is_early else segment.end_ns
-    return replace(heard, segment=replace(segment, start_ns=start_ns, end_ns=max(start_ns, end_ns)))
+    return replace(speech, segment=replace(segment, start_ns=start_ns, end_ns=max(start_ns, end_ns)))
 
 
-def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
+def _part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
     """Return one speaker's run of words; it starts or ends with the segment at the edges."""
-    segment, recognized = heard.segment, heard.recognized
+    segment, recognized = speech.segment, speech.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
     probabilities = [word.probability for word in words if word.probability is not None]
     part = replace(
-        heard,
+        speech,
         segment=replace(segment, start_ns=start_ns, end_ns=end_ns),
         recognized=replace(
             recognized,

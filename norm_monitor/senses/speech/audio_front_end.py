@@ -50,8 +50,8 @@ class Silero:
 
     def __call__(self, block: Samples) -> float:
         """Return the probability of speech in the next block, and move on by it."""
-        heard = np.concatenate((self._context, block))[None, :]
-        probability, self._h, self._c = self._session.run(None, {"input": heard, "h": self._h, "c": self._c})
+        samples = np.concatenate((self._context, block))[None, :]
+        probability, self._h, self._c = self._session.run(None, {"input": samples, "h": self._h, "c": self._c})
         self._context = block[-_CONTEXT:]
         # The last digits differ by processor.
         return round(float(np.asarray(probability).ravel()[0]), 3)

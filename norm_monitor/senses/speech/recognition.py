@@ -48,16 +48,16 @@ def skeleton(word: str) -> str:
 
 
 def likeness(words: list[str], spoken: list[str]) -> list[float]:
-    """Return each word's similarity, from 0 to 1, to a word of `said` in the same order."""
+    """Return each word's similarity, from 0 to 1, to a word of `spoken` in the same order."""
     likenesses = [0.0] * len(words)
     matcher = SequenceMatcher(a=words, b=spoken, autojunk=False)
     for block in matcher.get_matching_blocks():
         likenesses[block.a : block.a + block.size] = [1.0] * block.size
     sounds = [skeleton(word) for word in words]
     owner = [index for index, sound in enumerate(sounds) for _ in sound]
-    heard = SequenceMatcher(a="".join(sounds), b="".join(map(skeleton, spoken)), autojunk=False)
+    sound_matcher = SequenceMatcher(a="".join(sounds), b="".join(map(skeleton, spoken)), autojunk=False)
     covered = [0] * len(words)
-    for block in heard.get_matching_blocks():
+    for block in sound_matcher.get_matching_blocks():
         if block.size >= _SHORTEST_RUN:
             for index in owner[block.a : block.a + block.size]:
                 covered[index] += 1
@@ -115,12 +115,15 @@ class GuardConfig(Config):
     )
 
 
-def hallucination_in(heard: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
+def hallucination_in(recognized: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
     """Return the kind of hallucination in a text from `speech_s` seconds of speech; None if it is credible."""
-    words = normalize(heard.text)
+    words = normalize(recognized.text)
     if not words:
         return HallucinationKind.EMPTY
-    if heard.no_speech_probability > config.no_speech_probability and heard.confidence < config.unsure_probability:
+    if (
+        recognized.no_speech_probability > config.no_speech_probability
+        and recognized.confidence < config.unsure_probability
+    ):
         return HallucinationKind.NO_SPEECH
     if is_loop(words, config.repeats):
         return HallucinationKind.LOOP

@@ -116,7 +116,7 @@ class Segmenter:
         self._padding_ns = config.padding_ms * NS_PER_MS
         quiet_ns = self._padding_ns + (voice.start_ms + voice.stop_ms) * NS_PER_MS
         self._quiet_blocks = -(-quiet_ns // BLOCK_NS) + 1
-        self._kept: deque[tuple[Block, float]] = deque()
+        self._blocks: deque[tuple[Block, float]] = deque()
         self.onset_ns: int | None = None  # of confirmed speech that has not ended
         self._partial_due_ns: int | None = None
         self._likely_end_ns: int | None = None
@@ -131,14 +131,14 @@ class Segmenter:
         if block.starts_anew:
             yield from self.flush()
         probability = self._probability_of(block.samples)
-        self._kept.append((block, probability))
+        self._blocks.append((block, probability))
         end_ns = block.stamp_ns + BLOCK_NS
         changed_ns = self._voice.feed(probability, block.stamp_ns, end_ns)
         if changed_ns is not None:
             yield from self._change(changed_ns)
         if self.onset_ns is None:
-            while len(self._kept) > self._quiet_blocks:
-                self._kept.popleft()
+            while len(self._blocks) > self._quiet_blocks:
+                self._blocks.popleft()
         elif end_ns - self.onset_ns >= s_to_ns(self._config.longest_s):
             yield self._cut()
         elif (
@@ -153,11 +153,11 @@ class Segmenter:
 
     def flush(self) -> Iterator[AudioSegment]:
         """End the stream and any speech in progress."""
-        if self._kept:
-            offset_ns = self._voice.finish(self._kept[-1][0].stamp_ns + BLOCK_NS)
+        if self._blocks:
+            offset_ns = self._voice.finish(self._blocks[-1][0].stamp_ns + BLOCK_NS)
             if offset_ns is not None:
                 yield from self._change(offset_ns)
-        self._kept.clear()
+        self._blocks.clear()
         self._forget()
 
     def _change(self, stamp_ns: int) -> Iterator[AudioSegment]:
@@ -186,17 +186,17 @@ class Segmenter:
         """End a segment of maximum length at the quietest block of its last third, and continue from there."""
         assert self.onset_ns is not None
         earliest_ns = self.onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
-        late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]
+        late = [(probability, block.stamp_ns) for block, probability in self._blocks if block.stamp_ns >= earliest_ns]
         cut_ns = min(late)[1]
         segment = self._segment(self.onset_ns, cut_ns, SegmentStage.FINAL)
         self._begin(cut_ns)
-        while self._kept[0][0].stamp_ns < cut_ns - self._padding_ns:
-            self._kept.popleft()
+        while self._blocks[0][0].stamp_ns < cut_ns - self._padding_ns:
+            self._blocks.popleft()
         return segment
 
     def _segment(self, start_ns: int, end_ns: int, stage: SegmentStage) -> AudioSegment:
         first_ns, last_ns = start_ns - self._padding_ns - BLOCK_NS, end_ns + self._padding_ns
-        blocks = [block for block, _ in self._kept if first_ns < block.stamp_ns < last_ns]
+        blocks = [block for block, _ in self._blocks if first_ns < block.stamp_ns < last_ns]
         return AudioSegment(
             start_ns=start_ns,
             end_ns=end_ns,

@@ -29,10 +29,10 @@ class Transcriber:
         if why is not HallucinationKind.NONE:
             self.counts[f"hallucinations_{why}"] += 1
             return []
-        heard = AttributedSpeech(
+        attributed = AttributedSpeech(
             segment=segment, recognized=recognized, robot=speech.robot, source_topic=self._source_topic
         )
-        return attribute_words(heard, self._echo, self._config.robot.louder_db)
+        return attribute_words(attributed, self._echo, self._config.robot.louder_db)
 
     def _recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         """Recognize a segment; a final one usually reuses the result of its likely one."""

@@ -12,8 +12,8 @@ VOICE_TOPICS = r"voices/tracked|voices/\w+/(?:speech|is_speaking)|persons/\w+/vo
 VOICE_TEXTS = "voices/{}/speech"  # {} stands for the id of the voice
 # PAL's recognizers give the words of everybody under this id, so that it is nobody's.
 ANONYMOUS_VOICE, ANONYMOUS_PERSONS = "anonymous_speaker", "anonymous_"
-MOST_VOICES, MOST_MATCHES = 64, 512
-LEAST_CONFIDENCE = 0.5  # below it, hri_person_manager does not connect a voice with a person either
+MAX_VOICES, MAX_MATCHES = 64, 512
+MIN_CONFIDENCE = 0.5  # below it, hri_person_manager does not connect a voice with a person either
 # A list this much older than the newest belongs to another timeline.
 _JUMP_NS = 60 * NS_PER_S
 _PERSON, _VOICE = 1, 4  # types of ids in IdsMatch
@@ -33,7 +33,7 @@ class VoiceOwners:
         self._voices.pop(person_id, None)
         if voice_id:
             self._voices[person_id] = voice_id
-        _drop_oldest(self._voices, MOST_MATCHES)
+        _drop_oldest(self._voices, MAX_MATCHES)
 
     def match(self, message: Any) -> None:
         """Take an IdsMatch; one without a voice and a person changes nothing."""
@@ -42,17 +42,17 @@ class VoiceOwners:
         if all(pair):
             self._matches.pop(pair, None)
             self._matches[pair] = float(message.confidence)
-            _drop_oldest(self._matches, MOST_MATCHES)
+            _drop_oldest(self._matches, MAX_MATCHES)
 
     def person_of(self, voice_id: str) -> str:
         """Return the id of the person whose voice it is, or an empty one."""
-        stated = [person for person, voice in self._voices.items() if voice == voice_id and _owns(person, voice)]
+        stated = [person for person, voice in self._voices.items() if voice == voice_id and _is_owner(person, voice)]
         if stated:
             return stated[-1]
         likely = {
             person: confidence
             for (voice, person), confidence in self._matches.items()
-            if voice == voice_id and confidence > LEAST_CONFIDENCE and _owns(person, voice)
+            if voice == voice_id and confidence > MIN_CONFIDENCE and _is_owner(person, voice)
         }
         return max(likely, key=lambda person: (likely[person], person), default="")
 
@@ -100,7 +100,7 @@ class Voices:
         topic = self._topic.replace("{}", voice_id)
         adapter = self._adapters.pop(voice_id, None) or LiveSpeechAdapter(topic, lateness_ns=self._lateness_ns)
         self._adapters[voice_id] = adapter
-        for dropped in _drop_oldest(self._adapters, MOST_VOICES):
+        for dropped in _drop_oldest(self._adapters, MAX_VOICES):
             self._speakers.pop(dropped, None)
         return adapter
 
@@ -111,7 +111,7 @@ class Voices:
         return speaker or ("" if voice_id == ANONYMOUS_VOICE else voice_id)
 
 
-def _owns(person_id: str, voice_id: str) -> bool:
+def _is_owner(person_id: str, voice_id: str) -> bool:
     # A tracker of persons also makes one up for the voice that is everybody's.
     return not (voice_id == ANONYMOUS_VOICE and person_id.startswith(ANONYMOUS_PERSONS))
 

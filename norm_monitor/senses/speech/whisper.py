@@ -135,7 +135,7 @@ class Whisper:
             if self.device == "cpu":
                 raise
             self._load("cpu")
-            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {_advised(error)}"))
+            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {_with_remedy(error)}"))
             return self._recognize(segment)
 
     def _load(self, *devices: str) -> None:
@@ -154,7 +154,7 @@ class Whisper:
             except (RuntimeError, ValueError) as error:
                 if device == "cpu":
                     raise ConfigError(f"{self._folder}: the Whisper model cannot be loaded: {error}") from error
-                self._on_fault(ProviderFault(provider=device, reason=_advised(error)))
+                self._on_fault(ProviderFault(provider=device, reason=_with_remedy(error)))
             else:
                 return
 
@@ -217,7 +217,7 @@ class Whisper:
         return max(self._languages, key=lambda code: probability_of[code])
 
 
-def _advised(error: Exception) -> str:
+def _with_remedy(error: Exception) -> str:
     """Return the error's words; with a remedy where a library of another CUDA version is needed."""
     library = re.search(r"Library (lib\S+) is not found", str(error))
     if not library:

@@ -20,7 +20,7 @@ from norm_monitor.encounters.encounter import Encounter, ScriptedPerson, Scripte
 from norm_monitor.encounters.generate import START_NS, GenerationConfig, generate, records
 from norm_monitor.encounters.library import find, read, read_truth, shipped, truth_path
 from norm_monitor.encounters.media import EncounterPictureError, VoiceError, frame_at
-from norm_monitor.encounters.timeline import MOST_JITTER, Sighting, Timeline, lay_out
+from norm_monitor.encounters.timeline import MAX_JITTER, Sighting, Timeline, lay_out
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from tests.norm_core.bags.bag_files import read as messages
@@ -146,7 +146,7 @@ def test_gaps_are_kept_and_a_seed_never_turns_an_overlap_round(gaps: list[float]
         before_s = 22.0
         for index, gap_s in enumerate(gaps):
             found_s = start_of(timeline, f"u{index}") - before_s
-            assert math.isclose(found_s, gap_s, abs_tol=MOST_JITTER * abs(gap_s) + 1e-6)
+            assert math.isclose(found_s, gap_s, abs_tol=MAX_JITTER * abs(gap_s) + 1e-6)
             assert found_s * gap_s >= -1e-9
             before_s += found_s + 2.0
 

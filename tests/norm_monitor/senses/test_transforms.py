@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.people.transforms import MOST_FRAMES, TransformError, TransformTree
+from norm_monitor.senses.people.transforms import MAX_FRAMES, TransformError, TransformTree
 from tests.norm_monitor.senses.rep155 import transform
 
 AT_NS = 1_000 * NS_PER_S
@@ -78,7 +78,7 @@ def test_loops_strangers_and_nonsense_give_nothing() -> None:
 
 def test_frames_are_bounded() -> None:
     tree = TransformTree()
-    for index in range(MOST_FRAMES):
+    for index in range(MAX_FRAMES):
         tree.put(transform(AT_NS, "base_link", f"f{index}", (1.0, 0.0, 0.0)))
     with pytest.raises(TransformError):
         tree.put(transform(AT_NS, "base_link", "one_more", (1.0, 0.0, 0.0)))

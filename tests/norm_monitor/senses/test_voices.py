@@ -14,7 +14,7 @@ from norm_monitor.context.turns import turns_of
 from norm_monitor.ears import Ears
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
-from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS, Voices
+from norm_monitor.senses.speech.voices import MAX_VOICES, VOICE_TEXTS, Voices
 
 START_NS = 1_000 * NS_PER_S
 
@@ -134,9 +134,9 @@ def test_a_list_that_comes_late_is_counted_and_ends_no_speech(hearing: Hearing) 
 
 def test_voices_are_bounded() -> None:
     voices = Voices("/humans/voices/{}/speech")
-    for number in range(3 * MOST_VOICES):
+    for number in range(3 * MAX_VOICES):
         voices.is_speaking(True, START_NS + number, f"v{number}")
-    assert voices.quiet_until_ns(START_NS + NS_PER_S) == START_NS + 2 * MOST_VOICES  # the oldest are gone
+    assert voices.quiet_until_ns(START_NS + NS_PER_S) == START_NS + 2 * MAX_VOICES  # the oldest are gone
 
 
 def edges(at_s: float, until_s: float) -> list[RobotSpeech]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from norm_monitor.view.page_server import MOST_BYTES, PageReply, PageRequest, PageServer, page_reply
+from norm_monitor.view.page_server import MAX_BODY_BYTES, PageReply, PageRequest, PageServer, page_reply
 from tests.norm_monitor.view.page_requests import ask, serving
 from tests.patience import PATIENCE_S
 
@@ -43,7 +43,7 @@ def test_a_foreign_host_name_is_refused(server: PageServer) -> None:
 
 @pytest.mark.parametrize(
     ("size", "status"),
-    [(str(MOST_BYTES + 1), 413), ("9" * 5000, 413), ("-1", 400), ("²", 400), ("", 400), ("1e3", 400)],
+    [(str(MAX_BODY_BYTES + 1), 413), ("9" * 5000, 413), ("-1", 400), ("²", 400), ("", 400), ("1e3", 400)],
 )
 def test_a_body_of_a_bad_size_is_refused_unread(server: PageServer, size: str, status: int) -> None:
     assert (

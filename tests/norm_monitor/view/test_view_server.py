@@ -18,7 +18,7 @@ from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.privacy.blur import Pixels
 from norm_monitor.session_log.schema import Review
-from norm_monitor.view.page_server import MOST_BYTES
+from norm_monitor.view.page_server import MAX_BODY_BYTES
 from norm_monitor.view.pictures import BagStills
 from norm_monitor.view.timeline import SessionTimeline
 from norm_monitor.view.view_server import ViewServer, prompt_text
@@ -159,7 +159,7 @@ def test_what_the_monitor_refuses_is_told_and_not_shown(
         ("/reviews", {**VERDICT, "coder": ""}, 400),
         ("/reviews", {**VERDICT, "verdict": "maybe"}, 400),
         ("/reviews", {**VERDICT, "secret": 1}, 400),
-        ("/reviews", "x" * (MOST_BYTES + 1), 413),
+        ("/reviews", "x" * (MAX_BODY_BYTES + 1), 413),
         ("/parameters", {"sensitivity": "keen"}, 404),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from norm_monitor.senses.speech.voices import MOST_VOICES
+from norm_monitor.senses.speech.voices import MAX_VOICES
 from norm_nodes.convert import message_class
 from norm_nodes.endpoint import SENSOR
 from norm_nodes.endpoint_node import EndpointNode
@@ -27,8 +27,8 @@ class VoiceTopics:
         self.tracked: tuple[str, ...] = ()
         self._words_class = node.find_class(words_type, f"{humans}/voices/ID/speech", "words_type")
         names = ("speech", "is_speaking")
-        self._voices = TrackedIds(node, f"{humans}/voices", names, self._subscribe_to_voice, MOST_VOICES)
-        self._owners = TrackedIds(node, f"{humans}/persons", ("voice_id",), self._subscribe_to_owner, MOST_VOICES)
+        self._voices = TrackedIds(node, f"{humans}/voices", names, self._subscribe_to_voice, MAX_VOICES)
+        self._owners = TrackedIds(node, f"{humans}/persons", ("voice_id",), self._subscribe_to_owner, MAX_VOICES)
         for type_name, topic, profiles in (
             (IDS_TYPE, self.list_topic, EITHER_DURABILITY),
             (MATCH_TYPE, f"{humans}/candidate_matches", (SENSOR,)),
@@ -48,7 +48,7 @@ class VoiceTopics:
     def _on_message(self, topic: str, message: Any) -> None:
         if topic == VOICES_TRACKED:
             self.tracked = tuple(filter(None, message.ids))
-            if beyond := max(0, len(self.tracked) - MOST_VOICES):
+            if beyond := max(0, len(self.tracked) - MAX_VOICES):
                 self._node.health_log.count("voices_over_limit", beyond)
             self._voices.follow(self.tracked)
         self._receive(topic, message)
