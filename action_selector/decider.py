@@ -226,7 +226,7 @@ class Decider:
 
     @property
     def _most_images(self) -> int | None:
-        return self._engine.model_info.most_images(self.config.pictures_may_leave) if self._engine else 0
+        return self._engine.model_info.image_limit(self.config.pictures_may_leave) if self._engine else 0
 
     def _deadline_of_model(self, deadline: Deadline) -> Deadline:
         """The model's time ends early enough to answer with what is known without it."""

@@ -86,7 +86,7 @@ def recover_bag(
                 raise
             except OSError as error:
                 raise BagError(f"{bag}: cannot be recovered: {error}") from error
-            except _StopError as stop:
+            except _DamagedFileError as stop:
                 stops.append(f"{file.name} {stop}")
             bytes_before += file.stat().st_size
             progress(bytes_before, size)
@@ -104,23 +104,23 @@ def recover_bag(
     )
 
 
-class _StopError(Exception):
+class _DamagedFileError(Exception):
     """A file cannot be read further."""
 
 
 def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
     """Yield the messages of a file in its order. Raises _StopError where it cannot be read further."""
-    why_partial = ""
+    partial_reason = ""
     if is_packed(file):
         with file.open("rb") as packed:
             file = scratch / file.stem
             try:
                 unpack_zstd_file(packed, file)
             except UnpackError as error:
-                why_partial = f"can be decompressed only in part: {error}"
+                partial_reason = f"can be decompressed only in part: {error}"
     yield from _mcap_messages(file, progress)
-    if why_partial:
-        raise _StopError(why_partial)
+    if partial_reason:
+        raise _DamagedFileError(partial_reason)
 
 
 class _ExactReader:
@@ -143,27 +143,27 @@ def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[Salv
     definition_bytes = whole_bytes = 0
     with path.open("rb") as file:
         try:
-            for entry in _records(file, is_file=True):
+            for file_record in _records(file, is_file=True):
                 # A chunk is read to its end first: a message of a chunk that ends in damage may be damaged itself.
-                for part in _chunk_records(entry) if isinstance(entry, Chunk) else [entry]:
-                    if isinstance(part, Header) and part.profile not in ("", "ros2"):
-                        raise BagError(f"its profile is {part.profile!r}, and that of ROS 2 is 'ros2'")
-                    if isinstance(part, Schema):
-                        schemas.setdefault(part.id, part)
-                        definition_bytes += len(part.data)
-                    elif isinstance(part, Channel):
-                        topics.setdefault(part.id, _topic_of(part, schemas))
-                    elif isinstance(part, Message):
-                        if part.log_time >= 1 << 63:
-                            raise BagError(f"a message has the stamp {part.log_time}")
-                        yield topics[part.channel_id], part.log_time, unpack_file(part.data)
+                for entry in _chunk_records(file_record) if isinstance(file_record, Chunk) else [file_record]:
+                    if isinstance(entry, Header) and entry.profile not in ("", "ros2"):
+                        raise BagError(f"its profile is {entry.profile!r}, and that of ROS 2 is 'ros2'")
+                    if isinstance(entry, Schema):
+                        schemas.setdefault(entry.id, entry)
+                        definition_bytes += len(entry.data)
+                    elif isinstance(entry, Channel):
+                        topics.setdefault(entry.id, _topic_of(entry, schemas))
+                    elif isinstance(entry, Message):
+                        if entry.log_time >= 1 << 63:
+                            raise BagError(f"a message has the stamp {entry.log_time}")
+                        yield topics[entry.channel_id], entry.log_time, unpack_file(entry.data)
                     if max(len(schemas), len(topics)) > MAX_TOPICS or definition_bytes > MAX_UNPACKED_BYTES:
                         raise BagError(TOO_MANY_TOPICS)
                 whole_bytes = file.tell()
                 progress(whole_bytes)
         except _UNREADABLE as error:
-            raise _StopError(
-                f"could be read up to byte {whole_bytes} of {path.stat().st_size}: {_why(error)}"
+            raise _DamagedFileError(
+                f"could be read up to byte {whole_bytes} of {path.stat().st_size}: {_reason_of(error)}"
             ) from error
 
 
@@ -198,5 +198,5 @@ def _topic_of(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
     )
 
 
-def _why(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     return "the file ends there" if isinstance(error, EndOfFile) else str(error).rstrip(".") or type(error).__name__

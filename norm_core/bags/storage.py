@@ -18,6 +18,9 @@ from norm_core.runtime.program import PROGRAM
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")
 _PACKED = ".zstd"  # a whole file, compressed after its recording ended
+# Files beside a database whose writer died: they hold its newest messages, not yet merged.
+_UNMERGED = ("-wal", "-journal")
+_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @record
@@ -90,8 +93,8 @@ def list_files(path: Path) -> Listing:
         if not is_stored(path):
             raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
-    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_number)
-    information, notes = _stated(path)
+    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_natural_key)
+    information, notes = _read_metadata(path)
     if information is None:
         if not files:
             fault = notes[0] if notes else f"has no {METADATA}"
@@ -119,7 +122,7 @@ def list_files(path: Path) -> Listing:
     return Listing(files=(*present, *further), promised=promised, digests=digests, notes=tuple(notes))
 
 
-def _stated(path: Path) -> tuple[_Information | None, list[str]]:
+def _read_metadata(path: Path) -> tuple[_Information | None, list[str]]:
     file = path / METADATA
     if not file.is_file():
         return None, [f"has no {METADATA}"]
@@ -129,14 +132,9 @@ def _stated(path: Path) -> tuple[_Information | None, list[str]]:
         return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0].removeprefix(f'{path}/')})"]
 
 
-def _number(path: Path) -> tuple[object, ...]:
+def _natural_key(path: Path) -> tuple[object, ...]:
     """Sort session_2 before session_10."""
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
-
-
-# Files beside a database whose writer died: they hold its newest messages, not yet merged.
-_UNMERGED = ("-wal", "-journal")
-_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 class StorageFile:
@@ -158,7 +156,7 @@ class StorageFile:
             self._reader = open_bounded(file)
         except Exception as error:  # the bag library raises its parsers' errors
             self._remove()
-            raise BagError(f"{path.name}: {self._why(error)}") from error
+            raise BagError(f"{path.name}: {self._describe_fault(error)}") from error
 
     @property
     def connections(self) -> list[Connection]:
@@ -188,7 +186,7 @@ class StorageFile:
             except StopIteration:
                 break
             except Exception as error:  # the bag library raises its parsers' errors
-                raise BagError(self._why(error)) from error
+                raise BagError(self._describe_fault(error)) from error
             if not isinstance(data, bytes):
                 raise BagError(
                     f"a message on {connection.topic} holds {type(data).__name__} in place of bytes, which no recorder "
@@ -196,7 +194,7 @@ class StorageFile:
                 )
             yield connection, stamp_ns, unpack_file(data)
         if self._has_changed():
-            raise BagError(self._why(None))
+            raise BagError(self._describe_fault(None))
 
     def close(self) -> None:
         """Close the file and delete its unpacked copy."""
@@ -218,7 +216,7 @@ class StorageFile:
     def _has_changed(self) -> bool:
         return _state(self.path) != self._seen
 
-    def _why(self, error: Exception | None) -> str:
+    def _describe_fault(self, error: Exception | None) -> str:
         if self._has_changed():
             return f"{self.path.name} changed while it was being read: wait until its recording or copying has ended"
         if isinstance(error, BagError):

@@ -24,6 +24,10 @@ INTERFACES = {"norm_interfaces": ("interfaces", "SocialFlag"), "norm_bench_inter
 _NUMBERS = {
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "byte",
 }  # fmt: skip
+_SEPARATOR = "=" * 80
+_WIDE = "/wstring"  # a base type that the bag library mistakes for a message
+# A sqlite3 bag recorded before Iron has no definitions, and a few types have changed since.
+_BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
 
 
 class DefinitionsMissingError(TactfulError, RuntimeError):
@@ -96,10 +100,6 @@ def serialize(record: object) -> bytes:
     return bytes(typestore().serialize_cdr(message, message.__msgtype__))
 
 
-_SEPARATOR = "=" * 80
-_WIDE = "/wstring"  # a base type that the bag library mistakes for a message
-
-
 def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
     """Return a type's definition with those of all types that it contains, in the format of rosbag2.
 
@@ -160,10 +160,6 @@ def _contained(type_name: str, text: str) -> Iterator[str]:
         item: Any = field[1][0] if field[0] in {Nodetype.ARRAY, Nodetype.SEQUENCE} else field
         if item[0] is Nodetype.NAME and not item[1].endswith(_WIDE):
             yield item[1]
-
-
-# A sqlite3 bag recorded before Iron has no definitions, and a few types have changed since.
-_BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
 
 
 class Definitions:
@@ -228,11 +224,11 @@ class Definitions:
     def _stores_of(self, topic: BagTopic) -> tuple[Typestore, ...]:
         stores = self._stores.get(topic.type_name)
         if stores is None:
-            stores = self._stores[topic.type_name] = _stores_for(topic)
+            stores = self._stores[topic.type_name] = _find_stores(topic)
         return stores
 
 
-def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
+def _find_stores(topic: BagTopic) -> tuple[Typestore, ...]:
     name = topic.type_name
     our_store = typestore()
     if topic.serialization != "cdr":

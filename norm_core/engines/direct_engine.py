@@ -128,7 +128,7 @@ class DirectEngine:
             value = parse_value(text, schema) if schema else None
             call.check()
 
-        fault = _run_attempt(write)
+        fault = _catch_error(write)
         common = _common_fields(call, fault, prompt.version, prompt.digest)
         return Generation(text=text, value=None if fault else value, **common), fault
 
@@ -170,7 +170,7 @@ class DirectEngine:
                     call = RequestContext(deadline.from_now())
                     call.add_usage(retries=retries)
 
-        fault = _run_attempt(lambda: ask_each(call))
+        fault = _catch_error(lambda: ask_each(call))
         if fault and len(answers) < len(questions):
             if isinstance(fault, ModelMemoryError):
                 starved_indices |= set(range(len(answers), len(questions)))
@@ -194,7 +194,7 @@ class DirectEngine:
             probabilities = _softmax(weights, len(question.options))
             call.check()
 
-        fault = _run_attempt(ask)
+        fault = _catch_error(ask)
         return _scores(prefix, question, call, fault, probabilities), fault
 
     def _count_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
@@ -220,7 +220,7 @@ class DirectEngine:
             )
 
 
-def _run_attempt(step: Callable[[], None]) -> EngineError | None:
+def _catch_error(step: Callable[[], None]) -> EngineError | None:
     """Return the error of a step, or None. The error holds no traceback, which would hold the model's memory."""
     try:
         step()

@@ -12,6 +12,9 @@ from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 
+P = TypeVar("P")
+S = TypeVar("S", bound=BaseModel)
+
 
 @record
 class EngineHealth:
@@ -27,10 +30,6 @@ class ServerStatus:
 
     outage: str = ""
     requests_refused: int = 0
-
-
-P = TypeVar("P")
-S = TypeVar("S", bound=BaseModel)
 
 
 class Engine(Protocol):

@@ -23,11 +23,15 @@ from norm_core.records.status import QueueStatus
 from norm_core.runtime.time import Clock
 
 R = TypeVar("R")
+S = TypeVar("S", bound=BaseModel)
+
 
 # How often a caller without a deadline checks that the engine is alive.
 _LOOK_S = 0.5
 # How long a caller waits past its deadline for the engine's own outcome.
 _GRACE_S = 0.05
+
+_log = logging.getLogger(__name__)
 
 
 class Urgency(IntEnum):
@@ -163,11 +167,6 @@ class SharedEngine:
         limit = min(self._holds, default=max(Urgency))
         ready = [waiting for waiting in self._waiting if waiting.urgency <= limit]
         return min(ready, key=lambda waiting: waiting.urgency, default=None)
-
-
-S = TypeVar("S", bound=BaseModel)
-
-_log = logging.getLogger(__name__)
 
 
 class EngineLease:

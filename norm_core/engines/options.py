@@ -11,15 +11,6 @@ from norm_core.engines.prompt import neutralize_markup
 OPTION_LETTERS = ascii_uppercase + ascii_lowercase
 _LETTER_ALONE = "Answer with the letter of one option and nothing else."
 _REASONS_FIRST = "Reason step by step first. Then end with one line: Answer: and the letter of one option."
-
-
-def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> str:
-    """Return the options as lettered lines, and the request for one letter; at most len(OPTION_LETTERS) options."""
-    texts = (" ".join(neutralize_markup(option).split()) for option in options)  # no option can look like two
-    lines = [f"{letter}. {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False)]
-    return "\n".join([*lines, _REASONS_FIRST if reasons_first else _LETTER_ALONE])
-
-
 # A capital that stands for an option and begins no sentence, such as "A robot" or "I think".
 _LETTER = r"(?:[B-HJ-Z]|[AI](?!['’]|\s+[a-z]))(?![\w'’])"
 _STATED = [  # the most explicit forms first
@@ -53,6 +44,15 @@ _DECLINED = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+# Characters for a leading space in a server's raw tokens.
+_SPACES = " \t\n▁Ġ"
+
+
+def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> str:
+    """Return the options as lettered lines, and the request for one letter; at most len(OPTION_LETTERS) options."""
+    texts = (" ".join(neutralize_markup(option).split()) for option in options)  # no option can look like two
+    lines = [f"{letter}. {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False)]
+    return "\n".join([*lines, _REASONS_FIRST if reasons_first else _LETTER_ALONE])
 
 
 def is_refusal(text: str) -> bool:
@@ -86,18 +86,14 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
             return letters.index(letter) if not chosen and letter in letters else None
         if letters_stated:
             return None
-    plain = _words(visible)
-    matching = [index for index, option in enumerate(options) if (words := _words(option)) and words in plain]
+    plain = _spaced_words(visible)
+    matching = [index for index, option in enumerate(options) if (words := _spaced_words(option)) and words in plain]
     return matching[0] if len(matching) == 1 else None
 
 
-def _words(text: str) -> str:
+def _spaced_words(text: str) -> str:
     words = re.findall(r"\w+", text.casefold())
     return f" {' '.join(words)} " if words else ""
-
-
-# Characters for a leading space in a server's raw tokens.
-_SPACES = " \t\n▁Ġ"
 
 
 def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> list[float]:

@@ -77,10 +77,10 @@ class PictureAllowance:
             is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
             self._pause_ns = min(2 * self._pause_ns, _MAX_PAUSE_NS) if is_again else _FIRST_PAUSE_NS
             self._due_ns = now_ns + self._pause_ns
-            before = _reduced_parts(parts, _REDUCTIONS[self._level])
+            before = _reduce_parts(parts, _REDUCTIONS[self._level])
             while self._level + 1 < len(_REDUCTIONS) and _count(before):
                 self._level += 1
-                if _reduced_parts(parts, _REDUCTIONS[self._level]) != before:
+                if _reduce_parts(parts, _REDUCTIONS[self._level]) != before:
                     return True
             return False
 
@@ -94,7 +94,7 @@ class PictureAllowance:
 
     def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         with self._lock:
-            reduced = _reduced_parts(parts, _REDUCTIONS[self._level])
+            reduced = _reduce_parts(parts, _REDUCTIONS[self._level])
             self._withheld += _count(parts) - _count(reduced)
             return reduced
 
@@ -103,7 +103,7 @@ def _count(parts: Sequence[Part]) -> int:
     return sum(isinstance(part, Image) for part in parts)
 
 
-def _reduced_parts(parts: Sequence[Part], step: _Reduction) -> tuple[Part, ...]:
+def _reduce_parts(parts: Sequence[Part], step: _Reduction) -> tuple[Part, ...]:
     """Return the parts with a share of the pictures, evenly spread and including the last."""
     image_indices = [index for index, part in enumerate(parts) if isinstance(part, Image)]
     count = ceil(len(image_indices) * step.count)

@@ -29,7 +29,7 @@ class ModelInfo:
     on_this_machine: bool = True
     device: str = ""  # CPU, GPU, cuda:0 or a server's address; empty if it is not loaded
 
-    def most_images(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
+    def image_limit(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
         """Return how many images to show: none if they may not leave this machine."""
         if not (self.on_this_machine or pictures_may_leave):
             return 0

@@ -67,9 +67,9 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
         if kind:
             served_in = "q4_k_m" if kind in ("llama-server", "ollama") else "bf16"
             memory = estimate_memory(manifest, served_in, manifest.size_bytes or 0)
-            commands, obstacle = _start_commands(manifest, kind), _lack_of_server(machine, kind)
+            commands, obstacle = _start_commands(manifest, kind), _server_obstacle(machine, kind)
     else:
-        obstacle = _lack_of_gpu(machine, manifest)
+        obstacle = _gpu_obstacle(machine, manifest)
         if memory and not on_gpu and doubles_on_a_cpu(manifest):
             memory = memory.model_copy(update={"load_mb": 2 * memory.load_mb, "peak_mb": 2 * memory.peak_mb})
     free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
@@ -81,7 +81,7 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
             need = f"{'about ' if memory.estimated else ''}{memory.peak_mb:.0f} MB"
             obstacle = f"needs {need} at its peak, and {free_mb * MEMORY_SHARE:.0f} MB of {memory_name} can be had"
     if not pulled and not obstacle:
-        obstacle = _lack_of_disk(machine, download_mb)
+        obstacle = _disk_obstacle(machine, download_mb)
     return ModelChoice(
         model=manifest.name,
         task=manifest.task,
@@ -137,14 +137,14 @@ def _start_commands(manifest: Manifest, kind: str) -> tuple[str, ...]:
     return (command, f"ollama pull {model}") if kind == "ollama" else (command,)
 
 
-def _lack_of_server(machine: Machine, kind: str) -> str:
+def _server_obstacle(machine: Machine, kind: str) -> str:
     if kind == "vllm":
         return "" if machine.gpu else "vLLM needs an NVIDIA GPU, and there is none: serve it on another machine"
     program = _COMMANDS[kind].split()[0]
     return "" if shutil.which(program) else f"{program} is not installed: see {_PAGES[program]}"
 
 
-def _lack_of_gpu(machine: Machine, manifest: Manifest) -> str:
+def _gpu_obstacle(machine: Machine, manifest: Manifest) -> str:
     """Return why a transformers model needs a GPU; without one, only unquantized models run, if torch is installed."""
     if manifest.engine is not EngineKind.TRANSFORMERS:
         return ""
@@ -156,7 +156,7 @@ def _lack_of_gpu(machine: Machine, manifest: Manifest) -> str:
     return f"it needs an NVIDIA GPU{f': {fault}' if fault else ', and there is none'}"
 
 
-def _lack_of_disk(machine: Machine, download_mb: float) -> str:
+def _disk_obstacle(machine: Machine, download_mb: float) -> str:
     if not download_mb or machine.disk_free_mb is None or download_mb + SPARE_DISK_MB <= machine.disk_free_mb:
         return ""
     return (

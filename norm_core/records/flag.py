@@ -5,6 +5,9 @@ from enum import StrEnum
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 
+# The unit of a fact that holds (1) or not (0).
+YES_OR_NO = "yes or no"
+
 
 class FlagState(StrEnum):
     """The life cycle of a flag: opened, updated any number of times, then closed or withdrawn."""
@@ -65,10 +68,6 @@ class Verdict(StrEnum):
     ACCEPT = "accept"
     REJECT = "reject"
     RELABEL = "relabel"
-
-
-# The unit of a fact that holds (1) or not (0).
-YES_OR_NO = "yes or no"
 
 
 @record

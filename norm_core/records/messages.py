@@ -39,6 +39,12 @@ OF_ROBOT = (
     OtherAgent, Person, Presence, Provenance, QueueStatus, RobotSpeech, SocialFlag, Utterance, Viewpoint, Word,
 )  # fmt: skip
 
+_ABSENT = object()  # a field of a message that an older version recorded
+_TILE = "tile"
+_DURATIONS = {"duration_ns", "overlap_ns"}
+# Rounding makes the way through radians exact; the model of faces resolves whole degrees at best.
+_ANGLE_DIGITS = 9
+
 
 class MessageError(ValueError):
     """A message is not a valid record; it may come from a newer version or a faulty publisher."""
@@ -97,9 +103,6 @@ def _fault_of(field: "_Field", value: Any) -> str:
     return "has an impossible" if field.name.endswith("_ns") and not is_usable_stamp(value) else ""
 
 
-_ABSENT = object()  # a field of a message that an older version recorded
-
-
 @cache
 def _with_default(cls: Any) -> frozenset[str]:
     """Return the names of the fields with a default."""
@@ -125,10 +128,7 @@ def _fields(cls: Any) -> tuple[_Field, ...]:
 @cache
 def _fields_of(cls: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(cls)
-    return tuple(
-        _field(name, hints[name], f"{cls.__name__}.{name}")
-        for name in (field_of_record.name for field_of_record in fields(cls))
-    )
+    return tuple(_field(field.name, hints[field.name], f"{cls.__name__}.{field.name}") for field in fields(cls))
 
 
 def _field(name: str, hint: Any, where: str) -> _Field:
@@ -160,12 +160,6 @@ def _codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
     if issubclass(hint, StrEnum):
         return _enumeration(hint, where)
     return _PLAIN.get(hint, (_as_it_is, hint))
-
-
-_TILE = "tile"
-_DURATIONS = {"duration_ns", "overlap_ns"}
-# Rounding makes the way through radians exact; the model of faces resolves whole degrees at best.
-_ANGLE_DIGITS = 9
 
 
 def _encode_time(type_name: str) -> Encode:

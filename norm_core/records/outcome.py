@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+_PREDICATES = {"unparsed": "gave no answer in the asked form", "invalid": "could not use the request"}
+
 
 class Outcome(StrEnum):
     """The outcome of a request."""
@@ -19,6 +21,3 @@ class Outcome(StrEnum):
     def predicate(self) -> str:
         """The outcome as a predicate, for a sentence with the model as its subject."""
         return _PREDICATES.get(self.value, self.value.replace("_", " "))
-
-
-_PREDICATES = {"unparsed": "gave no answer in the asked form", "invalid": "could not use the request"}

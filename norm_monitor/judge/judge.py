@@ -230,7 +230,7 @@ class JudgeConfig(PictureRules):
 
 def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     """Return how many images of a unit the model may see: its limit, or 0 if they may not leave this machine."""
-    return model_info.most_images(config.pictures_may_leave, config.images) or 0
+    return model_info.image_limit(config.pictures_may_leave, config.images) or 0
 
 
 @record

@@ -146,7 +146,7 @@ def _model_controls(
     first = {item.target.group: item for item in reversed(items)}
     order = random.Random(0).sample(sorted(first), len(first))
     other = {group: first[order[place - 1]] for place, group in enumerate(order)}
-    most = model.model_info.most_images(pictures_may_leave, max(len(item.shots) for item in items)) or 0
+    most = model.model_info.image_limit(pictures_may_leave, max(len(item.shots) for item in items)) or 0
 
     def words(item: AskedItem) -> tuple[Part, ...]:
         return (Quoted(text=item.scene, label="scene"),) if item.scene else ()

@@ -148,7 +148,7 @@ class SuiteAnswerer:
 
     @property
     def _images(self) -> int:
-        return self._model.model_info.most_images(self._rules.pictures_may_leave, self._config.images) or 0
+        return self._model.model_info.image_limit(self._rules.pictures_may_leave, self._config.images) or 0
 
     def _leaves_faces_aside(self, window: Window) -> bool:
         """Whether pictures are shown in a context that forbids inferring emotions from them."""
@@ -158,7 +158,7 @@ class SuiteAnswerer:
     def _held_back(self, query: Query, window: Window) -> str:
         """Return which pictures of a query were withheld and why; empty if none were."""
         model_info = self._model.model_info
-        if window.frames and model_info.most_images(True, self._config.images) and not self._images:
+        if window.frames and model_info.image_limit(True, self._config.images) and not self._images:
             return f"without its pictures, as the model {model_info.model} does not run on this machine"
         if _about_emotions(query) and self._leaves_faces_aside(window):
             context = self._rules.deployment_context

@@ -38,6 +38,8 @@ _TYPES = {
 }
 
 onnxruntime.disable_telemetry_events()  # also if a program imported it before norm_core
+_BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
+_log = logging.getLogger(__name__)
 
 
 @record
@@ -126,11 +128,6 @@ def _tensorrt_version() -> str:
         with suppress(OSError, AttributeError):
             return str(ctypes.CDLL(library).getInferLibVersion())
     return "unknown"
-
-
-_BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
-
-_log = logging.getLogger(__name__)
 
 
 class OnnxSession:

@@ -28,6 +28,7 @@ MAX_FILE_BYTES, MAX_FILE_REQUESTS = 90_000_000, 50_000
 PICTURE_TOKENS = 270
 _ASCII_PER_TOKEN = 4
 ANSWER_SHARE = 0.3  # the usual length of an answer as a share of its limit
+_OUTCOMES = {"batch_expired": Outcome.TIMED_OUT} | {outcome.value: outcome for outcome in Outcome}
 
 
 class BatchError(TactfulError):
@@ -256,9 +257,6 @@ def _answer_in(body: dict[str, Any]) -> BatchAnswer:
     if reply.is_cut and len(reply.tokens) != 1:  # one token with its alternatives is a whole answer
         return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
     return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
-
-
-_OUTCOMES = {"batch_expired": Outcome.TIMED_OUT} | {outcome.value: outcome for outcome in Outcome}
 
 
 def _outcome_of(error: Any, status: Any) -> Outcome:

@@ -25,6 +25,15 @@ from norm_core.runtime.server_address import is_on_this_machine
 
 # Pauses between probes: the first, and the longest after doubling.
 _FIRST_PROBE_S, _MAX_PROBE_S = 0.5, 15.0
+# The interval of deadline and cancellation checks while the server works.
+_POLL_S = 0.02
+_CONNECT_S, _MIN_CONNECT_S = 5.0, 1.0
+# The largest answer; a completion with the log-probabilities of thousands of tokens is smaller.
+_MAX_BYTES = 32 * 2**20
+_MAX_RETRY_S, _MAX_WAIT_S = 10.0, 600.0
+_TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
+_FILTERED = re.compile(r"content[_ ](filter|management policy|policy)|safety system", re.I)
+_NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
 
 
 class CircuitBreaker:
@@ -68,17 +77,6 @@ class CircuitBreaker:
         """Return the seconds until the next probe is due; None while no probe is needed."""
         with self._lock:
             return max(0.0, self._due_s - self._now_s()) if self._outage else None
-
-
-# The interval of deadline and cancellation checks while the server works.
-_POLL_S = 0.02
-_CONNECT_S, _MIN_CONNECT_S = 5.0, 1.0
-# The largest answer; a completion with the log-probabilities of thousands of tokens is smaller.
-_MAX_BYTES = 32 * 2**20
-_MAX_RETRY_S, _MAX_WAIT_S = 10.0, 600.0
-_TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
-_FILTERED = re.compile(r"content[_ ](filter|management policy|policy)|safety system", re.I)
-_NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
 
 
 class _BusyError(Exception):

@@ -29,6 +29,8 @@ MAX_CHARACTERS = 5_000
 COSINE_DIGITS = 4  # later digits differ by processor, and must decide nothing
 
 _LOADING = Lock()
+# A cosine higher by 0.1 makes an option about e times as likely.
+_NEARNESS_SCALE = 0.1
 
 
 class SentenceEncoder:
@@ -88,10 +90,6 @@ def _loaded(resources: Path) -> SentenceModel:
 def _readable_part(sentence: str) -> str:
     """Return the beginning of a sentence, with lone surrogates replaced."""
     return sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
-
-
-# A cosine higher by 0.1 makes an option about e times as likely.
-_NEARNESS_SCALE = 0.1
 
 
 class SentenceVectors(Protocol):

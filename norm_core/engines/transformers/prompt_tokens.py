@@ -148,7 +148,7 @@ class PromptTokenizer:
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
-            yield part if isinstance(part, Image) else self._control.sub(_broken, plain_text(part))
+            yield part if isinstance(part, Image) else self._control.sub(_break_token, plain_text(part))
 
     def _pieces(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
         pieces = []
@@ -219,5 +219,5 @@ def _specials(tokenizer: Any) -> list[str]:
     return sorted({token.content for token in added if token.content.strip()}, key=len, reverse=True)
 
 
-def _broken(match: re.Match[str]) -> str:
+def _break_token(match: re.Match[str]) -> str:
     return f"{match.group()[0]} {match.group()[1:]}"
