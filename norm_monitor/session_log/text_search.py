@@ -3,21 +3,12 @@
 import codecs
 import html
 import re
-import sqlite3
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import field
 from pathlib import Path
 from typing import IO
-
-import zstandard
-from mcap.exceptions import McapError
-from mcap.records import Attachment, Channel, Message, Metadata, Schema
-from mcap.stream_reader import StreamReader
-from mcap.writer import MCAP0_MAGIC
 
 from norm_core.files.data_files import shipped_text
 from norm_core.records.record import record
@@ -48,11 +39,6 @@ def name_parts(names: Iterable[str]) -> Iterator[str]:
                 yield part
 
 
-def is_common(part: str) -> bool:
-    """Whether a part of a name is an ordinary word as well."""
-    return part.casefold() in COMMON_WORDS
-
-
 def name_pattern(name: str) -> str:
     """Return a pattern for a whole name, as whole words where its script has words."""
     spaced = name.isascii() or any(c.islower() or c.isupper() for c in name)
@@ -62,7 +48,7 @@ def name_pattern(name: str) -> str:
 def part_pattern(part: str) -> str:
     """Return a pattern for one part of a name, which itself says in which case it counts."""
     capital = part[:1].upper() + part[1:]
-    if is_common(part):
+    if part.casefold() in COMMON_WORDS:
         word = rf"(?-i:{re.escape(capital)})"
         return rf"(?:{_AMID_SENTENCE}{word}(?!\w)|(?<!\w){word}(?=[,!?]))"
     if len(part) <= _SHORT and part.upper() != part.lower():
@@ -72,8 +58,6 @@ def part_pattern(part: str) -> str:
 
 # The fewest words, or characters in scripts without spaces, that are recognized.
 _TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
-# In a row, each from the next word on. Of twenty sessions of a minute, four in ten share a run, one in fifty three.
-_TELLING_RUNS = 3
 _WORD = re.compile(r"\w+")
 
 
@@ -110,10 +94,6 @@ class WordRuns:
         """Whether this is one of the runs."""
         return run in self._runs
 
-    def __sub__(self, other: "WordRuns") -> "WordRuns":
-        """Return the runs that the other lacks."""
-        return WordRuns(self._runs - other._runs)
-
     def add(self, text: str, leave_out: "WordRuns | None" = None) -> None:
         """Add every run of a text's words that is long enough to recognize, but for those of `leave_out`."""
         self._runs.update(run for run, _ in _runs(text) if leave_out is None or run not in leave_out)
@@ -127,28 +107,19 @@ class WordRuns:
         runs += [zip(*(word[n:] for n in range(_TELLING_CHARACTERS)), strict=False) for word in unspaced]
         return not all(map(self._runs.isdisjoint, runs))
 
-    def occur_at_length_in(self, text: str) -> bool:
-        """Whether several runs stand in a text one after another, which happens hardly ever by chance."""
-        return any(count >= _TELLING_RUNS for *_, count in self._stretches(text))
-
     def replaced_in(self, text: str, stand_in: str) -> str:
         """Replace each longest stretch of the text that consists of such runs."""
-        for start, end, _ in reversed(self._stretches(text)):
-            text = f"{text[:start]}{stand_in}{text[end:]}"
-        return text
-
-    def _stretches(self, text: str) -> list[tuple[int, int, int]]:
-        """List where each longest stretch of such runs starts and ends, and the number of its runs."""
-        stretches: list[tuple[int, int, int]] = []
+        stretches: list[tuple[int, int]] = []
         for run, (start, end) in _runs(text) if self._runs else ():
             if run not in self._runs:
                 continue
             if stretches and start <= stretches[-1][1]:
-                before, _, count = stretches[-1]
-                stretches[-1] = (before, end, count + 1)
+                stretches[-1] = (stretches[-1][0], end)
             else:
-                stretches.append((start, end, 1))
-        return stretches
+                stretches.append((start, end))
+        for start, end in reversed(stretches):
+            text = f"{text[:start]}{stand_in}{text[end:]}"
+        return text
 
 
 def _runs(text: str) -> Iterator[tuple[Run, tuple[int, int]]]:
@@ -180,60 +151,39 @@ _SHORT_NAME = 3
 
 @record
 class Forbidden:
-    """What may stand in no file: names and pseudonyms with their description, and what people said.
-
-    In a recording, `shared` runs, which others said too, count only in a row: it cannot be edited, only erased.
-    """
+    """What no file may hold: names and pseudonyms with their description, and what people said."""
 
     names: Mapping[str, str]
     pseudonyms: Mapping[str, str] = field(default_factory=dict)
     sentences: frozenset[str] = frozenset()
     runs: WordRuns = field(default_factory=WordRuns)
-    shared: WordRuns = field(default_factory=WordRuns)
 
 
 class TextSearch:
-    """What is looked for, prepared for many texts."""
+    """A search for what is forbidden, prepared for many texts."""
 
     def __init__(self, forbidden: Forbidden) -> None:
         short = {name: what for name, what in forbidden.names.items() if len(name) <= _SHORT_NAME}
         others = {name: what for name, what in forbidden.names.items() if name not in short}
-        exact = short | dict(forbidden.pseudonyms)
-        self._parts = tuple(name_parts(forbidden.names))
-        self._runs, self._own_runs = forbidden.runs, forbidden.runs - forbidden.shared
-        self._counts = (len(forbidden.names), len(forbidden.pseudonyms), len(forbidden.sentences))
-        self._matchers = [*_matchers(others, re.IGNORECASE), *_matchers(exact)]
-        if self._parts:
-            self._matchers.append(("a part of a name", re.compile("|".join(map(part_pattern, self._parts)))))
+        self._matchers = [*_matchers(others, re.IGNORECASE), *_matchers(short | dict(forbidden.pseudonyms))]
+        if parts := [*name_parts(forbidden.names)]:
+            self._matchers.append(("a part of a name", re.compile("|".join(map(part_pattern, parts)))))
+        self._runs = forbidden.runs
+        self.scope = f"{count_of(len(forbidden.names), 'name')} and {count_of(len(forbidden.runs), 'run')} of words"
         self._sentences: dict[str, list[str]] = {}  # by first word
         self._unspaced = [sentence for sentence in forbidden.sentences if " " not in sentence]
         for sentence in forbidden.sentences - {*self._unspaced}:
             self._sentences.setdefault(sentence.split()[0], []).append(sentence)
 
-    @property
-    def scope(self) -> str:
-        """Say how much is looked for, without saying what."""
-        names, pseudonyms, sentences = self._counts
-        common = sum(map(is_common, self._parts))
-        parts = f" and {count_of(len(self._parts), 'part')} of them" if self._parts else ""
-        parts += f" ({count_of(common, 'ordinary word')}, sought with a capital within a sentence)" if common else ""
-        withheld = f"{count_of(len(self._runs), 'run')} of words" if self._runs else count_of(sentences, "sentence")
-        sought = [count_of(names, "name") + parts, count_of(pseudonyms, "pseudonym"), withheld]
-        *before, last = sought if pseudonyms else (sought[0], sought[2])
-        return f"{', '.join(before)} and {last}"
-
-    def hits(self, text: str, *, in_recording: bool = False) -> Iterator[str]:
-        """Yield the description of what stands in a text."""
+    def hits(self, text: str) -> Iterator[str]:
+        """Yield a description of each forbidden thing in a text."""
         for what, pattern in self._matchers:
             if pattern.search(text):
                 yield what
         plain = plain_words(text)
         words = plain.split()
         candidates = [sentence for word in {*words} for sentence in self._sentences.get(word, ())]
-        is_said = any(sentence in plain for sentence in (*candidates, *self._unspaced))
-        if not is_said and self._runs.occur_in(words):
-            is_said = not in_recording or self._own_runs.occur_in(words) or self._runs.occur_at_length_in(text)
-        if is_said:
+        if any(sentence in plain for sentence in (*candidates, *self._unspaced)) or self._runs.occur_in(words):
             yield "words that a participant said"
 
 
@@ -245,42 +195,33 @@ def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, r
         yield what, re.compile("|".join(patterns), flags)
 
 
-_SQLITE, _ZIP = b"SQLite format 3\0", b"PK\3\4"
-# gzip, bzip2, xz and Zstandard, and the mark within the head of a tar file.
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
-_TAR_AT, _TAR = 257, b"ustar"
+_ZIP = b"PK\3\4"  # also of spreadsheets and text documents
+# Other archives, and bags.
+_PACKED = (_ZIP, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!", b"\x89MCAP", b"SQLite")
+_TAR, _TAR_AT = b"ustar", 257
 # Text is read in blocks that overlap, so that a sentence across their border is found.
 BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
-# What readers of foreign files raise.
-_UNREADABLE = (
-    OSError, EOFError, ValueError, LookupError, ArithmeticError, RuntimeError, struct.error, zlib.error,
-    zstandard.ZstdError, zipfile.BadZipFile, sqlite3.Error, McapError,
-)  # fmt: skip
 # Pictures and sound, which no search of text reaches.
 NO_TEXT = {
     ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
     ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
 }  # fmt: skip
-_RECORDINGS = {".bag", ".db3", ".mcap"}
-_NO_TEXT_TYPE = re.compile("Image|Audio|PointCloud|LaserScan|/Frame$")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))")
 _TAG = re.compile("<[^<>]*>")
 
 
 @record
 class FolderSearch:
-    """The files that were searched, those in which something stands, and those that cannot be read, with the reason."""
+    """The number of searched files, and what is wrong with each that has a hit or cannot be searched."""
 
     searched: int
-    found: dict[str, str]
-    unreadable: dict[str, str]
+    hits: dict[str, str]
 
 
 def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] = frozenset()) -> FolderSearch:
     """Search the name and the text of every file in a folder, but for these files. Links are not followed."""
     searched = 0
-    holding: dict[str, str] = {}
-    unreadable: dict[str, str] = {}
+    hits_by_file: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.resolve() in leave_out:
             continue
@@ -289,86 +230,41 @@ def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] =
         hits = dict.fromkeys(search.hits(re.sub("[_/.]", " ", name)))
         try:
             for text in _texts(path) if path.suffix.lower() not in NO_TEXT else ():
-                hits |= dict.fromkeys(search.hits(text, in_recording=path.suffix in _RECORDINGS))
-        except _UNREADABLE as error:
-            unreadable[name] = f"cannot be searched: {str(error) or type(error).__name__}"
+                hits |= dict.fromkeys(search.hits(text))
+        except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            hits_by_file[name] = f"cannot be searched: {error}"
         if hits:
-            holding[name] = f"has {' and '.join(hits)}"
-    return FolderSearch(searched=searched, found=holding, unreadable=unreadable)
+            hits_by_file[name] = f"has {' and '.join(hits)}"
+    return FolderSearch(searched=searched, hits=hits_by_file)
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a file. Raises one of _UNREADABLE."""
+    """Yield the texts of a file, or of the files in a zip. Raises ValueError for an archive of another kind."""
     with path.open("rb") as file:
-        if file.read(len(_SQLITE)) == _SQLITE:
-            yield from _texts_in_database(path)
-            return
-        file.seek(0)
-        if file.read(len(_ZIP)) != _ZIP:
+        if file.read(len(_ZIP)) == _ZIP:
+            with zipfile.ZipFile(file) as archive:
+                for name in archive.namelist():
+                    yield name
+                    with archive.open(name) as member:
+                        yield from _blocks(member)
+        else:
             file.seek(0)
-            yield from _texts_in(file)
-            return
-        with zipfile.ZipFile(file) as archive:
-            for info in archive.infolist():
-                yield info.filename
-                with archive.open(info) as member:
-                    yield from _texts_in(member)
-
-
-def _texts_in(file: IO[bytes]) -> Iterator[str]:
-    head = file.read(_TAR_AT + len(_TAR))
-    file.seek(0)
-    if head.startswith((*_PACKED, _ZIP)) or head[_TAR_AT:] == _TAR:
-        raise ValueError("it is packed; unpack it, or delete it")
-    yield from _texts_in_bag(file) if head.startswith(MCAP0_MAGIC) else _blocks(file)
-
-
-def _texts_in_bag(file: IO[bytes]) -> Iterator[str]:
-    types: dict[int, str] = {}
-    silent: set[int] = set()
-    for mcap_record in StreamReader(file).records:
-        match mcap_record:
-            case Schema():
-                types[mcap_record.id] = mcap_record.name
-            case Channel():
-                if _NO_TEXT_TYPE.search(types.get(mcap_record.schema_id, "")):
-                    silent.add(mcap_record.id)
-            case Message() if mcap_record.channel_id not in silent:
-                yield from _readings(mcap_record.data.decode("utf-8", "replace"))
-            case Attachment():
-                yield mcap_record.name
-                yield from _readings(mcap_record.data.decode("utf-8", "replace"))
-            case Metadata():
-                yield " ".join([mcap_record.name, *(f"{key}: {value}" for key, value in mcap_record.metadata.items())])
-
-
-def _texts_in_database(path: Path) -> Iterator[str]:
-    """Yield every value of a database, such as a bag's, with what waits in its write-ahead log."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in tables:
-            for row in database.execute('SELECT * FROM "{}"'.format(table.replace('"', '""'))):
-                for value in row:
-                    if isinstance(value, bytes) and value.startswith(_PACKED):
-                        raise ValueError("its messages are packed; convert it with ros2 bag convert, or delete it")
-                    if isinstance(value, str | bytes):
-                        yield from _readings(value if isinstance(value, str) else value.decode("utf-8", "replace"))
+            yield from _blocks(file)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[str]:
-    """Yield a file's text in blocks. A byte order mark tells UTF-16; all else is read as UTF-8."""
+    """Yield a file's text in blocks. A byte order mark shows UTF-16; all else is read as UTF-8."""
     before = b""
     encoding = "utf-8"
     while block := file.read(BLOCK_BYTES):
-        if not before and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            encoding = "utf-16-le" if block.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
-        yield from _readings((before + block).decode(encoding, "replace"))
+        if not before:
+            if block.startswith(_PACKED) or block[_TAR_AT:].startswith(_TAR):
+                raise ValueError("it is a bag or an archive")
+            if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                encoding = "utf-16-le" if block.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+        text = (before + block).decode(encoding, "replace")
+        yield text
+        if "\\" in text or "<" in text or "&" in text:  # JSON, HTML or XML: without escapes and marks
+            plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else " " if m[2] else m[3], text)
+            yield html.unescape(_TAG.sub(" ", plain))
         before = block[-OVERLAP_BYTES:]
-
-
-def _readings(text: str) -> Iterator[str]:
-    """Yield a text as it stands, and without the escapes of JSON and the marks of HTML and XML."""
-    yield text
-    if "\\" in text or "<" in text or "&" in text:
-        plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else " " if m[2] else m[3], text)
-        yield html.unescape(_TAG.sub(" ", plain))

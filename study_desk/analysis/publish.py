@@ -17,8 +17,8 @@ from norm_monitor.session_log.study_folder import Study
 from norm_monitor.session_log.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
 from study_desk.analysis.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.analysis.write_analysis import private_folder, write_private
-from study_desk.study.erase import retention_of
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
+from study_desk.study.retention import retention_of
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DAY, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:19|20)\d\d"

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -38,73 +38,53 @@ from norm_monitor.session_log.schema import (
     Tombstone,
     persons_in,
 )
-from norm_monitor.session_log.text_search import (
-    WordRuns,
-    name_parts,
-    name_pattern,
-    part_pattern,
-    plain_words,
-    telling_sentences,
-)
+from norm_monitor.session_log.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
 
-# Shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
-_TELLING_ID = 4
-DAY_NS = 86_400 * NS_PER_S
+# The shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
+_MIN_ID_CHARACTERS = 4
 # No bag is older than ROS; simulated clocks begin at zero.
-_FIRST_DAY_NS = 13_000 * DAY_NS
+FIRST_DAY_NS = 13_000 * 86_400 * NS_PER_S
 
 
 @record
 class PlannedErasure:
-    """What goes from a log: entries by number, with the copy that replaces each, and the speech of people in them."""
+    """The entries that go from a log by number, each with its copy, and the speech of people in them."""
 
     participant: str
     changes: dict[int, Any] = field(default_factory=dict)  # None: no copy
     speech: tuple[Utterance, ...] = ()
 
 
-@record
-class Retention:
-    """How long a log is kept, and when that ends."""
-
-    days: int
-    end_ns: int
-
-
 def plan_erasure(
     folder: Path,
     participant: str,
     *,
-    keep_unattributed: bool = False,
     words_only: bool = False,
     participants: tuple[Participant, ...] = (),
     names: Collection[str] = (),
 ) -> PlannedErasure:
-    """Find every entry about a participant. If they took part alone, only the session's frame remains.
+    """Find every entry about a participant, or about nobody by name. If they took part alone, only the frame remains.
 
-    Entries that name no participant go too, unless `keep_unattributed`. With `words_only`, copies without their words
-    replace the entries. Speech without a person id is theirs if they took part alone, and may be theirs otherwise.
-    `participants` is for a log that names none; `names` are their real ones.
+    With `words_only`, copies without their words replace the entries. Speech without a person id may be theirs.
+    `participants` is for a log that names none; `names` are the participant's real ones.
     """
     contents = read_sound(folder)
     stated = (e.record.participants for e in contents.entries if isinstance(e.record, SessionInfo))
     participants = next(stated, ()) or participants
-    whose = next((p for p in participants if p.pseudonym == participant), None)
-    if whose is None:
+    own = next((p for p in participants if p.pseudonym == participant), None)
+    if own is None:
         pseudonyms = ", ".join(p.pseudonym for p in participants) or "none"
         raise LogError(f"{folder}: has no participant {participant}; it has {pseudonyms}: name one of these")
-    sole = len(participants) == 1
-    entries = _erasable(contents.entries)
-    others = _names(*(p for p in participants if p != whose))
-    words = _Words(entries, whose, others, names, with_unattributed=sole or not keep_unattributed)
+    is_alone = len(participants) == 1
+    entries = erasable(contents.entries)
+    words = _Words(entries, own, _ids_of(*(p for p in participants if p != own)), names)
     if words_only:
-        theirs, nobodys = _speaking(entries, words, sole=sole)
+        chosen = [e for e in entries if words.are_in(e.record, is_alone=is_alone)]
+    elif is_alone:
+        chosen = entries
     else:
-        own = _Words(entries, whose, others, names, with_unattributed=False)
-        theirs, nobodys = _concerned(entries, own, words, sole=sole)
-    seqs = theirs | (set() if keep_unattributed else nobodys)
-    chosen = [e for e in entries if e.seq in seqs]
+        chosen = _with_versions(entries, {e.seq for e in entries if words.concern(e.record)})
     utterances = [e.record for e in chosen if isinstance(e.record, Utterance)]
     return PlannedErasure(
         participant=participant,
@@ -113,35 +93,45 @@ def plan_erasure(
     )
 
 
+def _with_versions(entries: list[Entry], seqs: set[int]) -> list[Entry]:
+    """Add every state of the chosen flags, and the reviews and labels of these.
+
+    Of a revised label, add every version: readers take the latest, so an earlier one would count again.
+    """
+    events = {e.record.event_id for e in entries if e.seq in seqs and isinstance(e.record, SocialFlag)}
+    seqs = seqs | {
+        e.seq for e in entries if isinstance(e.record, SocialFlag | Review | Label) and e.record.event_id in events
+    }
+    versions = {_version_of(e.record) for e in entries if e.seq in seqs} - {None}
+    return [e for e in entries if e.seq in seqs or _version_of(e.record) in versions]
+
+
 def runs_to_withhold(planned: Mapping[Path, PlannedErasure], logs: Iterable[Path]) -> WordRuns:
     """Collect the runs of words that go from these logs, but for those that somebody else had said before.
 
-    So a robot keeps its own phrases. Said before is what an earlier session has, or what stands before in the log with
-    no later stamp: clocks of a robot and of its ears may differ.
+    So a robot keeps its own phrases. Earlier sessions count as before. In a log, so does what stands before with no
+    later stamp: the clocks of a robot and of its ears may differ.
     """
-    records = {log: [e.record for e in read(log).entries] for log in logs}
-    speech = {log: [r for r in of_log if isinstance(r, Utterance | RobotSpeech)] for log, of_log in records.items()}
-    spans = {
-        log: (min(map(_start_ns, records)), max(map(_start_ns, records))) for log, records in speech.items() if records
+    speech = {
+        log: [e.record for e in read(log).entries if isinstance(e.record, Utterance | RobotSpeech)] for log in logs
     }
+    spans_ns = {log: (min(map(_start_ns, said)), max(map(_start_ns, said))) for log, said in speech.items() if said}
     withheld = WordRuns()
     for log, plan in planned.items():
-        going = {*plan.speech}
-        began_ns = spans[log][0] if log in spans else 0
-        before = WordRuns()
-        for other in [
-            log for log, (start_ns, end_ns) in spans.items() if _FIRST_DAY_NS <= start_ns <= end_ns < began_ns
-        ]:
-            theirs = planned[other].speech if other in planned else ()
-            for spoken in speech[other]:
-                if spoken not in theirs:
-                    before.add(spoken.text)
+        going, before = frozenset(plan.speech), WordRuns()
+        began_ns = spans_ns.get(log, (0, 0))[0]
+        for other, (start_ns, end_ns) in spans_ns.items():
+            if FIRST_DAY_NS <= start_ns <= end_ns < began_ns:
+                theirs = planned[other].speech if other in planned else ()
+                for spoken in speech[other]:
+                    if spoken not in theirs:
+                        before.add(spoken.text)
         starts_ns = [_start_ns(spoken) if spoken in going else math.inf for spoken in speech[log]]
-        next_ns = [*accumulate(reversed(starts_ns), min)][::-1]
-        for spoken, going_ns in zip(speech[log], next_ns, strict=True):
+        next_ns = [*accumulate(reversed(starts_ns), min)][::-1]  # of the participant's speech from here on
+        for spoken, mine_ns in zip(speech[log], next_ns, strict=True):
             if spoken in going:
                 withheld.add(spoken.text, before)
-            elif _start_ns(spoken) <= going_ns:
+            elif _start_ns(spoken) <= mine_ns:
                 before.add(spoken.text)
     return withheld
 
@@ -157,64 +147,34 @@ def erase(
     reason: str = "the participant's wish",
     redactor: Redactor | None = None,
 ) -> int:
-    """Carry out an erasure, and take out of all other entries what the redactor does. Returns the number of entries.
+    """Carry out an erasure, and redact all other entries. Return the number of changed entries.
 
-    Without a redactor, the words that go are taken out.
+    The default redactor takes out the words that go.
     """
     contents = read_sound(folder)
     redactor = redactor or words_redactor(runs_to_withhold({folder: planned}, [folder]))
-    entries = _erasable(contents.entries)
+    entries = erasable(contents.entries)
     copies = {e.seq: planned.changes.get(e.seq, e.record) for e in entries}
     copies |= {seq: replace_texts(redactor.clean(r), redactor.text) for seq, r in copies.items() if r is not None}
     changes = {e.seq: copies[e.seq] for e in entries if copies[e.seq] != e.record}
     if changes or contents.half_erased:  # else another process may go on writing the log
         stone = Tombstone(participant=planned.participant, seqs=tuple(sorted(changes)), reason=reason)
-        _bury(folder, stone, clock, _copies(contents.entries, changes))
+        bury(folder, stone, clock, _copies(contents.entries, changes))
     return len(changes) + contents.half_erased
 
 
 def words_redactor(withheld: WordRuns, names: NamesToRemove | None = None) -> Redactor:
-    """Make the redactor that takes these words and names out of a log, and learns no others."""
+    """Return a redactor of these words and names, which learns no others."""
     return Redactor(RedactionPolicy(redact_introductions=False), names, withheld=withheld)
 
 
-def _erasable(entries: Iterable[Entry]) -> list[Entry]:
+def erasable(entries: Iterable[Entry]) -> list[Entry]:
+    """List the entries that an erasure may change."""
     return [e for e in entries if e.record is not None and not isinstance(e.record, FRAME)]
 
 
-def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
-    """Return how long a log is kept, by its own days or those of its study; None without a limit."""
-    first = next((e for e in entries if isinstance(e.record, SessionInfo)), None)
-    stated = [days for days in (first.record.retention_days if first else 0, study_days) if days]
-    if first is None or not stated:
-        return None
-    return Retention(days=min(stated), end_ns=_recorded_ns(first) + min(stated) * DAY_NS)
-
-
-def _recorded_ns(first: Entry) -> int:
-    """Return when the session ended: a log may be written long after its bag was recorded.
-
-    A simulated clock, or one that runs ahead, does not tell the day; then the log's first entry does.
-    """
-    end_ns = first.record.end_ns or 0
-    return end_ns if _FIRST_DAY_NS <= end_ns <= first.wall_ns else first.wall_ns
-
-
-def expire(folder: Path, clock: Clock, study_days: int = 0) -> int:
-    """Erase a log after its retention time. Without a stated time, keeps it. Returns the number of entries."""
-    contents = read_sound(folder)
-    retention = retention_of(contents.entries, study_days)
-    if retention is None or clock.now_ns() < retention.end_ns:
-        return 0
-    seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, FRAME))
-    if seqs or contents.half_erased:
-        reason = f"kept for the {retention.days} days that were agreed"
-        _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
-    return len(seqs) + contents.half_erased
-
-
-def _bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Entry] = ()) -> None:
-    """Erase what a tombstone names. Opening the log has completed any interrupted erasure.
+def bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Entry] = ()) -> None:
+    """Erase what a tombstone names. Opening the log completes an interrupted erasure.
 
     The copies come first, so that a crash loses none.
     """
@@ -230,32 +190,8 @@ def _bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Ent
                 raise
 
 
-def _names(*participants: Participant) -> set[str]:
+def _ids_of(*participants: Participant) -> set[str]:
     return {name for p in participants for name in (*p.person_ids, p.pseudonym)}
-
-
-def _concerned(entries: list[Entry], own: "_Words", words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
-    """Find entries about the participant, and entries whose participant is unknown or that repeat such a one.
-
-    `own` are the words with the participant's ids, `words` also those that may be theirs.
-    """
-    if sole:
-        return {e.seq for e in entries}, set()
-    theirs: set[int] = set()
-    nobodys: set[int] = set()
-    for entry in entries:
-        persons = persons_in(entry.record)
-        if persons & own.ids or own.occur_in(entry.record):
-            theirs.add(entry.seq)
-        elif (_may_be_anybodys(entry.record) and not persons & own.others) or words.occur_in(entry.record):
-            nobodys.add(entry.seq)
-    events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
-    for entry in entries:  # every state of an event is erased, and the reviews of it
-        if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
-            theirs.add(entry.seq)
-    versions = {_version_of(e.record) for e in entries if e.seq in theirs} - {None}
-    theirs |= {e.seq for e in entries if _version_of(e.record) in versions}  # or an older version would stand again
-    return theirs, nobodys - theirs
 
 
 def _version_of(record: Any) -> tuple[str, ...] | None:
@@ -271,43 +207,24 @@ def _version_of(record: Any) -> tuple[str, ...] | None:
             return None
 
 
-def _speaking(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
-    theirs: set[int] = set()
-    nobodys: set[int] = set()
-    for entry in entries:
-        record = entry.record
-        if words.withheld(record) == record:
-            continue
-        if isinstance(record, Utterance) and record.speaker is not Speaker.ROBOT:
-            if record.speaker_id in words.ids or sole:
-                theirs.add(entry.seq)
-            elif record.speaker_id not in words.others:
-                nobodys.add(entry.seq)
-        elif words.are_quoted_in(record):
-            theirs.add(entry.seq)
-    return theirs, nobodys
-
-
 def _copies(entries: Iterable[Entry], changes: Mapping[int, Any]) -> tuple[Entry, ...]:
-    """Copy entries as they are changed, unless an interrupted run has added the copy. A sealed log is sealed again.
+    """Copy changed entries, unless an interrupted run has added the copy, and seal a sealed log again.
 
-    An older version is not copied, nor a label that was revised, because readers would take its copy for the latest.
+    An older version of a label or flag is not copied: readers would take its copy for the latest.
     """
     entries = list(entries)
-    there = [e.record for e in entries]
-    standing = {id(record) for record in without_superseded(there)}
+    records = [e.record for e in entries]
+    current = {id(record) for record in without_superseded(records)}
     latest = {_version_of(e.record): e.seq for e in entries}
     copies = [
         replace(e, record=changes[e.seq])
         for e in entries
         if changes.get(e.seq) is not None
-        and id(e.record) in standing
+        and id(e.record) in current
         and (_version_of(e.record) is None or latest[_version_of(e.record)] == e.seq)
     ]
-    sealed = [e for e in entries if isinstance(e.record, Closed)]
-    return tuple(
-        copy for copy in (*copies, *sealed[-1:]) if isinstance(copy.record, Closed) or copy.record not in there
-    )
+    seals = [e for e in entries if isinstance(e.record, Closed)]
+    return (*(copy for copy in copies if copy.record not in records), *seals[-1:])
 
 
 def _may_be_anybodys(record: Any) -> bool:
@@ -325,71 +242,64 @@ def _may_be_anybodys(record: Any) -> bool:
 class _Words:
     """A participant's words and names, to find them in what others say and write."""
 
-    def __init__(
-        self,
-        entries: Iterable[Entry],
-        whose: Participant,
-        others: set[str],
-        names: Collection[str],
-        *,
-        with_unattributed: bool,
-    ) -> None:
-        """Take the words without a person id as theirs too, if `with_unattributed`."""
-        self.ids, self.others = _names(whose), others
+    def __init__(self, entries: Iterable[Entry], own: Participant, others: set[str], names: Collection[str]) -> None:
+        """Take speech of nobody by name as theirs. `others` are the ids of the other participants."""
+        self._ids, self._others = _ids_of(own), others
         utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
-
-        def is_mine(utterance: Utterance) -> bool:
-            is_theirs = utterance.speaker_id in self.ids or (with_unattributed and utterance.speaker_id not in others)
-            return utterance.speaker is not Speaker.ROBOT and is_theirs
-
-        mine = [u for u in utterances if is_mine(u) and u.text != WITHHELD]
-        rest = [u.text for u in utterances if not is_mine(u)]
+        mine = [u for u in utterances if self._may_be_mine(u) and u.text != WITHHELD]
+        rest = [u.text for u in utterances if not self._may_be_mine(u)]
         rest += [text for text, _ in groupby(e.record.text for e in entries if isinstance(e.record, RobotSpeech))]
         self._utterance_ids = {u.utterance_id for u in mine}
-        self._words = "".join(plain_words(utterance.text) for utterance in mine)
-        self._rest = "".join(map(plain_words, rest))
-        self._sentences = {sentence for utterance in mine for sentence in telling_sentences(utterance.text)}
+        self._words, self._rest = "".join(plain_words(u.text) for u in mine), "".join(map(plain_words, rest))
         self._runs = WordRuns()
         for utterance in mine:
             self._runs.add(utterance.text)
-        ids = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
+        ids = [own.pseudonym, *(i for i in own.person_ids if len(i) >= _MIN_ID_CHARACTERS)]
         patterns = [*(rf"(?<!\w){re.escape(i)}(?!\w)" for i in ids), *(rf"(?i:{name_pattern(n)})" for n in names)]
         self._names = re.compile("|".join([*patterns, *map(part_pattern, name_parts(names))]))
 
     def withheld(self, record: Any) -> Any:
-        """Withhold all that a record quotes or says in words, and the participant's words wherever else they stand."""
+        """Withhold all that a record quotes or says in words, and the participant's words anywhere else in it."""
         return replace_texts(without_words(record), lambda text: self._runs.replaced_in(text, WITHHELD))
 
-    def occur_in(self, record: Any) -> bool:
-        """Whether a record names the participant or repeats their words. From speech, only the words are taken out."""
+    def concern(self, record: Any) -> bool:
+        """Whether a record is about the participant or about nobody by name, or names or quotes the participant."""
+        persons = persons_in(record)
+        is_nobodys = _may_be_anybodys(record) and not persons & self._others
         text = "\n".join(_texts(to_plain(record)))
-        if self._names.search(text):
-            return True
-        if isinstance(record, Utterance | RobotSpeech):
-            return False
-        return self._repeats(text) or self._evidence_is_mine(record) or any(map(self._are_mine_alone, _quotes(record)))
+        return bool(persons & self._ids or is_nobodys or self._names.search(text)) or self._are_quoted_in(
+            record, self._are_mine_alone
+        )
 
-    def are_quoted_in(self, record: Any) -> bool:
-        """Whether a record that nobody said quotes the participant, or may do: what it quotes is nobody else's."""
+    def are_in(self, record: Any, *, is_alone: bool) -> bool:
+        """Whether a record is speech of the participant, or quotes them. Who `is_alone` said all that people said."""
+        if isinstance(record, Utterance) and record.speaker is not Speaker.ROBOT:
+            return is_alone or self._may_be_mine(record)
+        return self._are_quoted_in(record, self._may_quote_me)
+
+    def _may_be_mine(self, utterance: Utterance) -> bool:
+        return utterance.speaker is not Speaker.ROBOT and utterance.speaker_id not in self._others
+
+    def _are_quoted_in(self, record: Any, may_be_mine: Callable[[str], bool]) -> bool:
+        """Whether a record repeats the participant's words, or quotes what may be theirs.
+
+        Speech does neither: only the words are taken out of it.
+        """
         if isinstance(record, Utterance | RobotSpeech):
             return False
         is_run_in = self._runs.occur_in(plain_words("\n".join(_texts(to_plain(record)))).split())
-        return is_run_in or self._evidence_is_mine(record) or not all(map(self._are_others, _quotes(record)))
-
-    def _repeats(self, text: str) -> bool:
-        plain = plain_words(text)
-        return any(sentence in plain for sentence in self._sentences)
-
-    def _evidence_is_mine(self, record: Any) -> bool:
-        return isinstance(record, SocialFlag) and any(f.utterance_id in self._utterance_ids for f in record.evidence)
+        is_evidence = isinstance(record, SocialFlag) and any(
+            fact.utterance_id in self._utterance_ids for fact in record.evidence
+        )
+        return is_run_in or is_evidence or any(map(may_be_mine, _quotes(record)))
 
     def _are_mine_alone(self, quote: str) -> bool:
         plain = plain_words(quote)
         return bool(plain.strip()) and plain in self._words and plain not in self._rest
 
-    def _are_others(self, quote: str) -> bool:
+    def _may_quote_me(self, quote: str) -> bool:
         plain = plain_words(quote)
-        return not plain.strip() or plain == plain_words(WITHHELD) or plain in self._rest
+        return bool(plain.strip()) and plain != plain_words(WITHHELD) and plain not in self._rest
 
 
 def _quotes(record: Any) -> list[str]:

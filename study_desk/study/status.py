@@ -20,9 +20,9 @@ from norm_monitor.session_log.recording import (
 from norm_monitor.session_log.schema import Consent, Kind, SessionInfo, Tombstone, Withdrawal, parse_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import STUDY_FILE, Study, is_study
-from study_desk.study.erase import retention_of
 from study_desk.study.frozen_plan import PLANS
 from study_desk.study.outputs import KEY_FILE, LEFT, OUTPUTS, PACK_GUIDE, left_files, outputs_of
+from study_desk.study.retention import retention_of
 from study_desk.study.withdrawal import REMOVED, RemovedSession, removed_sessions
 
 
@@ -79,7 +79,7 @@ def _problems(study: Study) -> Iterator[str]:
         if folder.is_dir() and is_log(folder) and folder.resolve() not in log_folders:
             yield f"{folder}: a log that study.yaml does not name: add it with {PROGRAM} study add"
     for path in left_files(study):
-        yield f"{path}: holds words or a name that a participant withdrew: erase it"
+        yield f"{path}: may hold words or a name that a participant withdrew: erase it"
     conditions = {session.condition for session in study.file.sessions.values()}
     if unused := [condition for condition in study.file.conditions if condition not in conditions]:
         yield f"no session yet in condition {', '.join(unused)}"

@@ -3,31 +3,23 @@
 import os
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.reader import is_log, read, read_sound
-from norm_monitor.session_log.redact import NAME, NamesToRemove
+from norm_monitor.session_log.redact import NAME, NamesToRemove, Redactor
 from norm_monitor.session_log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, parse_media
 from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
 from norm_monitor.session_log.text_search import Forbidden, TextSearch, WordRuns, search_folder
 from norm_monitor.session_log.writer import StudyLog, lock_log
-from study_desk.study.erase import (
-    PlannedErasure,
-    erase,
-    expire,
-    plan_erasure,
-    runs_to_withhold,
-    words_redactor,
-)
+from study_desk.study.erase import PlannedErasure, erase, plan_erasure, runs_to_withhold, words_redactor
 from study_desk.study.outputs import (
     LEFT,
     PACK,
@@ -41,6 +33,7 @@ from study_desk.study.outputs import (
     outputs_of,
     remove_outputs,
 )
+from study_desk.study.retention import expire
 
 REMOVED = "removed.jsonl"
 
@@ -133,23 +126,27 @@ class StudyErasure:
     missing: tuple[str, ...]  # sessions without a log here
     outputs: RemovedOutputs
     not_reached: tuple[str, ...]
-    left: dict[str, str] = field(default_factory=dict)  # files in the study's folder that still hold what went, and how
-    looked_for: str = ""  # how much the last search looked for, and in how many files
+    left: dict[str, str] = field(default_factory=dict)  # files that may still hold what was withdrawn, and why
+    scope: str = ""  # how much the search looked for, and in how many files
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do, here or elsewhere."""
         outputs = self.outputs
-        to_do = (
-            self.faults,
-            self.missing,
-            outputs.changed,
-            outputs.outside,
-            outputs.republish,
-            self.not_reached,
-            self.left,
+        return not any(
+            (
+                self.faults,
+                self.missing,
+                outputs.changed,
+                outputs.outside,
+                outputs.republish,
+                self.not_reached,
+                self.left,
+            )
         )
-        return not any(to_do)
+
+
+_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: (PUBLISHED,)}
 
 
 def withdraw(
@@ -159,120 +156,140 @@ def withdraw(
     clock: Clock,
     reason: str = "the participant's wish",
     *,
-    keep_unattributed: bool = False,
     names: Collection[str] = (),
     key_file: Path | None = None,
 ) -> StudyErasure:
-    """Note a withdrawal in study.yaml, then carry it out in every session of the participant. Safe to repeat.
+    """Note a withdrawal in study.yaml, carry it out in every log, delete what was made of them, and search the folder.
 
-    The words that go, and the participant's real `names`, are taken out of every other entry in all logs. At last the
-    whole folder is searched for them. `key_file` is not searched, as it holds the names of others.
+    Safe to repeat. With words or everything, the participant's words and real `names` leave all logs. `key_file` is
+    not searched, as it holds the names of others.
     """
     study.check_known("participant", [participant], study.file.participants)
     if not consents:
         raise StudyError(
             f"{participant}: nothing is named to withdraw; name words, coders, clips, publication or everything"
         )
-    chosen = tuple(consent for consent in Consent if consent in consents)
-    today = datetime.fromtimestamp(clock.now_ns() // NS_PER_S, UTC).date()
-    for consent in chosen:
-        if consent not in study.file.participants[participant].withdrawn:
-            study.set(("participants", participant, "withdrawn", consent.value), today)
-    everything, words = Consent.EVERYTHING in chosen, Consent.WORDS in chosen
-    entries: dict[str, int] = {}
-    faults: dict[str, str] = {}
-    theirs = sessions_of_participant(study, participant)
+    withdrawal = Withdrawal(participant=participant, consents=tuple(c for c in Consent if c in consents))
+    _note_in_study(study, withdrawal, clock)
+    sessions = sessions_of_participant(study, participant)
+    is_erasing = bool({Consent.EVERYTHING, Consent.WORDS} & {*consents})
+    kinds = None if is_erasing else [kind for consent in withdrawal.consents for kind in _KINDS[consent]]
     logs = dict(study.logs())
-    by_consent = {
-        Consent.CODERS: (PACK, PACK_MEDIA),
-        Consent.CLIPS: (REPORT,),
-        Consent.PUBLICATION: (PUBLISHED,),
-    }
-    chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
-    kinds = None if everything or words else chosen_kinds
-    withdrawal = Withdrawal(participant=participant, consents=chosen)
     if (kinds is None or PUBLISHED in kinds) and not all(
-        _is_noted(logs[name], withdrawal) for name in theirs & logs.keys()
+        _is_noted(logs[name], withdrawal) for name in sessions & logs.keys()
     ):
         mark_datasets_stale(study)
-    planned: dict[str, PlannedErasure] = {}
-    for name in theirs & logs.keys() if everything or words else ():
+    changed: dict[str, int] = {}
+    faults: dict[str, str] = {}
+    runs = WordRuns()
+    if is_erasing:
+        planned = _plan(study, withdrawal, sessions & logs.keys(), names, faults)
+        runs = runs_to_withhold({logs[name]: plan for name, plan in planned.items()}, logs.values())
+        changed = _erase(study, withdrawal, planned, _redactor(withdrawal, runs, names), clock, reason, faults)
+    for name in sorted(sessions & logs.keys() - faults.keys()):
         try:
-            planned[name] = plan_erasure(
-                logs[name],
-                participant,
-                keep_unattributed=keep_unattributed,
-                words_only=not everything,
-                participants=study.file.participants_of(name),
-                names=names,
-            )
+            _note_in_log(logs[name], withdrawal, clock)
         except TactfulError as error:
-            entries[name], faults[name] = 0, str(error)
-    runs = runs_to_withhold({logs[name]: plan for name, plan in planned.items()}, logs.values())
-    said_without_them = {name: _speech(log) for name, log in logs.items() if name not in theirs}
-    stand_in = NAME if everything else participant
-    redactor = words_redactor(runs, NamesToRemove(by_name=tuple((name, stand_in) for name in names)))
-    # First where others repeat the words: until these logs are done, the participant's own still tell them.
-    for name in sorted(logs.keys() - faults.keys(), key=lambda name: (name in theirs, name)):
-        try:
-            if everything or words:
-                plan = planned.get(name, PlannedErasure(participant=participant))
-                changed = erase(logs[name], plan, clock, redactor.text(reason), redactor)
-                entries |= {name: changed} if changed or name in theirs else {}
-            if name in theirs:
-                _note(logs[name], withdrawal, clock)
-                entries.setdefault(name, 0)
-        except TactfulError as error:
-            entries[name], faults[name] = 0, str(error)
-    touched = theirs | {name for name, changed in entries.items() if changed}
+            faults[name] = str(error)
+    touched = sessions | changed.keys()
     outputs = remove_outputs(study, touched, kinds)
     left: dict[str, str] = {}
-    looked_for = ""
-    if everything or words:
-        shared = WordRuns()
-        for text in (text for name, texts in said_without_them.items() if name not in faults for text in texts):
-            shared.add(text)
-        sought = Forbidden(names=dict.fromkeys(names, "a name"), runs=runs, shared=shared)
-        left, looked_for = _search(study, sought, key_file, _files_in(study, _raw_files(study, touched - theirs)))
+    scope = ""
+    if is_erasing:
+        note_left(study, _files_in(study, _raw_files(study, touched - sessions)))
+        left, scope = _search(study, Forbidden(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
     return StudyErasure(
-        entries=dict(sorted(entries.items())),
+        entries={name: changed.get(name, 0) for name in sorted(touched & logs.keys() | faults.keys())},
         faults=faults,
-        missing=tuple(sorted(theirs - logs.keys())),
+        missing=tuple(sorted(sessions - logs.keys())),
         outputs=outputs,
-        not_reached=_raw_files(study, theirs) if {*chosen} - {Consent.PUBLICATION, Consent.CODERS} else (),
+        not_reached=_raw_files(study, sessions) if {*consents} - {Consent.PUBLICATION, Consent.CODERS} else (),
         left=left,
-        looked_for=looked_for,
+        scope=scope,
     )
 
 
-def _note(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
-    """Note in a log that a withdrawal is carried out there."""
+def _note_in_study(study: Study, withdrawal: Withdrawal, clock: Clock) -> None:
+    """Write a withdrawal into study.yaml with its day, unless it is there."""
+    today = datetime.fromtimestamp(clock.now_ns() // NS_PER_S, UTC).date()
+    for consent in withdrawal.consents:
+        if consent not in study.file.participants[withdrawal.participant].withdrawn:
+            study.set(("participants", withdrawal.participant, "withdrawn", consent.value), today)
+
+
+def _note_in_log(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
+    """Note in a log that a withdrawal is carried out there, unless it is noted."""
     if not _is_noted(log, withdrawal):
         with StudyLog.resume(log, clock) as writer:
             writer.append(withdrawal, 0)
 
 
-def _search(
-    study: Study, sought: Forbidden, key_file: Path | None, recordings: Collection[str]
-) -> tuple[dict[str, str], str]:
-    """Search the study's folder for what went, and remember the files that hold it: a later run knows no word of it.
+def _plan(
+    study: Study, withdrawal: Withdrawal, sessions: Collection[str], names: Collection[str], faults: dict[str, str]
+) -> dict[str, PlannedErasure]:
+    """Plan what goes from the participant's own sessions. Collect the `faults` of sessions that cannot be read."""
+    planned: dict[str, PlannedErasure] = {}
+    for name in sessions:
+        try:
+            planned[name] = plan_erasure(
+                study.log_of(name),
+                withdrawal.participant,
+                words_only=Consent.EVERYTHING not in withdrawal.consents,
+                participants=study.file.participants_of(name),
+                names=names,
+            )
+        except TactfulError as error:
+            faults[name] = str(error)
+    return planned
 
-    `recordings` are of sessions whose logs repeated it; they are not searched, and remembered too.
+
+def _redactor(withdrawal: Withdrawal, runs: WordRuns, names: Collection[str]) -> Redactor:
+    stand_in = NAME if Consent.EVERYTHING in withdrawal.consents else withdrawal.participant
+    return words_redactor(runs, NamesToRemove(by_name=tuple((name, stand_in) for name in names)))
+
+
+def _erase(  # noqa: PLR0917
+    study: Study,
+    withdrawal: Withdrawal,
+    planned: Mapping[str, PlannedErasure],
+    redactor: Redactor,
+    clock: Clock,
+    reason: str,
+    faults: dict[str, str],
+) -> dict[str, int]:
+    """Erase in all logs. Return the number of changed entries where there are any, and collect the `faults`.
+
+    The participant's own sessions come last: until the others are done, these hold the words to look for.
     """
-    note_left(study, recordings)
-    if not (sought.runs or sought.names):
-        return dict.fromkeys(left_files(study), "has what was withdrawn"), ""
-    search = TextSearch(sought)
-    result = search_folder(study.folder, search, frozenset({key_file.resolve()} if key_file else ()))
-    note_left(study, result.found)
-    earlier = dict.fromkeys(left_files(study), "has what was withdrawn")
-    left = {**result.unreadable, **earlier, **result.found}
-    return dict(sorted(left.items())), f"{count_of(result.searched, 'file')} searched for {search.scope}"
+    changed: dict[str, int] = {}
+    logs = dict(study.logs())
+    for name in sorted(logs.keys() - faults.keys(), key=lambda name: (name in planned, name)):
+        plan = planned.get(name, PlannedErasure(participant=withdrawal.participant))
+        try:
+            if count := erase(logs[name], plan, clock, redactor.text(reason), redactor):
+                changed[name] = count
+        except TactfulError as error:
+            faults[name] = str(error)
+    return changed
 
 
-def _speech(log: Path) -> list[str]:
-    """List what people and the robot said in a log."""
-    return [e.record.text for e in read(log).entries if isinstance(e.record, Utterance | RobotSpeech)]
+def _search(study: Study, forbidden: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
+    """Search the study's folder for what went, and remember the hits: a later run knows no word of it.
+
+    The raw files of sessions are left out. Those of the participant's sessions are not reached anyway; the others
+    hold nothing that their logs do not repeat.
+    """
+    hits: dict[str, str] = {}
+    scope = ""
+    if forbidden.runs or forbidden.names:
+        search = TextSearch(forbidden)
+        raw_files = _files_in(study, _raw_files(study, study.file.sessions))
+        leave_out = frozenset(path.resolve() for path in (*map(Path, raw_files), *([key_file] if key_file else [])))
+        result = search_folder(study.folder, search, leave_out)
+        hits, scope = result.hits, f"{count_of(result.searched, 'file')} searched for {search.scope}"
+        note_left(study, hits)
+    left = dict.fromkeys(left_files(study), "may have what was withdrawn") | hits
+    return dict(sorted(left.items())), scope
 
 
 def expire_study(study: Study, clock: Clock) -> StudyErasure:

@@ -38,9 +38,6 @@ def withdraw_(  # noqa: PLR0917
             "Default: one that lies in the study's folder."
         ),
     ] = None,
-    keep_unattributed: Annotated[
-        bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
-    ] = False,
     expired: Annotated[
         bool, typer.Option("--expired", help="Erase everybody's data in the logs whose retention is over; for a timer.")
     ] = False,
@@ -93,7 +90,6 @@ def withdraw_(  # noqa: PLR0917
         consents,
         WallClock(),
         reason or "the participant's wish",
-        keep_unattributed=keep_unattributed,
         names=KeyFile(key_file).names_of(participant) if key_file else (),
         key_file=key_file,
     )
@@ -153,8 +149,8 @@ def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: b
                 show(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
         if not (erasure.entries or erasure.missing):
             show("no session is concerned")
-        if erasure.looked_for:
-            show(erasure.looked_for)
+        if erasure.scope:
+            show(erasure.scope)
     _print_left(study, erasure)
     if not erasure.is_complete:
         raise typer.Exit(1)

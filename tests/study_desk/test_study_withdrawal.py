@@ -242,7 +242,7 @@ def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Pa
     again = run("withdraw", study, "P-1", "--words")  # by now, no log knows the sentences
     assert (again.exit_code, again.stderr.count("erase it, or take that out of it")) == (1, 3)
     told = " ".join(run("status", study).output.split())
-    assert "backup/old.tar.gz: holds words or a name that a participant withdrew" in told
+    assert "backup/old.tar.gz: may hold words or a name that a participant withdrew" in told
     (study / "backup/old.tar.gz").unlink()
     (study / bag_file).unlink()
     (study / "memo.txt").write_text("nothing of that")

@@ -244,12 +244,6 @@ def test_what_others_say_and_do_of_their_own_accord_stays(tmp_path: Path, sessio
     assert left.utterances[-1].text == f"{WITHHELD}."
 
 
-def test_what_names_nobody_may_be_kept(tmp_path: Path) -> None:
-    folder = two_people(tmp_path / "log")
-    erase(folder, plan_erasure(folder, "P-1", keep_unattributed=True), ReplayClock(START_NS))
-    assert b"words of nobody" in everything(tmp_path / "log")
-
-
 def test_no_file_of_a_log_is_readable_by_others(tmp_path: Path) -> None:
     folder = two_people(tmp_path / "log")
     with (folder / "events-000001.jsonl").open("ab") as file:
