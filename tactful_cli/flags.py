@@ -19,7 +19,7 @@ from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.assessment.explanation import explain
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit_model import Sensitivity
-from norm_monitor.judge.coding import MISSING, Form, RecordedJudge, requests_about, talk_of
+from norm_monitor.judge.coding import MISSING, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.replay.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
@@ -44,12 +44,6 @@ JudgeAnswers = Annotated[
 PicturesMayLeave = Annotated[
     bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
 ]
-QuestionForm = Annotated[
-    Form,
-    typer.Option(
-        "--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment."
-    ),
-]
 
 
 def finish_batch(writer: BatchWriter) -> None:
@@ -68,12 +62,11 @@ class LaterJudge:
         answers: Path | None,
         model: str = JUDGE,
         config: JudgeConfig | None = None,
-        form: Form = Form.TALK,
     ) -> None:
         """Create the folder of questions, or read the answers. Raises BatchError if either fails."""
         if questions and answers:
             raise TactfulError("--ask-later and --answers: exclude each other; give one")
-        self._config, self._form, self._folder = config or JudgeConfig(), form, questions or answers
+        self._config, self._folder = config or JudgeConfig(), questions or answers
         self._talk, self._collector = "", UnitCollector(keeps_frames=self._config.pictures_may_leave)
         self._writer = BatchWriter(questions, model) if questions else None
         self.answers = read_answers(answers) if answers else BatchAnswers(by_id={})
@@ -86,7 +79,7 @@ class LaterJudge:
             raise TactfulError("--ask-later and --out: exclude each other; give --out with --answers")
         config = JudgeConfig(deployment_context=later.context, pictures_may_leave=later.pictures_may_leave)
         is_named = later.ask_later or later.answers
-        return cls(later.ask_later, later.answers, later.model, config, later.form) if is_named else None
+        return cls(later.ask_later, later.answers, later.model, config) if is_named else None
 
     @property
     def model(self) -> str:
@@ -104,7 +97,7 @@ class LaterJudge:
         return self.stand_in
 
     def _write(self, writer: BatchWriter) -> None:
-        for request in requests_about(self._talk, self._collector.views, self._config, self._form):
+        for request in requests_about(self._talk, self._collector.views, self._config):
             writer.add(request)
         self._collector.views.clear()
 
@@ -194,7 +187,6 @@ class LaterOptions:
     ask_later: AskLater = None
     answers: JudgeAnswers = None
     model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE
-    form: QuestionForm = Form.TALK
     pictures_may_leave: PicturesMayLeave = False
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")

@@ -9,7 +9,6 @@ from calibration.reference_judge.evaluation import CEILINGS, PlayedEncounter, Re
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.judge.coding import Form
 from sim_replays.verbs.monitor_bench import NO_FIGURE, table_of, with_interval
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import AsJson
@@ -23,9 +22,9 @@ _SEEN = (
 
 def show_reference_judge(*, as_json: AsJson = False) -> None:
     """Print the figures of the fusion, the judge and both, under each ceiling of calls and in each form."""
-    by_talk = play_all(Form.TALK, CEILINGS, _followed)
+    by_talk = play_all("talk", CEILINGS, _followed)
     rows = {reader: figures(reader, by_talk) for reader in by_talk[0].sessions}
-    if by_unit := play_all(Form.UNIT, track=_followed):
+    if by_unit := play_all("unit", track=_followed):
         names = {answer.name for answer in by_unit}
         of, same = f", {count_of(len(names), 'encounter')}", [answer for answer in by_talk if answer.name in names]
         readers = list(by_unit[0].sessions)

@@ -9,7 +9,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.artefact import load_artefact
 from norm_monitor.encounters.generate import START_NS
-from norm_monitor.judge.coding import LABELS, Form, UnitKeys
+from norm_monitor.judge.coding import LABELS, UnitKeys
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
 from sim_replays.monitor_bench.script_driver import BenchSource
 
@@ -27,8 +27,8 @@ def shipped_calibration() -> JudgeCalibration:
     )
 
 
-def recorded(source: BenchSource = BenchSource.SCRIPT, form: Form = Form.TALK) -> dict[str, BatchAnswers]:
-    """Return the answers about each encounter, as those to a batch with a request for each unit."""
+def recorded(source: BenchSource = BenchSource.SCRIPT, form: str = "talk") -> dict[str, BatchAnswers]:
+    """Return the answers about each encounter, by unit: to requests about a minute of talk, or about one `unit`."""
     path = CARD / f"{source}_{form}.jsonl"
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
     return {line["encounter"]: BatchAnswers(by_id=dict(_answers(**line))) for line in lines}

@@ -24,7 +24,7 @@ from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.encounter import Encounter, talk_name
 from norm_monitor.encounters.library import encounters
-from norm_monitor.judge.coding import Form, RecordedJudge
+from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from scoring.ranking import ranking_measures
@@ -62,7 +62,7 @@ Track = Callable[[Iterable[PlayedEncounter], int], Iterable[PlayedEncounter]]
 
 
 def play_all(
-    form: Form, ceilings: Sequence[float] = (), track: Track = lambda played, count: played
+    form: str, ceilings: Sequence[float] = (), track: Track = lambda played, count: played
 ) -> list[PlayedEncounter]:
     """Run the monitor on the encounters that were answered in a form, in several processes."""
     answers = recorded(form=form)

@@ -1,11 +1,10 @@
-"""One request for all that a coder says about a unit, and the reading of its answer."""
+"""Ask a service for all that a coder says about the units of a minute of talk, and read its answer."""
 
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from hashlib import sha256
 from math import exp
 from typing import Any, Literal
@@ -40,6 +39,8 @@ _NAME_CHARS = 24
 STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
 STRETCH_IMAGES = 2  # times the pictures of a unit
 _LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TURN: "P", UnitKind.SIGHTING: "V"}
+# What the key of a request about a stretch holds in place of a kind of unit.
+_TALK = "talk"
 MISSING = "the answers hold none about this moment"
 
 
@@ -65,15 +66,8 @@ class CodedUnit(BaseModel):
         return {label: value / total for label, value in stated.items()}
 
 
-class Form(StrEnum):
-    """What one request is about."""
-
-    UNIT = "unit"
-    TALK = "talk"  # every unit of a minute of talk
-
-
-def schema_of(attributes: Sequence[Attribute], marks: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the JSON schema of one answer, or of one for each mark, in the subset that strict services take."""
+def schema_of(attributes: Sequence[Attribute], marks: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of an answer for each mark, in the subset that strict services take."""
     text, number = {"type": "string"}, {"type": "number"}
     names = [attribute.value for attribute in attributes]
     properties: dict[str, Any] = {
@@ -82,10 +76,8 @@ def schema_of(attributes: Sequence[Attribute], marks: Sequence[str] = ()) -> dic
         "attributes": {"type": "array", "items": {"type": "string", "enum": names}},
         **dict.fromkeys(Note.model_fields, text),
     }
-    answer = _object(properties)
-    if not marks:
-        return answer
-    return {**_object({mark: {"$ref": "#/$defs/answer"} for mark in marks}), "$defs": {"answer": answer}}
+    by_mark = {mark: {"$ref": "#/$defs/answer"} for mark in marks}
+    return {**_object(by_mark), "$defs": {"answer": _object(properties)}}
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +91,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def talk_of(key: str) -> str:
     """Return the talk in the key of a request, as far as the key names it."""
-    return re.split(rf"_(?:{'|'.join([*UnitKind, Form.TALK])})_\d+", key)[0]
+    return re.split(rf"_(?:{'|'.join([*UnitKind, _TALK])})_\d+", key)[0]
 
 
 class UnitKeys:
@@ -115,43 +107,36 @@ class UnitKeys:
         self._unit_ids: dict[str, list[str]] = {}  # by the name that they share
 
     def of_unit(self, unit: Unit) -> str:
-        """Return the key of a request about one unit."""
+        """Return the key of an answer about one unit, as recorded answers have it."""
         return self._numbered(f"{self.talk}_{unit.kind}_{unit.onset_ns}", "", unit)
 
     def of_stretch(self, unit: Unit) -> tuple[str, str]:
         """Return the key of the request about the stretch in which a unit begins, and the unit's mark there."""
         within_ns = unit.onset_ns % STRETCH_NS
-        key = f"{self.talk}_{Form.TALK}_{unit.onset_ns - within_ns}"
+        key = f"{self.talk}_{_TALK}_{unit.onset_ns - within_ns}"
         return key, self._numbered(f"{_LETTERS[unit.kind]}{within_ns // NS_PER_S}", key, unit)
 
     def _numbered(self, name: str, within: str, unit: Unit) -> str:
         unit_ids = self._unit_ids.setdefault(within + name, [])
         if unit.unit_id not in unit_ids:
             unit_ids.append(unit.unit_id)
-        place = unit_ids.index(unit.unit_id)
-        return f"{name}_{place + 1}" if place else name
+        index = unit_ids.index(unit.unit_id)
+        return f"{name}_{index + 1}" if index else name
 
 
-def requests_about(talk: str, views: Iterable[UnitView], config: JudgeConfig, form: Form) -> Iterator[BatchRequest]:
-    """Yield a request for each unit of a talk, or one for each stretch about every unit that begins in it.
+def requests_about(talk: str, views: Sequence[UnitView], config: JudgeConfig) -> Iterator[BatchRequest]:
+    """Yield a request for each stretch of a talk, about every unit that begins in it.
 
     Pictures are shown only where they may leave this machine.
     """
     keys = UnitKeys(talk)
-    if form is Form.UNIT:
-        for view in views:
-            excerpt = Excerpt.of_unit(view)
-            yield _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
-        return
     stretches: dict[str, dict[str, UnitView]] = {}
-    views = list(views)
     for view in views:
         key, mark = keys.of_stretch(view.unit)
         stretches.setdefault(key, {})[mark] = view
     for key, by_mark in stretches.items():
         in_order = dict(sorted(by_mark.items(), key=lambda pair: pair[1].unit.onset_ns))
-        excerpt = _stretch(in_order, views)
-        yield _request(key, excerpt, _marked_talk(excerpt, in_order), tuple(in_order), config)
+        yield _request(key, _stretch(in_order, views), in_order, config)
 
 
 def _stretch(by_mark: Mapping[str, UnitView], every: Iterable[UnitView]) -> Excerpt:
@@ -191,31 +176,31 @@ def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
     return excerpt.quoted(marks.items(), locale)
 
 
-def _instructions(form: str, attributes: Iterable[Attribute], locale: str) -> Text:
-    """Ask about the marked part (`unit`), or about each named part (`talk`), with the attributes to choose from."""
+def _instructions(attributes: Iterable[Attribute], locale: str) -> Text:
+    """Ask about each marked part, with the attributes to choose from."""
     texts, meanings = _PROMPTS.texts[locale], dict(zip(Attribute, prompts.meanings(locale), strict=True))
     listed = "\n".join(f"- {attribute.value}: {meanings[attribute]}" for attribute in attributes)
-    return Text(text=f"{texts[form]}\n{texts['keys'].format(listed)}")
+    return Text(text=f"{texts['talk']}\n{texts['keys'].format(listed)}")
 
 
-def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], config: JudgeConfig) -> BatchRequest:
-    """Return a request about the marked units of a talk, or about the one unit where there are no marks.
+def _request(key: str, excerpt: Excerpt, by_mark: Mapping[str, UnitView], config: JudgeConfig) -> BatchRequest:
+    """Return a request about the marked units of a talk.
 
-    Where the context forbids to infer emotions from pictures, a request with pictures does not offer them.
+    Where the context forbids inferring emotions from pictures, a request with pictures does not offer them.
     """
-    locale, count = excerpt.locale, max(1, len(marks))
-    images = config.images * (STRETCH_IMAGES if marks else 1) if config.pictures_may_leave else 0
-    pictures = excerpt.pictures(images)
+    locale = excerpt.locale
+    pictures = excerpt.pictures(config.images * STRETCH_IMAGES if config.pictures_may_leave else 0)
     guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
     attributes = tuple(attribute for attribute in Attribute if not (guarded and attribute is Attribute.EMOTIONS))
+    talk = _marked_talk(excerpt, by_mark)
     prefix = prompts.prefix(pictures, talk, excerpt.facts, locale, faces_aside=guarded)
-    request = _instructions(Form.TALK if marks else Form.UNIT, attributes, locale)
-    prompt = Prompt(version=f"{prefix.version}_{_PROMPTS.version}", parts=(*prefix.parts, request))
+    parts = (*prefix.parts, _instructions(attributes, locale))
+    prompt = Prompt(version=f"{prefix.version}_{_PROMPTS.version}", parts=parts)
     return BatchRequest(
         custom_id=key,
         prompt=prompt,
-        schema=schema_of(attributes, marks),
-        max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * count,
+        schema=schema_of(attributes, tuple(by_mark)),
+        max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * len(by_mark),
     )
 
 

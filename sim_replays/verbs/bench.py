@@ -7,12 +7,11 @@ import typer
 
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
-from norm_monitor.judge.coding import Form
 from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.suite import suites
 from sim_replays.verbs import monitor_bench, suite_runs
-from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, QuestionForm
+from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
 from tactful_cli.verb import (
     AsJson,
     group,
@@ -112,7 +111,6 @@ def monitor(  # noqa: PLR0917
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
-    form: QuestionForm = Form.TALK,
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
@@ -122,7 +120,7 @@ def monitor(  # noqa: PLR0917
         split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
     )
     if ask_later:
-        later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
+        later = LaterJudge(ask_later, answers, model or JUDGE)
         monitor_bench.write_questions(talks, later)
         return
     answered = LaterJudge(None, answers) if answers else None

@@ -1,7 +1,6 @@
 """A judge that a service asks later: what leaves in a batch, and what its answers make of a bag's flags."""
 
 import json
-import random
 import re
 import stat
 from collections.abc import Callable
@@ -92,78 +91,52 @@ def flags_with(bag: Path, answers: Path) -> tuple[Lines, str]:
     return json.loads(result.stdout), result.stderr
 
 
-def test_each_moment_is_one_request_that_any_such_service_takes(ask: Ask, tmp_path: Path) -> None:
-    requests = ask("--model", "big-1", "--form", "unit")
-    keys = [request["custom_id"] for request in requests]
-    assert len(set(keys)) == len(keys)
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) for key in keys)
-    assert {"robot_turn", "silence"} <= {re.sub(r"^bag_|_\d+$", "", key) for key in keys}
-    for request in requests:
-        assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
-        assert request["body"]["model"] == "big-1"
-        assert isinstance(request["body"]["messages"][0]["content"], str)  # without pictures, which stay here
-        (fence,) = re.findall(r"^=== transcript.*?^===$", text_of(request), re.MULTILINE | re.DOTALL)
-        assert len(re.findall(r"^>> ", fence, re.MULTILINE)) == 1
-        assert list(schema_of(request)["properties"])[:4] == ["polarity", "error", "competence", "ordinary"]
+def test_a_minute_of_talk_is_one_request_that_any_such_service_takes(ask: Ask, tmp_path: Path) -> None:
+    (request,) = ask("--model", "big-1")
+    assert re.fullmatch(r"bag_talk_\d+", request["custom_id"])
+    assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
+    assert request["body"]["model"] == "big-1"
+    assert isinstance(request["body"]["messages"][0]["content"], str)  # without pictures, which stay here
+    (fence,) = re.findall(r"^=== transcript.*?^===$", text_of(request), re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^>>(\w+) ", fence, re.MULTILINE) == schema_of(request)["required"]
+    answer_schema = schema_of(request)["$defs"]["answer"]
+    assert list(answer_schema["properties"])[:4] == ["polarity", "error", "competence", "ordinary"]
     folder = tmp_path / "batch"
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())} == {0o700, 0o600}
 
 
-@pytest.mark.parametrize("form", ["unit", "talk"])
 @pytest.mark.parametrize(("context", "offers_emotions"), [("home", True), ("workplace", False)])
 def test_pictures_leave_where_that_is_said_and_emotions_are_not_read_from_them(
-    ask: Ask, form: str, context: str, offers_emotions: bool
+    ask: Ask, context: str, offers_emotions: bool
 ) -> None:
-    requests = ask("--form", form, "--pictures-may-leave", "--context", context)
-    for request in requests:
-        assert 1 <= pictures_of(request) <= (8 if form == "talk" else 4)
-        assert ('"emotions"' in json.dumps(schema_of(request))) is offers_emotions
-        assert ("do not infer emotions" in text_of(request)) is not offers_emotions
+    (request,) = ask("--pictures-may-leave", "--context", context)
+    assert 1 <= pictures_of(request) <= 8
+    assert ('"emotions"' in json.dumps(schema_of(request))) is offers_emotions
+    assert ("do not infer emotions" in text_of(request)) is not offers_emotions
 
 
-def test_answers_in_any_order_make_flags_and_each_failure_is_counted(ask: Ask, bag: Path, tmp_path: Path) -> None:
-    requests = ask("--form", "unit")
-    (about,) = [request["custom_id"] for request in requests if re.search(rf"^>> .*{UPSET}", text_of(request), re.M)]
-    others = [request["custom_id"] for request in requests if request["custom_id"] != about]
-    ordinary = json.dumps(coding("ordinary"))
-    lines = [
-        answer(about, json.dumps(coding("error", "emotions"))),
-        answer(others[0], ordinary[:40]),
-        answer(others[1], ordinary, finish_reason="length"),
-        {"custom_id": others[2], "response": None, "error": {"code": "batch_expired", "message": "too late"}},
-        *(answer(key, ordinary) for key in others[4:]),
-        answer("bag_robot_turn_1", ordinary),  # of no moment of this bag
-    ]
-    random.Random(3).shuffle(lines)
-    write_answers(tmp_path / "batch", lines, cut='{"custom_id": "' + others[3])
-    flags, told = flags_with(bag, tmp_path / "batch")
+def test_answers_about_a_minute_make_flags_and_each_failure_is_counted(ask: Ask, bag: Path, tmp_path: Path) -> None:
+    (request,) = ask()
+    marks = dict(re.findall(r"^>>(\w+) \[[^]]*\] (.*)$", text_of(request), re.MULTILINE))
+    assert list(marks) == schema_of(request)["required"] == list(schema_of(request)["properties"])
+    (upset,) = [mark for mark, words in marks.items() if UPSET in words]
+    codings = {mark: coding("error", "emotions") if mark == upset else coding("ordinary") for mark in marks}
+    answers = tmp_path / "batch"
+    unasked = {"R999": coding("error")}
+    write_answers(answers, [answer(request["custom_id"], json.dumps(codings | unasked))], cut='{"custom_id": "')
+    flags, said = flags_with(bag, answers)
     (flag,) = [flag for flag in flags if flag["rationale"].startswith("It misses")]
     assert (flag["polarity"], flag["correction"]) == ("error", "Ask what is wrong.")
     assert "emotions" in flag["attributes"]
     assert flag["provenance"]["model"] == "judge-1"
     assert re.fullmatch("[0-9a-f]{64}", flag["provenance"]["prompt_digest"])
-    counted = [f"{len(requests) - 4} answered", "2 unparsed", "1 timed out", "1 failed"]
-    assert all(count in told for count in counted), told
-    assert "1 line cannot be read" in told
-
-
-def test_one_request_about_a_minute_of_talk_gives_what_one_for_each_moment_gives(
-    ask: Ask, bag: Path, tmp_path: Path
-) -> None:
-    (request,) = ask("--form", "talk")
-    marks = dict(re.findall(r"^>>(\w+) \[[^]]*\] (.*)$", text_of(request), re.MULTILINE))
-    assert list(marks) == schema_of(request)["required"] == list(schema_of(request)["properties"])
-    (upset,) = [mark for mark, words in marks.items() if UPSET in words]
-    told = {mark: coding("error", "emotions") if mark == upset else coding("ordinary") for mark in marks}
-    write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told | {"R999": coding("error")}))])
-    flags, counts = flags_with(bag, tmp_path / "batch")
-    assert [flag["polarity"] for flag in flags if flag["rationale"].startswith("It misses")] == ["error"]
-    assert f"{len(marks)} answered" in counts
-    del told[upset]
-    write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told))])
-    flags, counts = flags_with(bag, tmp_path / "batch")
+    assert f"{len(marks)} answered" in said
+    assert "1 line cannot be read" in said
+    del codings[upset]
+    write_answers(answers, [answer(request["custom_id"], json.dumps(codings))])
+    flags, said = flags_with(bag, answers)
     assert not [flag for flag in flags if flag["rationale"].startswith("It misses")]
-    assert f"{len(marks) - 1} answered, 1 unparsed" in counts
+    assert f"{len(marks) - 1} answered, 1 unparsed" in said
 
 
 @pytest.mark.parametrize(

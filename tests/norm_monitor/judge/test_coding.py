@@ -12,7 +12,7 @@ from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.assessment.unit import Unit, UnitKind
-from norm_monitor.judge.coding import Form, RecordedJudge, UnitKeys, requests_about, token_probabilities
+from norm_monitor.judge.coding import RecordedJudge, UnitKeys, requests_about, token_probabilities
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
 from tests.norm_monitor.encounter_talk import robot, user
@@ -47,7 +47,7 @@ def judge_by(text: str, view: UnitView, *tokens: TokenLogprob) -> tuple[Outcome,
 def test_no_words_add_or_change_the_units_of_a_talk() -> None:
     for words in hostile_talks():
         talk = [*user(1, 3, words, person="Ann"), *robot(4, 6, words), *user(12, 13, words)]
-        (request,) = requests_about("talk", views_of(talk).values(), JudgeConfig(), Form.TALK)
+        (request,) = requests_about("talk", list(views_of(talk).values()), JudgeConfig())
         marks, text = request.schema["required"], request.prompt.as_text()
         assert marks == ["P41", "R44", "P52", "S53"]
         assert re.findall(r"^>>(\w*)", text, re.MULTILINE) == marks, words
@@ -120,7 +120,7 @@ def test_a_stretch_shows_how_its_turns_and_silences_ended() -> None:
     ]
     early, late = views_of(talk, end_s=18), views_of(talk, end_s=95)
     views = [*early.values(), *(view for key, view in late.items() if key not in early)]
-    first, second, third = requests_about("talk", views, JudgeConfig(), Form.TALK)
+    first, second, third = requests_about("talk", views, JudgeConfig())
     lines = first.prompt.as_text()
     assert re.search(r"^>>R55 \[14.0-24.0 s\] ROBOT: Good day", lines, re.MULTILINE)
     assert re.findall(r"\(([0-9.]+) s of silence so far", lines) == ["30.0"]  # until what is not shown
