@@ -11,7 +11,7 @@ from calibration.scalers import least_within
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.assessment.weighing import LEAST, MOST
+from norm_monitor.assessment.weighing import MAX_PROBABILITY, MIN_PROBABILITY
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import (
     Bin,
@@ -200,7 +200,7 @@ def _best_scale(  # noqa: PLR0917
 
 def _as_weighed(ratios: Matrix) -> Matrix:
     """Return log ratios as the fusion weighs them, where no probability is beyond doubt."""
-    logs = np.log(np.clip(_probabilities(ratios), LEAST, MOST))
+    logs = np.log(np.clip(_probabilities(ratios), MIN_PROBABILITY, MAX_PROBABILITY))
     return np.asarray(logs[:, :-1] - logs[:, -1:])
 
 

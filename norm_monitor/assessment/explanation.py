@@ -18,6 +18,47 @@ _SEEN_BY = {
     Tier.JUDGE: "a model's judgement",
     Tier.FUSED: "cues and a model's judgement",
 }
+# How many facts a flag cites one by one, and the least weight of one.
+_MAX_CITED, _MIN_WEIGHT = 6, 0.1
+# What a flag calls the facts that it does not cite one by one.
+SMALLER_FACTS = "smaller facts, together"
+_FAULTS = {
+    Attribute.EMOTIONS: "missing how the person feels",
+    Attribute.ENGAGEMENT: "not noticing whether the person is interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
+    Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
+    Attribute.USER_INTENTION: "missing what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in this situation",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
+}
+_CORRECTIONS = {
+    Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
+    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
+    Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
+    Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
+    Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
+}
+_MERITS = {
+    Attribute.EMOTIONS: "responding to how the person feels",
+    Attribute.ENGAGEMENT: "keeping the person interested",
+    Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
+    Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
+    Attribute.USER_INTENTION: "serving what the person wants",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
+}
+# Where several people were heard or seen.
+_IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
+_CUES = {
+    (UnitKind.ROBOT_TURN, Polarity.ERROR): "unsuitable_words",
+    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "suitable_words",
+    (UnitKind.SILENCE, Polarity.ERROR): "no_response",
+    (UnitKind.SILENCE, Polarity.COMPETENCE): "waits_for_end",
+    (UnitKind.PERSON_TURN, Polarity.ERROR): "talks_over_user",
+    (UnitKind.PERSON_TURN, Polarity.COMPETENCE): "waits_for_end",
+}
 
 
 def explain(flag: SocialFlag) -> str:
@@ -69,50 +110,6 @@ def measurement(evidence: Evidence) -> str:
     return f"{evidence.measure}{value}{against}{evidence_of}"
 
 
-# How many facts a flag cites one by one, and the least weight of one.
-_MOST_CITED, _LEAST_WEIGHT = 6, 0.1
-# What a flag calls the facts that it does not cite one by one.
-SMALLER_FACTS = "smaller facts, together"
-
-_AMISS = {
-    Attribute.EMOTIONS: "missing how the person feels",
-    Attribute.ENGAGEMENT: "not noticing whether the person is interested",
-    Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
-    Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
-    Attribute.USER_INTENTION: "missing what the person wants",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in this situation",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
-}
-_INSTEAD = {
-    Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
-    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
-    Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
-    Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
-    Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
-}
-_WELL = {
-    Attribute.EMOTIONS: "responding to how the person feels",
-    Attribute.ENGAGEMENT: "keeping the person interested",
-    Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
-    Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
-    Attribute.USER_INTENTION: "serving what the person wants",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
-}
-# Where several people were heard or seen.
-_IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
-_CUES = {
-    (UnitKind.ROBOT_TURN, Polarity.ERROR): "unsuitable_words",
-    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "suitable_words",
-    (UnitKind.SILENCE, Polarity.ERROR): "no_response",
-    (UnitKind.SILENCE, Polarity.COMPETENCE): "waits_for_end",
-    (UnitKind.PERSON_TURN, Polarity.ERROR): "talks_over_user",
-    (UnitKind.PERSON_TURN, Polarity.COMPETENCE): "waits_for_end",
-}
-
-
 def cue_of(kind: UnitKind, polarity: Polarity) -> str:
     """Return the cue under which the facts of a unit are flagged, where no cue of its own explains them."""
     return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
@@ -125,14 +122,14 @@ def default_severity(polarity: Polarity) -> Severity:
 
 def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> Reason:
     """Say what the unit's facts amount to, where no cue says it."""
-    unit, amiss = measured.unit, polarity is Polarity.ERROR
+    unit, is_error = measured.unit, polarity is Polarity.ERROR
     return Reason(
         cue_id=cue_of(unit.kind, polarity),
         polarity=polarity,
         attributes=attributes,
         severity=default_severity(polarity),
-        rationale=_rationale(measured, amiss, attributes[0]),
-        correction=correction_of(unit.kind, attributes[0]) if amiss else "",
+        rationale=_rationale(measured, is_error, attributes[0]),
+        correction=correction_of(unit.kind, attributes[0]) if is_error else "",
     )
 
 
@@ -142,8 +139,8 @@ def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence,
     There is always at least one fact. The weights and the score's intercept add up to the score.
     """
     added = score.parts(measured.facts)
-    heaviest = sorted(measured.facts, key=lambda name: (-abs(added.get(name, 0.0)), name))[:_MOST_CITED]
-    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _LEAST_WEIGHT]
+    heaviest = sorted(measured.facts, key=lambda name: (-abs(added.get(name, 0.0)), name))[:_MAX_CITED]
+    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _MIN_WEIGHT]
     evidence = [
         fact_evidence(measured, name, added.get(name, 0.0))
         for name in sorted(cited, key=lambda name: (-added.get(name, 0.0), name))
@@ -174,21 +171,21 @@ def fact_evidence(measured: MeasuredUnit, name: str, weight: float) -> Evidence:
     return _evidence(measured, *MEASURES[name], value=measured.facts[name], weight=weight)
 
 
-def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
+def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
     turn, kind = measured.turn, measured.unit.kind
     if kind is UnitKind.SILENCE:
         end_ns = measured.unit.offset_ns
         silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
-        silence = "the robot was silent" if amiss else "the robot left the person time"
+        silence = "the robot was silent" if is_error else "the robot left the person time"
         return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s."
     if kind is UnitKind.PERSON_TURN:
-        return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
-    reads_as = (_AMISS if amiss else _WELL)[about]
+        return f"The robot {'did not let' if is_error else 'let'} the person finish {quote(turn)}."
+    reads_as = (_FAULTS if is_error else _MERITS)[about]
     people = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0))
     if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
-        reads_as = _IN_COMPANY[amiss]
+        reads_as = _IN_COMPANY[is_error]
     at_once = "" if measured.settled else " at once, before any answer,"
-    context = f", given {quote(measured.turns_on)}" if amiss and measured.turns_on else ""
+    context = f", given {quote(measured.turns_on)}" if is_error and measured.turns_on else ""
     return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
 
 
@@ -196,7 +193,7 @@ def correction_of(kind: UnitKind, about: Attribute) -> str:
     """Say what to do instead, where nothing says it of this unit."""
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
-    return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _INSTEAD[about]
+    return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _CORRECTIONS[about]
 
 
 @record
@@ -227,12 +224,12 @@ def _of_facts(
     before: MeasuredUnit, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
     """Name the fact whose change speaks most against the polarity, or for the other."""
-    lost: defaultdict[str, float] = defaultdict(float)
+    loss: defaultdict[str, float] = defaultdict(float)
     for fact, score in scores.items():
         old, new = score.parts(before.facts), score.parts(now.facts)
         for name in new.keys() & now.facts.keys():
-            lost[name] += (old[name] - new[name]) * (1 if fact is polarity else -1)
-    name = min(now.facts, key=lambda fact: (-lost[fact], fact))
+            loss[name] += (old[name] - new[name]) * (1 if fact is polarity else -1)
+    name = min(now.facts, key=lambda fact: (-loss[fact], fact))
     measure, unit = MEASURES[name]
     start = f"from {_value(before.facts[name], unit)} " if name in before.facts else ""
     shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""

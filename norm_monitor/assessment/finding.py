@@ -11,6 +11,8 @@ AT_MOST = {
     "too_near": "distance",
     "wrong_name": "names used that were given",
 }
+_INNER_MARKS = str.maketrans("“”", "‘’")
+_QUOTED_WORDS = 12
 
 
 @record
@@ -68,10 +70,6 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
         utterance_id=turn.turn_id,
         quote=turn.text,
     )
-
-
-_INNER_MARKS = str.maketrans("“”", "‘’")
-_QUOTED_WORDS = 12
 
 
 def quote(turn: Turn) -> str:

@@ -79,8 +79,8 @@ class _RateLimit:
         """Count a flagged unit, and forget those before the period."""
         since_ns = unit.onset_ns - RATE_PERIOD_NS
         for key in ((flag.polarity, attribute) for attribute in flag.attributes):
-            lately = {unit_id: at_ns for unit_id, at_ns in self._onsets.get(key, {}).items() if at_ns >= since_ns}
-            self._onsets[key] = {**lately, unit.unit_id: unit.onset_ns}
+            recent = {unit_id: at_ns for unit_id, at_ns in self._onsets.get(key, {}).items() if at_ns >= since_ns}
+            self._onsets[key] = {**recent, unit.unit_id: unit.onset_ns}
 
 
 class _TimingHold:
@@ -227,8 +227,8 @@ class Fusion:
         """Replace what is measured of a unit, and return the unit's flag if that changes it."""
         if self.is_closed(measured.unit) or not self._timing.admits(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
-        known = self._open.get(measured.unit.unit_id)
-        unit_before = known.unit if known else None
+        known_unit = self._open.get(measured.unit.unit_id)
+        unit_before = known_unit.unit if known_unit else None
         open_unit = self._open_unit_of(measured.unit)
         before = open_unit.evidence.measured
         if not measured.settled:

@@ -16,6 +16,29 @@ from norm_monitor.context.turns import Turn
 
 # How long the newest presence of people is valid.
 BELIEVED_NS = 2 * NS_PER_S
+# Concepts of parting, and of calling after somebody.
+_PARTING = ("farewell", "be_right_back", "thanks")
+_CALLS_AFTER = ("check_in", "farewell", "be_right_back")
+# A person who refuses and goes does not take leave, even with thanks.
+_REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
+# How long before a person is lost to sight their words still belong to the leaving.
+_LAST_WORDS_NS = 15 * NS_PER_S
+# Words within this time tell what a small distance is for.
+_ABOUT_NS = 10 * NS_PER_S
+# Something changes hands, or a person does something at the robot.
+_HANDS_OVER = re.compile(
+    r"\b(here('s| is| are|,)|there you (go|are)|got it|sign|scan|stamp|tap|press|touch|hold (this|that|it|out)"
+    r"|(take|put|place) (it|this|that|these|them|your|the)|on my (tray|screen)|thank you|thanks)\b|谢谢|签",
+    re.IGNORECASE,
+)
+# What is said of a robot that is too near, whatever it came for.
+_TOO_NEAR = re.compile(
+    r"\btoo (close|near)\b|\bin my face\b|\bdown (my|our) necks?\b|\bback (off|up|away)\b|\b(some|more) (room|space)\b"
+    r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
+    re.IGNORECASE,
+)
+# The probability where it turns out late that nearness was the person's choice or for something: this withdraws a flag.
+_EXCUSED = 0.1
 
 
 def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
@@ -65,16 +88,16 @@ def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float,
 def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
-    least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
+    min_away_ns, min_talk_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
     for since_ns, last in away_spells(scene.presences):
         until_ns = known_until_ns(scene, last)
         if until_ns < scene.start_ns:
             continue
-        ripe_ns = since_ns + least_ns
-        robot = next((r for r in scene.robot_turns if r.active_ns(ripe_ns, until_ns) >= on_ns), None)
+        counts_from_ns = since_ns + min_away_ns
+        robot = next((r for r in scene.robot_turns if r.active_ns(counts_from_ns, until_ns) >= min_talk_ns), None)
         if robot is None:
-            talking = next((r for r in scene.robot_turns if r.end_ns > ripe_ns and r.ongoing), None)
-            due_ns = max(ripe_ns, talking.start_ns) + on_ns if talking else ripe_ns + on_ns
+            talking = next((r for r in scene.robot_turns if r.end_ns > counts_from_ns and r.ongoing), None)
+            due_ns = max(counts_from_ns, talking.start_ns) + min_talk_ns if talking else counts_from_ns + min_talk_ns
             if until_ns < due_ns:
                 yield RequestWindowAt(at_ns=due_ns)
             continue
@@ -91,15 +114,6 @@ def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> I
             ],
             rationale=f"While the person looked away for {away_s:.1f} s, the robot said {quote(robot)}.",
         )
-
-
-# Concepts of parting, and of calling after somebody.
-_PARTING = ("farewell", "be_right_back", "thanks")
-_CALLS_AFTER = ("check_in", "farewell", "be_right_back")
-# A person who refuses and goes does not take leave, even with thanks.
-_REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
-# How long before a person is lost to sight their words still belong to the leaving.
-_LATELY_NS = 15 * NS_PER_S
 
 
 def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
@@ -147,10 +161,10 @@ def _is_excused(scene: Scene, matcher: WordMatcher, robot: Turn, gone_ns: int, l
         return True
     if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
         return True
-    lately = [turn for turn in scene.turns if gone_ns - _LATELY_NS <= turn.start_ns <= gone_ns + lost_ns]
-    if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in lately):
+    last_turns = [turn for turn in scene.turns if gone_ns - _LAST_WORDS_NS <= turn.start_ns <= gone_ns + lost_ns]
+    if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in last_turns):
         return False
-    return any(_means(matcher, turn, _PARTING) for turn in lately)
+    return any(_means(matcher, turn, _PARTING) for turn in last_turns)
 
 
 def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
@@ -172,24 +186,6 @@ def _means(matcher: WordMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
     return any(matcher.match(turn.text, concept) for concept in concepts)
 
 
-# Words within this time tell what a small distance is for.
-_ABOUT_NS = 10 * NS_PER_S
-# Something changes hands, or a person does something at the robot.
-_HANDS_OVER = re.compile(
-    r"\b(here('s| is| are|,)|there you (go|are)|got it|sign|scan|stamp|tap|press|touch|hold (this|that|it|out)"
-    r"|(take|put|place) (it|this|that|these|them|your|the)|on my (tray|screen)|thank you|thanks)\b|谢谢|签",
-    re.IGNORECASE,
-)
-# What is said of a robot that is too near, whatever it came for.
-_TOO_NEAR = re.compile(
-    r"\btoo (close|near)\b|\bin my face\b|\bdown (my|our) necks?\b|\bback (off|up|away)\b|\b(some|more) (room|space)\b"
-    r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
-    re.IGNORECASE,
-)
-# The probability where it turns out late that nearness was the person's choice or for something: this withdraws a flag.
-_EXCUSED = 0.1
-
-
 @record
 class _Spell:
     """One uninterrupted stay at a small distance; `speed_m_s` is that of the approach."""
@@ -197,7 +193,7 @@ class _Spell:
     person_id: str
     first_ns: int
     last_ns: int
-    least_m: float
+    closest_m: float
     speed_m_s: float
     source_topic: str
 
@@ -220,12 +216,12 @@ def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Itera
             probability=None if excused_ns is None else _EXCUSED,
             evidence=[
                 Evidence(
-                    measure="distance", value=round(spell.least_m, 2), threshold=nearest_m, unit="m",
+                    measure="distance", value=round(spell.closest_m, 2), threshold=nearest_m, unit="m",
                     start_ns=spell.first_ns, end_ns=spell.last_ns, source_topic=spell.source_topic,
                 )
             ],
             rationale=f"The robot was within {nearest_m:g} m of the person for "
-            f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s, at the nearest {spell.least_m:.2f} m.",
+            f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s, at the nearest {spell.closest_m:.2f} m.",
         )  # fmt: skip
 
 
@@ -261,7 +257,7 @@ def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:
                 person_id=person_id,
                 first_ns=first_ns,
                 last_ns=at_ns,
-                least_m=min(distance_m, spell.least_m if spell else distance_m),
+                closest_m=min(distance_m, spell.closest_m if spell else distance_m),
                 speed_m_s=spell.speed_m_s if spell else _speed_m_s(track[key], approach_ns),
                 source_topic=source,
             )

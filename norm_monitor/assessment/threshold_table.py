@@ -49,7 +49,7 @@ class Cue(Config):
 
     def severity_of(self, name: str, measured: float) -> Severity:
         """Return the severity of the highest band that the measured value reaches, or else the cue's own."""
-        reached = [band for band, least in self.thresholds[name].bands.items() if measured >= least]
+        reached = [band for band, threshold in self.thresholds[name].bands.items() if measured >= threshold]
         return max(reached, key=list(Severity).index, default=self.severity)
 
 

@@ -17,7 +17,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.assessment.unit import Unit, UnitKind, units_of
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.context.scene import Scene, exchange_context
+from norm_monitor.context.scene import Scene, exchange_of
 from norm_monitor.context.talk_lines import ANYBODY, talk_lines
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import (
@@ -136,6 +136,7 @@ TIMED_FACTS = frozenset(
     for name, (_, unit) in MEASURES.items()
     if unit == "s" or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
 )
+_MIN_PROBABILITY = 1e-4
 
 
 @record
@@ -153,23 +154,27 @@ class MeasuredUnit:
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
     """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
     turns = [turn for turn in scene.turns if turn.text.strip()]
-    sight = Sight(presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    presence_facts = PresenceFacts(
+        presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS
+    )
     reader_facts = _reader_facts(turns, scene, matcher)
     units: dict[int, MeasuredUnit] = {}
     # A robot may use an id again.
-    places = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
+    indices = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
     for unit in units_of(scene, since_ns):
-        place = places.get((unit.of_id, unit.onset_ns))
-        if place is None:
+        index = indices.get((unit.of_id, unit.onset_ns))
+        if index is None:
             continue
-        near = _Neighbours(turns, place)
-        if place not in units:
-            read, turns_on = reader_facts.get(place, ({}, None))
-            units[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
-        yield replace(units[place], unit=_waited(unit, near))
+        near = _Neighbours(turns, index)
+        if index not in units:
+            reader_facts_of_turn, turns_on = reader_facts.get(index, ({}, None))
+            units[index] = replace(
+                _measure(unit, near, scene, matcher, presence_facts, reader_facts_of_turn), turns_on=turns_on
+            )
+        yield replace(units[index], unit=_extend_silence(unit, near))
 
 
-def _waited(unit: Unit, near: "_Neighbours") -> Unit:
+def _extend_silence(unit: Unit, near: "_Neighbours") -> Unit:
     """Return a silence until the robot's answer, where the person asks once more before it."""
     following = near.after[0] if near.after else None
     asks_again = following and not following.is_robot and owes_answer(near.turn, following)
@@ -180,23 +185,34 @@ def _waited(unit: Unit, near: "_Neighbours") -> Unit:
     return replace(unit, offset_ns=near.robot_after.start_ns)
 
 
-def _measured(  # noqa: PLR0917
-    unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatcher, sight: "Sight", reader_facts: Facts
+def _measure(  # noqa: PLR0917
+    unit: Unit,
+    near: "_Neighbours",
+    scene: Scene,
+    matcher: TextMatcher,
+    presence_facts: "PresenceFacts",
+    reader_facts: Facts,
 ) -> MeasuredUnit:
     turn = near.turn
     is_read = turn.is_robot and not turn.ongoing and not scene.other_language
-    exchange = exchange_context(scene, turn).exchange if is_read else None
-    reading = _reading(exchange, matcher) if exchange else {}
+    exchange = exchange_of(scene, turn) if is_read else None
+    reading = _exchange_facts(exchange, matcher) if exchange else {}
     return MeasuredUnit(
         unit=unit,
         turn=turn,
-        facts={**_timing(near, scene), **_form(near), **sight.around(turn), **reading, **reader_facts},
+        facts={
+            **_timing_facts(near, scene),
+            **_form_facts(near),
+            **presence_facts.around(turn),
+            **reading,
+            **reader_facts,
+        },
         exchange=exchange,
         settled=_is_settled(near, scene),
     )
 
 
-class Sight:
+class PresenceFacts:
     """Who was seen, and how near, over time."""
 
     def __init__(self, presences: Iterable[Presence]) -> None:
@@ -221,7 +237,7 @@ class Sight:
             return {}
         during = self._between(turn.start_ns, max(turn.end_ns, turn.start_ns + _AFTER_NS)) or [before]
         earlier = self._between(turn.start_ns - _EARLIER_NS, turn.start_ns - _NEAR_NS)
-        lately = self._between(turn.start_ns - _NEAR_NS, turn.start_ns)
+        recent = self._between(turn.start_ns - _NEAR_NS, turn.start_ns)
         until_ns = turn.end_ns + _AFTER_NS
         counts = [len(presence.faces) for presence in self._between(turn.start_ns, until_ns)] or [len(before.faces)]
         later = [len(presence.faces) for presence in self._between(turn.end_ns, turn.end_ns + _NEAR_NS)] or counts[-1:]
@@ -238,7 +254,7 @@ class Sight:
             "somebody_away": float(any(face.looking_away for face in before.faces)),
             "faces": float(count),
             "faces_came": float(max(0, count - max((len(presence.faces) for presence in earlier), default=count))),
-            "faces_gone": float(max(0, max((len(presence.faces) for presence in lately), default=count) - count)),
+            "faces_gone": float(max(0, max((len(presence.faces) for presence in recent), default=count) - count)),
             "faces_came_during": float(max(counts) - count),
             "faces_gone_during": float(count - min(counts)),
             "faces_came_after": float(max(later) - counts[-1]),
@@ -258,8 +274,8 @@ class Sight:
         }
 
     def _at(self, at_ns: int) -> Presence | None:
-        place = bisect_right(self._stamps_ns, at_ns)
-        return self._seen[place - 1] if place else None
+        index = bisect_right(self._stamps_ns, at_ns)
+        return self._seen[index - 1] if index else None
 
     def _between(self, start_ns: int, end_ns: int) -> list[Presence]:
         return self._seen[bisect_left(self._stamps_ns, start_ns) : bisect_right(self._stamps_ns, end_ns)]
@@ -268,10 +284,10 @@ class Sight:
 class _Neighbours:
     """A turn, and the turns around it, the nearest first."""
 
-    def __init__(self, turns: Sequence[Turn], place: int) -> None:
-        self.turn = turns[place]
-        self.before = turns[max(0, place - _NEAREST) : place][::-1]
-        self.after = turns[place + 1 : place + 1 + _NEAREST]
+    def __init__(self, turns: Sequence[Turn], index: int) -> None:
+        self.turn = turns[index]
+        self.before = turns[max(0, index - _NEAREST) : index][::-1]
+        self.after = turns[index + 1 : index + 1 + _NEAREST]
         self.person_before = next((near for near in self.before if not near.is_robot), None)
         self.person_after = next((near for near in self.after if not near.is_robot), None)
         self.robot_before = next((near for near in self.before if near.is_robot), None)
@@ -286,7 +302,7 @@ def _is_settled(near: _Neighbours, scene: Scene) -> bool:
     return scene.input_ended or due_ns < scene.end_ns
 
 
-def _timing(near: _Neighbours, scene: Scene) -> Facts:
+def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
     turn, known_ns = near.turn, max(scene.end_ns, near.turn.end_ns)
     owed = owes_answer(turn, near.after[0] if near.after else None)
     around = (*near.before, *near.after)
@@ -335,7 +351,7 @@ def _asks_again(turn: Turn, following: Turn) -> bool:
     return is_question(following.text) or (bool(again) and len(words & again) >= _SAME_SHARE * len(again))
 
 
-def _form(near: _Neighbours) -> Facts:
+def _form_facts(near: _Neighbours) -> Facts:
     before, after, robot, text = near.person_before, near.person_after, near.robot_before, near.turn.text
     return {
         "asks": float(is_question(text)),
@@ -350,8 +366,11 @@ def _form(near: _Neighbours) -> Facts:
     }
 
 
-def _reading(exchange: Exchange, matcher: TextMatcher) -> Facts:
-    now, alone = matcher.read(exchange), matcher.read(replace(exchange, after="", then=""))
+def _exchange_facts(exchange: Exchange, matcher: TextMatcher) -> Facts:
+    now, alone = (
+        matcher.read(exchange),
+        matcher.read(replace(exchange, after="", then="")),
+    )
     facts = {"known_after": float(exchange.stage)}
     for polarity in Polarity:
         facts[f"text_{polarity}_log_odds"] = _log_odds(now.probability[polarity])
@@ -371,19 +390,22 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
     """
     if scene.other_language or not matcher.reader_size:
         return {}
-    places = [place for place, turn in enumerate(turns) if not turn.ongoing]
-    spoken = [turns[place] for place in places]
-    readings = matcher.read_talk(read_lines(spoken))
+    indices = [index for index, turn in enumerate(turns) if not turn.ongoing]
+    finished = [turns[index] for index in indices]
+    readings = matcher.read_talk(read_lines(finished))
     facts: dict[int, tuple[Facts, Turn | None]] = {}
-    for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
+    for line, (index, turn) in enumerate(zip(indices, finished, strict=True)):
         if turn.is_robot and readings:
             latest, at_once, back = latest_reading(readings, line), readings[line].turns[0], readings[line].turns_on
-            read = {
-                **{f"reader_{name}": _log_odds(value) for name, value in _said_of(latest).items()},
-                **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},
+            reader_facts_of_turn = {
+                **{f"reader_{name}": _log_odds(value) for name, value in _probabilities(latest).items()},
+                **{f"reader_{name}_at_once": _log_odds(value) for name, value in _probabilities(at_once).items()},
                 **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
             }
-            facts[place] = read, spoken[line - back] if 0 < back <= line else None  # else no longer in the history
+            facts[index] = (
+                reader_facts_of_turn,
+                finished[line - back] if 0 < back <= line else None,
+            )  # else no longer in the history
     return facts
 
 
@@ -392,12 +414,9 @@ def read_lines(turns: Iterable[Turn]) -> tuple[str, ...]:
     return tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in turns))
 
 
-def _said_of(reading: TurnReading) -> dict[str, float]:
+def _probabilities(reading: TurnReading) -> dict[str, float]:
     by_polarity = {str(polarity): probability for polarity, probability in reading.polarity.items()}
     return {**by_polarity, "held": reading.fault, "good": reading.good}
-
-
-_SURE = 1e-4
 
 
 def _absent_s(presence: Presence, at_ns: int) -> float:
@@ -420,5 +439,5 @@ def _share(flags: Iterator[bool]) -> float:
 
 
 def _log_odds(probability: float) -> float:
-    sure = min(max(probability, _SURE), 1 - _SURE)
-    return log(sure / (1 - sure))
+    clipped = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
+    return log(clipped / (1 - clipped))

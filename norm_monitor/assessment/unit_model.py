@@ -30,6 +30,9 @@ SHIPPED_BY_READER = {
 KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
+AttributeSets = tuple[tuple[tuple[Attribute, ...], int], ...]  # each set with the number of units
+# A coder rarely names more.
+_MAX_ATTRIBUTES = 3
 
 
 class Sensitivity(StrEnum):
@@ -56,9 +59,6 @@ class Steps(Config):
     def at(self, value: float | None) -> float:
         """Return what a value of the fact adds."""
         return self.missing if value is None else self.values[bisect_right(self.cuts, value)]
-
-
-AttributeSets = tuple[tuple[tuple[Attribute, ...], int], ...]  # each set with the number of units
 
 
 class AdditiveScore(Config):
@@ -151,7 +151,7 @@ class UnitModel(Artefact):
             return None
         return UnitReading(
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
-            attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
+            attributes={polarity: _name_attributes(model, polarity, facts) for polarity in model.attributes},
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
@@ -168,10 +168,6 @@ class UnitModel(Artefact):
 def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
     """Return the model that Tactful ships, for facts with those of a talk reader of a size, or without."""
     return UnitModel.load(SHIPPED_BY_READER[reader] if reader else SHIPPED)
-
-
-# A coder rarely names more.
-_MAX_ATTRIBUTES = 3
 
 
 def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
@@ -193,7 +189,7 @@ def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> 
     return ranked
 
 
-def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
+def _name_attributes(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
     """Return the attribute that a coder most likely names, and others that add enough."""
     scores = {attribute: score.of(facts) - score.intercept for attribute, score in model.attributes[polarity].items()}
     ranked = rank_attributes(model.coded[polarity], scores)

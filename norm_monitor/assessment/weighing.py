@@ -10,12 +10,12 @@ from norm_monitor.assessment.unit import Unit, UnitJudgement, judge_measure
 from norm_monitor.assessment.unit_model import UnitReading
 
 # Bounds of a probability, so that no single piece of evidence is beyond doubt.
-LEAST, MOST = 0.01, 0.99
+MIN_PROBABILITY, MAX_PROBABILITY = 0.01, 0.99
 
 
-def clipped(probability: float) -> float:
+def clip(probability: float) -> float:
     """Return a probability within the bounds."""
-    return min(max(probability, LEAST), MOST)
+    return min(max(probability, MIN_PROBABILITY), MAX_PROBABILITY)
 
 
 def log_odds(probability: float) -> float:
@@ -54,19 +54,19 @@ def steps_to(
     doubt, at = 1.0, 0.0
     if facts_odds is not None:
         doubt = 1 / (1 + facts_odds)
-        at = log_odds(clipped(1 - doubt))
+        at = log_odds(clip(1 - doubt))
         steps.append(
-            Step(measure="limit of what facts alone can tell", value=clipped(1 - doubt), weight=at - log(facts_odds))
+            Step(measure="limit of what facts alone can tell", value=clip(1 - doubt), weight=at - log(facts_odds))
         )
     for finding in support:
         if finding.probability:
             doubt *= 1 - finding.probability
-            before, at = at, log_odds(clipped(1 - doubt))
-            stated = f"probability that {finding.cue_id} states"
-            steps.append(Step(measure=stated, value=finding.probability, weight=at - before))
+            before, at = at, log_odds(clip(1 - doubt))
+            measure = f"probability that {finding.cue_id} states"
+            steps.append(Step(measure=measure, value=finding.probability, weight=at - before))
     if judgement:
         likely = judgement.probability[polarity]
-        ratio = clipped(likely) / clipped(1 - sum(judgement.probability.values()))
+        ratio = clip(likely) / clip(1 - sum(judgement.probability.values()))
         steps.append(Step(measure=judge_measure(polarity), value=likely, weight=judge_weight * log(ratio)))
     other = next(candidate for candidate in Polarity if candidate is not polarity)
     chance = f"chance that it is a{'n' if other is Polarity.ERROR else ''} {other} instead"
@@ -113,14 +113,14 @@ def weigh(
             key=lambda finding: (-finding.probability, finding.cue_id, finding.anchor),
         )
     )
-    supports = judgement if judgement and is_for(judgement, polarity) else None
+    supporting = judgement if judgement and is_for(judgement, polarity) else None
     return Assessment(
         polarity=polarity,
         likely={polarity: odds[polarity] / (1 + sum(odds.values())) for polarity in Polarity},
-        attributes=_attributes(support, supports, reading, polarity),
+        attributes=_attributes(support, supporting, reading, polarity),
         facts_support=bool(reading and reading.odds.get(polarity, 0) >= 1),
         support=support,
-        judgement=supports,
+        judgement=supporting,
         steps=steps_to(
             polarity,
             odds,
@@ -144,7 +144,7 @@ def _odds(
     if judgement is None:
         return odds or 0.0
     ordinary = 1 - sum(judgement.probability.values())
-    ratio = clipped(judgement.probability[polarity]) / clipped(ordinary)
+    ratio = clip(judgement.probability[polarity]) / clip(ordinary)
     return float((1.0 if odds is None else odds) * ratio**judge_weight)
 
 
@@ -156,7 +156,7 @@ def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: Unit
     )
     if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
-    likely = clipped(1 - prod(doubts))
+    likely = clip(1 - prod(doubts))
     return likely / (1 - likely) if doubts else None
 
 

@@ -19,10 +19,21 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier, ExchangePrediction
-from norm_monitor.context.scene import language_of, letter_count
+from norm_monitor.context.language import forget_texts
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 
 _log = logging.getLogger(__name__)
+SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
+# Regularization, which keeps a probe from fitting its few examples exactly.
+RIDGE = 0.005
+# The cosine from which a sentence counts as an example itself.
+VERBATIM = 0.86
+REMEMBERED, _MATCHES_REMEMBERED = 2_048, 8_192
+# Raise it when probes are fitted in another way: those of before are then fitted anew.
+_PROBES_VERSION = "1"
+_IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
+# The targets in a concept's probe: its examples, its own negatives, and the examples of other concepts.
+_SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
 
 
 def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
@@ -33,17 +44,6 @@ def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
 def cached_array(made_of: Sequence[object], compute: Callable[[], Vectors]) -> Vectors:
     """Return the array that was computed of the same things before, or else compute it."""
     return mapped_arrays(f"{sha256_of(made_of)[:16]}.npy", lambda: {"array": compute()})["array"]
-
-
-SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
-
-# Regularization, which keeps a probe from fitting its few examples exactly.
-RIDGE = 0.005
-# The cosine from which a sentence counts as an example itself.
-VERBATIM = 0.86
-REMEMBERED, _MATCHES_REMEMBERED = 2_048, 8_192
-# Raise it when probes are fitted in another way: those of before are then fitted anew.
-_PROBES_VERSION = "1"
 
 
 class Concept(Config):
@@ -244,18 +244,17 @@ class EncoderMatcher:
         self._encoder.forget()
         self._talk = None
         forget_words()
-        language_of.cache_clear()
-        letter_count.cache_clear()
+        forget_texts()
 
     def _nearness(self, sentence: str) -> dict[str, float]:
         """Return the nearness to every concept's probe."""
         if sentence not in self._known:
-            self._known[sentence] = self._measured(sentence)
+            self._known[sentence] = self._measure_nearness(sentence)
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return self._known[sentence]
 
-    def _measured(self, sentence: str) -> dict[str, float]:
+    def _measure_nearness(self, sentence: str) -> dict[str, float]:
         if not sentence.strip():
             return dict.fromkeys(self._concepts, -1.0)
         vector = self._encoder.encode([_plain(sentence)])[0]
@@ -271,11 +270,6 @@ class EncoderMatcher:
         return {name: round(float(score), COSINE_DIGITS) for name, score in zip(self._concepts, scores, strict=True)}
 
 
-_IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
-# The targets in a concept's probe: its examples, its own negatives, and the examples of other concepts.
-_SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
-
-
 def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:
     """Return the role of each example (its concept, positive or negative) in the probe of concept `name`."""
     own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
@@ -284,9 +278,9 @@ def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -
 
 def _fit_probes(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Fit the probes of all concepts; return a column for each."""
-    based = np.append(vectors, np.ones((len(vectors), 1)), axis=1).astype(np.float32)
-    products = based.T @ based
-    return np.column_stack([_probe(based, kind, products) for kind in kinds])
+    with_offset = np.append(vectors, np.ones((len(vectors), 1)), axis=1).astype(np.float32)
+    products = with_offset.T @ with_offset
+    return np.column_stack([_probe(with_offset, kind, products) for kind in kinds])
 
 
 def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:
@@ -294,11 +288,13 @@ def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.n
     weights = {kind: share / max(int((kinds == kind).sum()), 1) for kind, share in _SHARES.items()}
     # Most examples belong to other concepts: subtract the rest from the whole.
     shares = np.select([kinds == kind for kind in weights], list(weights.values()), 0.0).astype(vectors.dtype)
-    few, apart = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
-    system = weights[_IS_ANOTHER] * products + (few * (apart - weights[_IS_ANOTHER])[:, None]).T @ few
+    own_vectors, own_shares = vectors[kinds != _IS_ANOTHER], shares[kinds != _IS_ANOTHER]
+    system = (
+        weights[_IS_ANOTHER] * products + (own_vectors * (own_shares - weights[_IS_ANOTHER])[:, None]).T @ own_vectors
+    )
     aim = vectors.T @ (shares * np.sign(kinds).astype(vectors.dtype))
-    solved: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
-    return solved
+    solution: np.ndarray = np.linalg.solve(system + RIDGE * np.eye(len(system), dtype=vectors.dtype), aim)
+    return solution
 
 
 def _plain(sentence: str) -> str:

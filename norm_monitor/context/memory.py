@@ -15,7 +15,7 @@ from norm_monitor.context.wording import is_question, tokens
 
 # The person before the robot, if people cannot be distinguished.
 USER = "user"
-MOST_PERSONS = 32
+MAX_PERSONS = 32
 _PRESENCE_VALID_NS = 5 * NS_PER_S  # how long the newest presence identifies the speaker
 # A turn comes with every window of the last minutes, and must not restore a forgotten fact.
 _TURNS_REPEAT_NS = 600 * NS_PER_S
@@ -51,7 +51,7 @@ class PersonMemory:
     """Take turns and presences as they become known, repeatedly; forget by stamps alone."""
 
     def __init__(self, config: MemoryConfig) -> None:
-        self._kept_ns = s_to_ns(config.remember_s)
+        self._remember_ns = s_to_ns(config.remember_s)
         self._after_leaving_ns = s_to_ns(config.remember_after_leaving_s)
         self._max_facts = config.max_facts
         self._tally: Tally[str] = Tally()
@@ -74,8 +74,8 @@ class PersonMemory:
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
         """Return the facts of one person, or of everyone, from before a time, in time order."""
         people = self._facts.values() if person_id is None else [self._facts.get(person_id, {})]
-        listed = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
-        return tuple(sorted(listed, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
+        facts_before = [fact for facts in people for fact in facts.values() if fact.turn.start_ns < before_ns]
+        return tuple(sorted(facts_before, key=lambda fact: (fact.turn.start_ns, fact.turn.turn_id)))
 
     def update(self, turns: Iterable[Turn], presences: Sequence[Presence], since_ns: int, now_ns: int) -> None:
         """Add the turns and presences of the last minutes; no turn that ended before `since_ns` is new or longer."""
@@ -84,12 +84,12 @@ class PersonMemory:
             (turn.end_ns, 1, turn) for turn in turns if not turn.is_robot and turn.end_ns >= since_ns
         ]
         steps += [(seen.stamp_ns, 0, seen) for seen in presences if seen.stamp_ns > self._seen_ns]
-        for at_ns, _, step in sorted(steps, key=lambda dated: dated[:2]):
+        for at_ns, _, entry in sorted(steps, key=lambda dated: dated[:2]):
             self._expire(at_ns)  # as if this were the end of the known input
-            if isinstance(step, Presence):
-                self._add_presence(step)
+            if isinstance(entry, Presence):
+                self._add_presence(entry)
             else:
-                self._add_turn(step, person_of(step, presences))
+                self._add_turn(entry, person_of(entry, presences))
         self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
@@ -116,7 +116,7 @@ class PersonMemory:
         self._facts[person_id] = facts
         while len(facts) > self._max_facts:
             self._drop(person_id, min(facts.values(), key=lambda fact: fact.turn.start_ns), "over_limit")
-        while len(self._facts) > MOST_PERSONS:
+        while len(self._facts) > MAX_PERSONS:
             self._drop_all(next(iter(self._facts)), "over_limit")
 
     def _add_presence(self, presence: Presence) -> None:
@@ -136,15 +136,17 @@ class PersonMemory:
                 self._drop_all(person_id, "of_departed", presence.stamp_ns)
 
     def _expire(self, now_ns: int) -> None:
-        before_ns = now_ns - self._kept_ns
+        before_ns = now_ns - self._remember_ns
         for person_id, facts in list(self._facts.items()):
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
                 self._drop(person_id, fact, "expired")
         self._facts = {person_id: facts for person_id, facts in self._facts.items() if facts}
         self._unseen_since_ns = {who: since_ns for who, since_ns in self._unseen_since_ns.items() if who in self._facts}
-        retold_ns = now_ns - _TURNS_REPEAT_NS
-        self._forgotten_until_ns = {who: at_ns for who, at_ns in self._forgotten_until_ns.items() if at_ns >= retold_ns}
-        if len(self._tracked_by) > 2 * MOST_PERSONS:
+        repeats_from_ns = now_ns - _TURNS_REPEAT_NS
+        self._forgotten_until_ns = {
+            who: at_ns for who, at_ns in self._forgotten_until_ns.items() if at_ns >= repeats_from_ns
+        }
+        if len(self._tracked_by) > 2 * MAX_PERSONS:
             self._tracked_by = {who: topic for who, topic in self._tracked_by.items() if who in self._facts}
 
     def _drop(self, person_id: str, fact: Fact, why: str) -> None:

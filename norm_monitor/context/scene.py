@@ -1,106 +1,30 @@
 """The input of a cue: a window, and the turns and people of the minutes before it."""
 
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 from norm_core.records.presence import Presence
-from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance
 from norm_core.records.window import Window
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S
 from norm_monitor.context.exchange import Exchange
+from norm_monitor.context.language import other_language
 from norm_monitor.context.memory import USER, Fact, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn, turns_of
-from norm_monitor.context.wording import is_chinese, tokens
 
-# The languages of the examples, the wording cues and the exchange classifier.
-READ = ("en", "zh")
-OTHER = "another language"
-# The talk that counts, and the letters without which no talk is in another language.
-_LATELY_NS = 120 * NS_PER_S
-_LEAST_LETTERS = 24
-# Words of grammar; none of the second list is an English word.
-_ENGLISH_WORDS = """
-the a an of to in on at for with from and or but is are was were be been am do does did have has had i you he she it we
-they me my your his her our their this that these those not no yes what where when who how why can could will would
-should there here please if so
-"""
-_OTHER_WORDS = """
-der das und ist nicht ich sie wir ein eine einen mit auf für von zu dem den sind haben kann wie wo aber auch es
-le les une est et je vous nous dans pour avec pas que qui sur au du des ce où mais
-el los las una y en por para con lo se usted está dónde pero como muy yo
-il gli di che è un per non sono mi dove ma della io os uma um não eu você onde mas em da
-het een niet ik van dat waar maar zijn och att det som jag är inte var på med og ikke jeg er til af hvor
-nie jest się na czy gdzie ale że bir ve bu için nerede değil ben
-"""
-_ENGLISH = frozenset(_ENGLISH_WORDS.split())
-_OTHER = frozenset(_OTHER_WORDS.split()) - _ENGLISH
-
-
-def other_language(turns: Sequence[Turn], until_ns: int) -> str:
-    """Return the language of the last two minutes of these turns if its wording is not read; empty if it is.
-
-    A turn's stated language counts. Otherwise its words decide: another script than Latin or Chinese is another
-    language, and so are Latin words of which two or more are foreign words of grammar, more than twice the English
-    ones. Turns that tell nothing, such as names, count for no language. The talk is in another language where these
-    turns have more letters than those in English or Chinese, and at least 24: a foreign word or a short fragment in
-    an English talk changes nothing.
-    """
-    letters = {"": 0, "other": 0}
-    name = ""
-    for turn in turns:
-        if turn.end_ns < until_ns - _LATELY_NS:
-            continue
-        language = turn.locale.replace("_", "-").split("-")[0].lower() or language_of(turn.text)
-        if not language:
-            continue
-        is_read = language in READ
-        letters["" if is_read else "other"] += letter_count(turn.text)
-        name = name if is_read else language
-    return name if letters["other"] >= _LEAST_LETTERS and letters["other"] > letters[""] else ""
-
-
-@lru_cache(maxsize=8192)
-def language_of(text: str) -> str:
-    """Return en, zh, another language, or nothing where the words do not tell."""
-    scripts = [_script_of(letter) for letter in text if letter.isalpha()]
-    foreign = sum(script not in {"LATIN", "CJK"} for script in scripts)
-    if foreign * 4 > len(scripts):
-        return OTHER
-    if is_chinese(text):
-        return "zh"
-    words = tokens(text)
-    english, other = (sum(word in lexicon for word in words) for lexicon in (_ENGLISH, _OTHER))
-    if other >= 2 and other > 2 * english:
-        return OTHER
-    return "en" if english else ""
-
-
-def _script_of(letter: str) -> str:
-    return unicodedata.name(letter, "").split(" ")[0]
-
-
-@lru_cache(maxsize=8192)
-def letter_count(text: str) -> int:
-    """Count the letters; one of Chinese, Japanese or Korean counts as three."""
-    dense = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
-    return sum(3 if _script_of(letter) in dense else 1 for letter in text if letter.isalpha())
-
+HISTORY_NS = 300 * NS_PER_S
+MAX_ENTRIES = 2_000
+# With more utterances before the robot's first report, its reports may have begun late, and the voices stay unknown.
+MAX_BEFORE_ROBOT = 4
 
 K = TypeVar("K")
 V = TypeVar("V", Utterance, RobotSpeech, Presence)
 
-HISTORY_NS = 300 * NS_PER_S
-MOST_ENTRIES = 2_000
-# With more utterances before the robot's first report, its reports may have begun late, and the voices stay unknown.
-MOST_BEFORE_ROBOT = 4
-
 
 class Scene:
-    """Turns and presences up to the window's end. A cue need only look at events within the window."""
+    """Turns and presences up to the end of a window. A cue need only look at events within the window."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -111,7 +35,7 @@ class Scene:
         memory: PersonMemory,
         input_ended: bool = False,
     ) -> None:
-        """Nothing is known after `until_ns`, so that no cue may report an omission there.
+        """Hold what is known until `until_ns`; no cue may report an omission after that.
 
         If the input has ended, its last turn is over, and no silence follows it.
         """
@@ -174,7 +98,7 @@ class Scene:
 
 
 class History:
-    """The contents of the last minutes' windows, without duplicates, bounded in time and number."""
+    """The records of the last minutes, without duplicates, bounded in time and number."""
 
     def __init__(self, memory: MemoryConfig | None = None) -> None:
         self.memory = PersonMemory(memory or MemoryConfig())
@@ -185,7 +109,7 @@ class History:
         self._presences: dict[tuple[int, str], Presence] = {}
 
     def add_robot_speech(self, edge: RobotSpeech) -> None:
-        """Add a start or stop of the robot's speech, however late: a stop that is lost leaves the robot speaking."""
+        """Add a start or stop of the robot's speech, however late: without its stop, the robot would speak on."""
         if edge.stamp_ns > self.forgotten_ns:
             key = edge.speech_id, edge.state, edge.stamp_ns
             earlier = self._robot_speech.get(key, edge)
@@ -248,7 +172,7 @@ def _identify(utterances: list[Utterance], robot_first_ns: int | None) -> Iterab
         and u.timing is not Timing.ABSENT
         and u.text
     }
-    if len(unknown) > MOST_BEFORE_ROBOT:
+    if len(unknown) > MAX_BEFORE_ROBOT:
         return utterances
     return [replace(u, speaker=Speaker.USER) if u.utterance_id in unknown else u for u in utterances]
 
@@ -263,42 +187,22 @@ def _known_until_ns(window: Window) -> int:
 
 
 def _drop_old(entries: dict[K, V], before_ns: int) -> None:
-    aged: list[K] = [key for key, entry in entries.items() if entry.stamp_ns < before_ns]
-    for key in [*aged, *list(entries)[: max(0, len(entries) - MOST_ENTRIES)]]:
+    old: list[K] = [key for key, entry in entries.items() if entry.stamp_ns < before_ns]
+    for key in [*old, *list(entries)[: max(0, len(entries) - MAX_ENTRIES)]]:
         entries.pop(key, None)
 
 
-@record
-class ExchangeContext:
-    """A robot turn between the robot's previous and next turn; `then` is None while the robot still speaks."""
-
-    before: tuple[Turn, ...]  # what people said since the robot's previous turn
-    robot: Turn
-    after: tuple[Turn, ...]
-    then: Turn | None
-    exchange: Exchange
-
-
-def exchange_context(scene: Scene, robot: Turn) -> ExchangeContext:
-    """Return the robot's turn with everything known that people said before and after it."""
+def exchange_of(scene: Scene, robot: Turn) -> Exchange:
+    """Return the robot's turn with all that people said between its previous and its next turn."""
     earlier, later = scene.robot_turn_before(robot), scene.next_robot_turn(robot)
-    until_ns = later.start_ns if later else scene.window.end_ns
-    before = tuple(u for u in scene.user_turns if (earlier.start_ns if earlier else 0) <= u.start_ns < robot.start_ns)
-    after = tuple(u for u in scene.user_turns if robot.start_ns <= u.start_ns < until_ns)
-    then = None if later is None or later.ongoing or not later.text.strip() else later
-    return ExchangeContext(
-        before=before,
-        robot=robot,
-        after=after,
-        then=then,
-        exchange=Exchange(
-            before=_words(before),
-            said=robot.text,
-            after=_words(after),
-            then=then.text if then else "",
-            earlier=earlier.text if earlier else "",
-            opening=earlier is None,
-        ),
+    since_ns, until_ns = earlier.start_ns if earlier else 0, later.start_ns if later else scene.window.end_ns
+    return Exchange(
+        before=_words(turn for turn in scene.user_turns if since_ns <= turn.start_ns < robot.start_ns),
+        said=robot.text,
+        after=_words(turn for turn in scene.user_turns if robot.start_ns <= turn.start_ns < until_ns),
+        then=later.text if later and not later.ongoing and later.text.strip() else "",
+        earlier=earlier.text if earlier else "",
+        opening=earlier is None,
     )
 
 

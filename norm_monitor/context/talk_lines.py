@@ -7,7 +7,7 @@ from norm_core.engines.talk_reader import PERSON, ROBOT
 # Who speaks where nobody tells people apart.
 ANYBODY = "person"
 # A longer line is cut: nobody says as much, and a reader's context is bounded.
-MOST_CHARACTERS = 800
+MAX_CHARACTERS = 800
 
 
 def talk_lines(turns: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -21,4 +21,4 @@ def talk_lines(turns: Iterable[tuple[str, str]]) -> Iterator[str]:
         if speaker:
             number = len(people) + 1
             name = people.setdefault(speaker, PERSON if number == 1 else f"{PERSON} {number}")
-        yield f"{name}: {' '.join(text.split())[:MOST_CHARACTERS]}\n"
+        yield f"{name}: {' '.join(text.split())[:MAX_CHARACTERS]}\n"

@@ -58,9 +58,9 @@ def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech
     """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
     reported = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turn_of_utterance(utterance) for utterance in utterances]
-    heard_alone = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
+    unreported = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
     return tuple(
-        _address(_join_turns(sorted([*reported, *heard_alone], key=lambda turn: (turn.start_ns, turn.turn_id))))
+        _address(_join_turns(sorted([*reported, *unreported], key=lambda turn: (turn.start_ns, turn.turn_id))))
     )
 
 
@@ -86,31 +86,31 @@ def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -
     for edge in edges:
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
-        elif begun := started.pop(edge.speech_id, None):
-            turns.append(_robot_turn(begun, edge.stamp_ns, begun.text or edge.text))
+        elif start := started.pop(edge.speech_id, None):
+            turns.append(_robot_turn(start, edge.stamp_ns, start.text or edge.text))
     starts = [edge for edge in edges if edge.state is SpeechEdge.START]
-    for begun in started.values():
-        limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
-        following = next((start for start in starts if start.stamp_ns > begun.stamp_ns), None)
+    for start in started.values():
+        limit_ns = start.stamp_ns + LONGEST_SPEECH_NS
+        following = next((later for later in starts if later.stamp_ns > start.stamp_ns), None)
         if following:  # a robot has one voice, so the stop is lost
-            words_end_ns = begun.stamp_ns + estimate_duration_ns(begun.text)
-            limit_ns = min(following.stamp_ns, words_end_ns if begun.text else limit_ns)
+            words_end_ns = start.stamp_ns + estimate_duration_ns(start.text)
+            limit_ns = min(following.stamp_ns, words_end_ns if start.text else limit_ns)
         ongoing = until_ns <= limit_ns and not following
-        turns.append(_robot_turn(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
+        turns.append(_robot_turn(start, min(until_ns, limit_ns), start.text, ongoing=ongoing))
     return turns
 
 
-def _robot_turn(begun: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
-    end_ns = max(end_ns, begun.stamp_ns)
+def _robot_turn(start: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+    end_ns = max(end_ns, start.stamp_ns)
     return Turn(
         speaker=Speaker.ROBOT,
-        start_ns=begun.stamp_ns,
+        start_ns=start.stamp_ns,
         end_ns=end_ns,
         text=text,
-        turn_id=begun.speech_id,
+        turn_id=start.speech_id,
         source_topic="robot_speech",
-        spans=((begun.stamp_ns, end_ns),),
-        locale=begun.locale,
+        spans=((start.stamp_ns, end_ns),),
+        locale=start.locale,
         ongoing=ongoing,
     )
 

@@ -25,6 +25,49 @@ _QUESTION_OPENERS = (
     r"|couldn't|won't|wouldn't|any)\b"
 )
 _QUESTION_ZH = re.compile(r"[吗呢]|什么|怎么|哪|谁|几点|多少|为什么|是不是|能不能|可不可以|有没有")
+_FINE = (
+    r"(lovely|nice|beautiful|pretty|great|wonderful|cute|adorable|amazing|sweet|gorgeous|funny|strange|odd|awful"
+    r"|terrible|delicious|shame|pity|mess|day|weather)"
+)
+_TAG = r"(isn't|aren't|wasn't|weren't|doesn't|don't) (it|that|this|he|she|they|you think)"
+# A remark asks for assent at most; the person may say it to nobody.
+_REMARK = re.compile(
+    rf"^(oh |well |so |and |wow )*({_TAG} (just |so |really |a )*{_FINE}|(.* )?{_FINE}( .*)? {_TAG})$"
+    r"|^(oh |well |but )*(who (knows|cares)|who would have thought( it| that)?|how about that|what do you know)$"
+    r"|^(can|would) you believe (it|that)$"
+    r"|^(now |so |oh |but )*(where did i (put|leave)|where have i (put|left)|why (do|am) i always"
+    r"|what (was|am) i (saying|doing)|what did i come)\b"
+)
+# The longest turn that only warns, or only asks for a repetition, in words.
+_LONGEST = 8
+_WARNING = re.compile(
+    r"^(oh |hey )?(((watch|look) out|careful|be careful|beware|heads up|duck|mind (your|the))\b(?! what)"
+    r"|(stop|wait|halt|don't move|get back|stand back)\b.*!$)"
+)
+_WARNING_ZH = re.compile(r"^(小心|当心|注意(脚下|台阶|安全)|危险|别动)")
+_REPEAT = re.compile(
+    r"\b(again|once more|one more time|repeat)\b|\b(did|do) you say\b"
+    r"|^(sorry |oh |and )*(what|how much|how many|how long|when|where|which|who)\b.* (was|were) (it|that|he|she|they)$"
+)
+_REPEAT_ZH = re.compile(r"再说一|重复一|说什么|刚才.*(多少|几|什么|哪)")
+# A question no longer than this before the person's own words only echoes the robot.
+_ECHO_WORDS = 3
+_OPEN_WORDS = frozenset({
+    "a", "an", "the", "and", "but", "or", "so", "because", "my", "your", "our", "their", "of", "to", "um", "uh", "well",
+})  # fmt: skip
+_BARE_QUESTION = re.compile(r"(where|what|who|when|how|which|why)( is| are| was| were| do| does| did| can| could)?")
+_PAUSE = re.compile(
+    r"\b(a|one|two|five) (moment|minute|min|second|sec|bit|while|tick)s?\b|\b(hang|hold) on\b|\bbear with\b|\bwait\b"
+    r"|\blet (me|us)\b|\blet's (see|look)\b|\bi('ll| will| am going to|'m going to|'m gonna)(?! (have|need)\b)"
+)
+_PAUSE_ZH = re.compile(r"等|让我|一会儿?|我先|我想想|看一下")
+_REQUEST = re.compile(
+    r"(?<!yes )(?<!yeah )\bplease\b(?! do)|\b(i|we)('d| would) (like|love|prefer)\b|\b(i|we) (need|want)\b"
+    r"|\b(i|we)('ll| will) have\b|^(bring|give|show|tell|get|fetch|help|call|take|pass|send) (me|us)\b"
+)
+_REQUEST_ZH = re.compile(r"请|我想要|我要|给我|帮我|麻烦")
+_REFUSAL = re.compile(r"\b(don't|do not|stop|leave (me|us|it)|be quiet|some ?(time|day)|one day|again)\b")
+_REFUSAL_ZH = re.compile(r"^别|请别|不要|不用")
 
 
 # Cached, as what follows, because each window reads the turns of the last minutes again.
@@ -46,8 +89,8 @@ def word_count(text: str) -> int:
 
 def forget_words() -> None:
     """Clear the cache of texts."""
-    for looked_at in (tokens, word_count, sentences, clauses, _asks):
-        looked_at.cache_clear()
+    for cached in (tokens, word_count, sentences, clauses, _asks):
+        cached.cache_clear()
 
 
 @lru_cache(maxsize=8192)
@@ -103,33 +146,6 @@ def _asks(sentence: str) -> bool:
     return re.match(_QUESTION_OPENERS, " ".join(tokens(sentence))) is not None and sentence.rstrip()[-1:] not in "!"
 
 
-_FINE = (
-    r"(lovely|nice|beautiful|pretty|great|wonderful|cute|adorable|amazing|sweet|gorgeous|funny|strange|odd|awful"
-    r"|terrible|delicious|shame|pity|mess|day|weather)"
-)
-_TAG = r"(isn't|aren't|wasn't|weren't|doesn't|don't) (it|that|this|he|she|they|you think)"
-# A remark asks for assent at most; the person may say it to nobody.
-_REMARK = re.compile(
-    rf"^(oh |well |so |and |wow )*({_TAG} (just |so |really |a )*{_FINE}|(.* )?{_FINE}( .*)? {_TAG})$"
-    r"|^(oh |well |but )*(who (knows|cares)|who would have thought( it| that)?|how about that|what do you know)$"
-    r"|^(can|would) you believe (it|that)$"
-    r"|^(now |so |oh |but )*(where did i (put|leave)|where have i (put|left)|why (do|am) i always"
-    r"|what (was|am) i (saying|doing)|what did i come)\b"
-)
-# The longest turn that only warns, or only asks for a repetition, in words.
-_LONGEST = 8
-_WARNING = re.compile(
-    r"^(oh |hey )?(((watch|look) out|careful|be careful|beware|heads up|duck|mind (your|the))\b(?! what)"
-    r"|(stop|wait|halt|don't move|get back|stand back)\b.*!$)"
-)
-_WARNING_ZH = re.compile(r"^(小心|当心|注意(脚下|台阶|安全)|危险|别动)")
-_REPEAT = re.compile(
-    r"\b(again|once more|one more time|repeat)\b|\b(did|do) you say\b"
-    r"|^(sorry |oh |and )*(what|how much|how many|how long|when|where|which|who)\b.* (was|were) (it|that|he|she|they)$"
-)
-_REPEAT_ZH = re.compile(r"再说一|重复一|说什么|刚才.*(多少|几|什么|哪)")
-
-
 def is_remark(question: str) -> bool:
     """Whether a question is a remark that wants no answer, such as "isn't it lovely?"."""
     return _REMARK.match(_plain(question)) is not None
@@ -146,33 +162,12 @@ def is_warning(text: str) -> bool:
 
 def asks_to_repeat(text: str) -> bool:
     """Whether a short turn asks to hear something once more, such as "how much was it?"."""
-    asked = _REPEAT_ZH.search(text) if is_chinese(text) else _REPEAT.search(_plain(text))
-    return asked is not None and word_count(text) <= _LONGEST
+    match = _REPEAT_ZH.search(text) if is_chinese(text) else _REPEAT.search(_plain(text))
+    return match is not None and word_count(text) <= _LONGEST
 
 
 def _plain(text: str) -> str:
     return " ".join(tokens(text))
-
-
-# A question no longer than this before the person's own words only echoes the robot.
-_ECHO_WORDS = 3
-
-_OPEN_WORDS = frozenset({
-    "a", "an", "the", "and", "but", "or", "so", "because", "my", "your", "our", "their", "of", "to", "um", "uh", "well",
-})  # fmt: skip
-_BARE_QUESTION = re.compile(r"(where|what|who|when|how|which|why)( is| are| was| were| do| does| did| can| could)?")
-_PAUSE = re.compile(
-    r"\b(a|one|two|five) (moment|minute|min|second|sec|bit|while|tick)s?\b|\b(hang|hold) on\b|\bbear with\b|\bwait\b"
-    r"|\blet (me|us)\b|\blet's (see|look)\b|\bi('ll| will| am going to|'m going to|'m gonna)(?! (have|need)\b)"
-)
-_PAUSE_ZH = re.compile(r"等|让我|一会儿?|我先|我想想|看一下")
-_REQUEST = re.compile(
-    r"(?<!yes )(?<!yeah )\bplease\b(?! do)|\b(i|we)('d| would) (like|love|prefer)\b|\b(i|we) (need|want)\b"
-    r"|\b(i|we)('ll| will) have\b|^(bring|give|show|tell|get|fetch|help|call|take|pass|send) (me|us)\b"
-)
-_REQUEST_ZH = re.compile(r"请|我想要|我要|给我|帮我|麻烦")
-_REFUSAL = re.compile(r"\b(don't|do not|stop|leave (me|us|it)|be quiet|some ?(time|day)|one day|again)\b")
-_REFUSAL_ZH = re.compile(r"^别|请别|不要|不用")
 
 
 def is_unfinished(text: str) -> bool:
@@ -186,12 +181,14 @@ def is_unfinished(text: str) -> bool:
 
 def announces_pause(text: str) -> bool:
     """Whether a person asks for time, or says that they do something themselves now."""
-    return _found(_PAUSE, _PAUSE_ZH, text)
+    return _matches(_PAUSE, _PAUSE_ZH, text)
 
 
 def is_request(text: str) -> bool:
     """Whether a person asks for something without a question, and for now; to leave something out is no request."""
-    return _found(_REQUEST, _REQUEST_ZH, text) and not (announces_pause(text) or _found(_REFUSAL, _REFUSAL_ZH, text))
+    return _matches(_REQUEST, _REQUEST_ZH, text) and not (
+        announces_pause(text) or _matches(_REFUSAL, _REFUSAL_ZH, text)
+    )
 
 
 def has_open_question(text: str) -> bool:
@@ -201,7 +198,7 @@ def has_open_question(text: str) -> bool:
     return is_open and not is_remark(question)
 
 
-def _found(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:
+def _matches(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:
     if is_chinese(text):
         return chinese.search(text) is not None
     return english.search(" ".join(tokens(text))) is not None

@@ -179,8 +179,8 @@ def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
 def _instructions(attributes: Iterable[Attribute], locale: str) -> Text:
     """Ask about each marked part, with the attributes to choose from."""
     texts, meanings = _PROMPTS.texts[locale], dict(zip(Attribute, prompts.meanings(locale), strict=True))
-    listed = "\n".join(f"- {attribute.value}: {meanings[attribute]}" for attribute in attributes)
-    return Text(text=f"{texts['talk']}\n{texts['keys'].format(listed)}")
+    attribute_lines = "\n".join(f"- {attribute.value}: {meanings[attribute]}" for attribute in attributes)
+    return Text(text=f"{texts['talk']}\n{texts['keys'].format(attribute_lines)}")
 
 
 def _request(key: str, excerpt: Excerpt, by_mark: Mapping[str, UnitView], config: JudgeConfig) -> BatchRequest:
@@ -221,7 +221,7 @@ class RecordedJudge:
         """Return the recorded answer about a unit, or why there is none."""
         answer, mark = find_answer(self._keys, view.unit, self._answers)
         reply = Reply(outcome=answer.outcome, prompt_version=answer.prompt_version, prompt_digest=answer.request_sha256)
-        judged = UnitJudgement(
+        judgement = UnitJudgement(
             unit=view.unit,
             outcome=answer.outcome,
             reason=answer.reason,
@@ -234,15 +234,15 @@ class RecordedJudge:
             ),
         )
         if answer.outcome is not Outcome.ANSWERED:
-            return judged
+            return judgement
         try:
             coded, probability = read_answer(answer, mark)
             if self._calibration:
                 tempered = self._calibration.temper([probability[label] for label in LABELS])
                 probability = dict(zip(LABELS, tempered, strict=True))
-            return _with_coding(judged, view, coded, probability)
+            return _with_coding(judgement, view, coded, probability)
         except UnparsedError as error:
-            return replace(judged, outcome=error.outcome, reason=str(error))
+            return replace(judgement, outcome=error.outcome, reason=str(error))
 
 
 def find_answer(keys: UnitKeys, unit: Unit, answers: Mapping[str, BatchAnswer]) -> tuple[BatchAnswer, str]:
@@ -262,29 +262,29 @@ def read_answer(answer: BatchAnswer, mark: str) -> tuple[CodedUnit, Mapping[str,
 
     What an answer holds beside the marks that were asked about is left out.
     """
-    place, marks, text = 0, [""], answer.text
+    index, marks, text = 0, [""], answer.text
     if mark:
         by_mark = parse_value(text, _TalkCoding).root
         if mark not in by_mark:
             raise UnparsedError(f"the answer about the talk lacks {mark}")
         marks = list(by_mark)
-        place, text = marks.index(mark), json.dumps(by_mark[mark])
+        index, text = marks.index(mark), json.dumps(by_mark[mark])
     coded, measured = parse_value(text, CodedUnit), list(token_probabilities(answer.tokens))
-    return coded, measured[place] if len(measured) == len(marks) else coded.probability
+    return coded, measured[index] if len(measured) == len(marks) else coded.probability
 
 
 def _with_coding(
-    judged: UnitJudgement, view: UnitView, coded: CodedUnit, probability: Mapping[str, float]
+    judgement: UnitJudgement, view: UnitView, coded: CodedUnit, probability: Mapping[str, float]
 ) -> UnitJudgement:
-    judged = replace(judged, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
+    judgement = replace(judgement, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
     best = max(LABELS, key=lambda label: probability[label])
     if best == ORDINARY:
-        return judged
+        return judgement
     if not coded.attributes:
         raise UnparsedError(f"the answer names no attribute of a social {best}")
     note = Note(rationale=coded.rationale, quote=coded.quote, correction=coded.correction)
     attributes = tuple(attribute for attribute in Attribute if attribute in coded.attributes)
-    return with_note(judged, view, Polarity(best), attributes, note)
+    return with_note(judgement, view, Polarity(best), attributes, note)
 
 
 def token_probabilities(tokens: Sequence[TokenLogprob]) -> Iterator[dict[str, float]]:
@@ -294,12 +294,16 @@ def token_probabilities(tokens: Sequence[TokenLogprob]) -> Iterator[dict[str, fl
         starts.append(len(text))
         text += token.token
     for match in re.finditer(rf'"polarity"\s*:\s*"(?={"|".join(LABELS)})', text):
-        place = bisect_right(starts, match.end()) - 1
-        lead = text[starts[place] : match.end()]  # what the token has before the label, such as a quotation mark
+        index = bisect_right(starts, match.end()) - 1
+        lead = text[starts[index] : match.end()]  # what the token has before the label, such as a quotation mark
         weights = dict.fromkeys(LABELS, 0.0)
-        for top in {token.token: token for token in (*tokens[place].top_logprobs, tokens[place])}.values():
-            begun = top.token.removeprefix(lead).rstrip('",')
-            labels = [label for label in LABELS if begun and top.token.startswith(lead) and label.startswith(begun)]
+        for top in {token.token: token for token in (*tokens[index].top_logprobs, tokens[index])}.values():
+            label_start = top.token.removeprefix(lead).rstrip('",')
+            labels = [
+                label
+                for label in LABELS
+                if label_start and top.token.startswith(lead) and label.startswith(label_start)
+            ]
             if len(labels) == 1:
                 weights[labels[0]] += exp(top.logprob)
         total = sum(weights.values())

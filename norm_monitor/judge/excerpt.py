@@ -30,9 +30,34 @@ from norm_monitor.judge.transcript import SPEAKERS, pictures
 
 # How much of the talk is shown, so that the unit's own turn is always among it.
 TALK_BEFORE_NS = 60 * NS_PER_S
-MOST_TURNS_BEFORE, MOST_TURNS_AFTER = 20, 10
+MAX_TURNS_BEFORE, MAX_TURNS_AFTER = 20, 10
 # Of what was said earlier: the first turns, often names, and the newest.
 _FIRST_EARLIER, _NEWEST_EARLIER = 2, 6
+# The bound of personal space in proxemics; who crosses it comes near.
+NEAR_M = 1.2
+LABEL = {"en": "transcript", "zh": "对话记录"}
+NOBODY = {"en": "(nobody speaks)", "zh": "（没有人说话）"}
+# A shorter overlap of two voices is the usual rush between turns.
+_SHORTEST_OVERLAP_NS = NS_PER_S // 4
+_SOMETHING = {"en": "something is seen", "zh": "看到了某种情况"}
+_SILENCE = {"en": "({:.1f} s of silence{}{})", "zh": "（{2}沉默{0:.1f}秒{1}）"}
+_SO_FAR = {"en": " so far", "zh": "，仍在继续"}
+_ASKED = {"en": ", after {} asked", "zh": "{}提问之后"}
+_BROKE_OFF = {"en": ", after {} broke off or asked for time", "zh": "{}话未说完或请求等待之后"}
+_SPOKE = {"en": ", after {} spoke", "zh": "{}说话之后"}
+_ASKED_BEFORE = {"en": "; {} asked {:.1f} s before and got no answer", "zh": "，{}在{:.1f}秒前提问而没有得到回答；"}
+_EARLIER = {
+    "en": "(earlier in the meeting, counted back from the part that is judged:)",
+    "zh": "（此前，从被评判的部分往回算：）",
+}
+_BEFORE = {"en": "[{:.0f} s before] {}", "zh": "[{:.0f}秒前] {}"}
+_LATER = {"en": "(and later:)", "zh": "（后来：）"}
+_WHILE = {"en": "while {} speaks", "zh": "{}正在说话时"}
+_GOES_ON = {"en": "goes on", "zh": "还在说"}
+# Frames are shown from so long before a unit until so long after it.
+_FRAMES_BEFORE_NS, _FRAMES_AFTER_NS = 5 * NS_PER_S, 4 * NS_PER_S
+_SAME_SIGHT_NS = NS_PER_S // 2
+MAX_FACTS, MAX_TALK_FACTS = 12, 40  # of a unit, and of a talk
 
 
 @record
@@ -50,8 +75,8 @@ class UnitView:
 def unit_view(unit: Unit, scene: Scene, evidence: tuple[Evidence, ...] = ()) -> UnitView:
     """Return the view of a unit at the end of the scene's window."""
     before = [t for t in scene.turns if unit.onset_ns - TALK_BEFORE_NS <= t.end_ns and t.start_ns <= unit.onset_ns]
-    after = [turn for turn in scene.turns if turn.start_ns > unit.onset_ns][:MOST_TURNS_AFTER]
-    turns = (*before[-MOST_TURNS_BEFORE:], *after)
+    after = [turn for turn in scene.turns if turn.start_ns > unit.onset_ns][:MAX_TURNS_AFTER]
+    turns = (*before[-MAX_TURNS_BEFORE:], *after)
     return UnitView(
         unit=unit,
         window=scene.window,
@@ -69,10 +94,6 @@ def _earlier(scene: Scene, shown: Turn) -> tuple[Turn, ...]:
     promises = [turn for turn in robots[1:] if is_self_disclosure(turn.text) and not is_question(turn.text)]
     turns = sorted([*people, *robots[:1], *promises], key=lambda turn: (turn.start_ns, turn.turn_id))
     return (*turns[:_FIRST_EARLIER], *turns[_FIRST_EARLIER:][-_NEWEST_EARLIER:])
-
-
-# The bound of personal space in proxemics; who crosses it comes near.
-NEAR_M = 1.2
 
 
 class SightingKind(StrEnum):
@@ -148,11 +169,7 @@ def _count(presence: Presence) -> int:
     return max(len(presence.faces), len(presence.persons))
 
 
-LABEL = {"en": "transcript", "zh": "对话记录"}
-NOBODY = {"en": "(nobody speaks)", "zh": "（没有人说话）"}
-# A shorter overlap of two voices is the usual rush between turns.
-_SHORTEST_OVERLAP_NS = NS_PER_S // 4
-_SIGHTS = {
+_SIGHTING_TEXTS = {
     "en": {
         SightingKind.COMING: "somebody comes into view",
         SightingKind.ANOTHER_COMING: "another person comes into view",
@@ -170,21 +187,6 @@ _SIGHTS = {
         SightingKind.COMING_NEAR: "机器人与人距离很近",
     },
 }
-_SOMETHING = {"en": "something is seen", "zh": "看到了某种情况"}
-_SILENCE = {"en": "({:.1f} s of silence{}{})", "zh": "（{2}沉默{0:.1f}秒{1}）"}
-_SO_FAR = {"en": " so far", "zh": "，仍在继续"}
-_ASKED = {"en": ", after {} asked", "zh": "{}提问之后"}
-_BROKE_OFF = {"en": ", after {} broke off or asked for time", "zh": "{}话未说完或请求等待之后"}
-_SPOKE = {"en": ", after {} spoke", "zh": "{}说话之后"}
-_ASKED_BEFORE = {"en": "; {} asked {:.1f} s before and got no answer", "zh": "，{}在{:.1f}秒前提问而没有得到回答；"}
-_EARLIER = {
-    "en": "(earlier in the meeting, counted back from the part that is judged:)",
-    "zh": "（此前，从被评判的部分往回算：）",
-}
-_BEFORE = {"en": "[{:.0f} s before] {}", "zh": "[{:.0f}秒前] {}"}
-_LATER = {"en": "(and later:)", "zh": "（后来：）"}
-_WHILE = {"en": "while {} speaks", "zh": "{}正在说话时"}
-_GOES_ON = {"en": "goes on", "zh": "还在说"}
 
 
 def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
@@ -193,20 +195,20 @@ def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
     remarks = [_WHILE[locale].format(_name(other, locale)) for other in over]
     if turn.ongoing:
         remarks.append(_GOES_ON[locale])
-    noted = f" ({'; '.join(dict.fromkeys(remarks))})" if remarks else ""
-    return f"{_name(turn, locale)}{noted}: {' '.join(turn.text.split())}"
+    remark = f" ({'; '.join(dict.fromkeys(remarks))})" if remarks else ""
+    return f"{_name(turn, locale)}{remark}: {' '.join(turn.text.split())}"
 
 
 def line_words(seen: PresenceChange | Unit, locale: str) -> str:
     """Return what was seen; of a unit that no presence shows, what its id says."""
     if isinstance(seen, PresenceChange):
-        sight = _SIGHTS[locale][seen.kind]
+        text = _SIGHTING_TEXTS[locale][seen.kind]
         if seen.distance_m is not None:
-            sight += f", {seen.distance_m:.1f} m"
+            text += f", {seen.distance_m:.1f} m"
     else:
         what = seen.unit_id.split(":")[1] if seen.kind is UnitKind.SIGHTING else ""
-        sight = _SIGHTS[locale][_KINDS[what]] if what in _KINDS else _SOMETHING[locale]
-    return f"（{sight}）" if locale == "zh" else f"({sight})"
+        text = _SIGHTING_TEXTS[locale][_KINDS[what]] if what in _KINDS else _SOMETHING[locale]
+    return f"（{text}）" if locale == "zh" else f"({text})"
 
 
 def _is_spoken_over(turn: Turn, other: Turn) -> bool:
@@ -217,12 +219,6 @@ def _is_spoken_over(turn: Turn, other: Turn) -> bool:
 
 def _name(turn: Turn, locale: str) -> str:
     return " ".join([SPEAKERS[locale][turn.speaker], *turn.speaker_id.split()])
-
-
-# Frames are shown from so long before a unit until so long after it.
-_FRAMES_BEFORE_NS, _FRAMES_AFTER_NS = 5 * NS_PER_S, 4 * NS_PER_S
-_SAME_SIGHT_NS = NS_PER_S // 2
-MOST_FACTS, MOST_TALK_FACTS = 12, 40  # of a unit, and of a talk
 
 
 @record
@@ -305,8 +301,8 @@ class Excerpt:
         for entry in evidence:
             measured = fact(entry.measure, entry.value, entry.unit, self.locale)
             line = Line(start_ns=entry.start_ns, end_ns=entry.end_ns, words=measured, timed=is_timed)
-            words.append(self._written(line))
-        return tuple(dict.fromkeys(words))[: MOST_FACTS if self.unit else MOST_TALK_FACTS]
+            words.append(self._text_of(line))
+        return tuple(dict.fromkeys(words))[: MAX_FACTS if self.unit else MAX_TALK_FACTS]
 
     def talk(self, locale: str) -> Quoted:
         """Return the talk as quoted text, a line for each turn, silence and sighting."""
@@ -315,8 +311,8 @@ class Excerpt:
     def quoted(self, lines: Iterable[tuple[Line, str]], locale: str) -> Quoted:
         """Return lines with their marks as quoted text, after what was said earlier in the meeting."""
         in_order = sorted(lines, key=lambda pair: pair[0].start_ns)
-        written = [*self._earlier_lines(locale), *(self._written(line, mark) for line, mark in in_order)]
-        return Quoted(text="\n".join(written) or NOBODY[locale], label=LABEL[locale])
+        texts = [*self._earlier_lines(locale), *(self._text_of(line, mark) for line, mark in in_order)]
+        return Quoted(text="\n".join(texts) or NOBODY[locale], label=LABEL[locale])
 
     def lines(self, locale: str) -> list[Line]:
         """Return a line for each turn, silence and sighting, and one for a unit that none of them shows."""
@@ -326,9 +322,9 @@ class Excerpt:
             lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
         return lines
 
-    def pictures(self, most: int) -> tuple[Part, ...]:
+    def pictures(self, max_count: int) -> tuple[Part, ...]:
         """Return at most so many frames, each after its time."""
-        return pictures(self.frames, most, self.origin_ns)
+        return pictures(self.frames, max_count, self.origin_ns)
 
     def _turn_lines(self, locale: str) -> Iterator[Line]:
         for turn in self.turns:
@@ -346,23 +342,23 @@ class Excerpt:
     def _silence_lines(self, locale: str) -> Iterator[Line]:
         """Yield the stretches in which nobody speaks, where the times of the talk are known."""
         last: Turn | None = None  # who spoke until the silence
-        asked: Turn | None = None  # whose question the robot has not answered
+        question: Turn | None = None  # whose question the robot has not answered
         for turn in self.turns:
             if not turn.timed:
                 last = None
                 continue
             if last and turn.start_ns - last.end_ns >= SHORTEST_SILENCE_NS:
-                yield self._silence(last, asked, turn.start_ns, locale)
+                yield self._silence(last, question, turn.start_ns, locale)
             if not turn.is_robot and (has_open_question(turn.text) or is_request(turn.text)):
-                asked = turn
-            elif turn.is_robot or (asked and turn.speaker_id != asked.speaker_id):
-                asked = None  # who speaks may have answered
+                question = turn
+            elif turn.is_robot or (question and turn.speaker_id != question.speaker_id):
+                question = None  # who speaks may have answered
             last = turn if last is None or turn.end_ns >= last.end_ns else last
         ended = not any(turn.ongoing for turn in self.turns)
         if last and ended and self.known_until_ns - last.end_ns >= SHORTEST_SILENCE_NS:
-            yield self._silence(last, asked, None, locale)
+            yield self._silence(last, question, None, locale)
 
-    def _silence(self, last: Turn, asked: Turn | None, end_ns: int | None, locale: str) -> Line:
+    def _silence(self, last: Turn, question: Turn | None, end_ns: int | None, locale: str) -> Line:
         start_ns = last.end_ns
         lasts_ns = (self.known_until_ns if end_ns is None else end_ns) - start_ns
         if self.unit:
@@ -370,10 +366,10 @@ class Excerpt:
         else:
             marked = self.start_ns <= start_ns and end_ns is not None and end_ns <= self.end_ns
         broke_off = not last.is_robot and (is_unfinished(last.text) or announces_pause(last.text))
-        did = _ASKED if last is asked else _BROKE_OFF if broke_off else _SPOKE
+        did = _ASKED if last is question else _BROKE_OFF if broke_off else _SPOKE
         after = did[locale].format(_name(last, locale))
-        if asked and last is not asked:
-            after += _ASKED_BEFORE[locale].format(_name(asked, locale), ns_to_s(start_ns - asked.end_ns))
+        if question and last is not question:
+            after += _ASKED_BEFORE[locale].format(_name(question, locale), ns_to_s(start_ns - question.end_ns))
         words = _SILENCE[locale].format(ns_to_s(lasts_ns), _SO_FAR[locale] if end_ns is None else "", after)
         return Line(start_ns=start_ns, end_ns=start_ns + lasts_ns, words=words, marked=marked)
 
@@ -387,7 +383,7 @@ class Excerpt:
                 marked = is_near and self.unit.unit_id.startswith(about)
             yield Line(start_ns=sighting.at_ns, end_ns=None, words=line_words(sighting, locale), marked=marked)
 
-    def _written(self, line: Line, mark: str = "") -> str:
+    def _text_of(self, line: Line, mark: str = "") -> str:
         """Return a line with its mark and its time; untimed words have an order and no times."""
         start_s = ns_to_s(line.start_ns - self.origin_ns)
         until = "" if line.end_ns is None else f"-{ns_to_s(line.end_ns - self.origin_ns):.1f}"

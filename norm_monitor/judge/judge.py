@@ -31,6 +31,15 @@ from norm_monitor.judge.questions import VERSION
 from norm_monitor.judge.triggers import NO_CEILING
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
+KIND, FORMAT = "judge calibration", 1
+_FIT_ANEW = "fit it anew (python -m calibration.verbs.judge --model NAME --labels FOLDER --write FILE)"
+MAX_WORDS = 30
+# A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.
+_FIELD = re.compile(r'"(rationale|quote|correction)"\s*:\s*"((?:[^"\\]|\\.)*)("?)')
+# The polarities by the option of the first question; the last option is ordinary conduct.
+POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
+# Triggers, logging and the calibration, which has a digest of its own.
+_NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration")
 
 
 @record
@@ -39,7 +48,7 @@ class Batch:
 
     prompt: Prompt
     questions: tuple[Question, ...]
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
 
 
 @record
@@ -66,12 +75,12 @@ def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPla
     questions = tuple(prompts.attributes(locale))
     guarded = bool(images and excerpt.frames) and not context.allows_emotions_from_pictures
     prompt = excerpt_prompt(excerpt, images, locale, faces_aside=guarded)
-    apart = (_EMOTIONS,) if guarded else ()
-    together = tuple(place for place in range(len(questions)) if place not in apart)
-    batches = [Batch(prompt=prompt, questions=tuple(questions[place] for place in together), places=together)]
+    separate = (_EMOTIONS,) if guarded else ()
+    shared = tuple(index for index in range(len(questions)) if index not in separate)
+    batches = [Batch(prompt=prompt, questions=tuple(questions[index] for index in shared), indices=shared)]
     if guarded:
         words = excerpt_prompt(excerpt, 0, locale)
-        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS],), places=apart))
+        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS],), indices=separate))
     return PromptPlan(locale=locale, prompt=prompt, detection=prompts.detection(locale), attributes=tuple(batches))
 
 
@@ -80,10 +89,6 @@ def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: b
     is_empty = not excerpt.turns and not excerpt.frames and excerpt.unit is None
     talk = None if is_empty else excerpt.talk(locale)  # "nobody speaks" would claim too much
     return prompts.prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)
-
-
-KIND, FORMAT = "judge calibration", 1
-_FIT_ANEW = "fit it anew (python -m calibration.verbs.judge --model NAME --labels FOLDER --write FILE)"
 
 
 def made_with(model_info: ModelInfo) -> dict[str, str]:
@@ -112,12 +117,9 @@ class JudgeCalibration(Artefact):
 
     def temper(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return probabilities of all options that are as certain as coders bear out."""
-        most = max(probabilities, default=0.0)
-        shares = [(probability / most) ** (1 / self.temperature) for probability in probabilities]
+        highest = max(probabilities, default=0.0)
+        shares = [(probability / highest) ** (1 / self.temperature) for probability in probabilities]
         return tuple(share / sum(shares) for share in shares)
-
-
-MOST_WORDS = 30
 
 
 class Note(BaseModel):
@@ -126,10 +128,6 @@ class Note(BaseModel):
     rationale: str = ""
     correction: str = ""
     quote: str = ""
-
-
-# A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.
-_FIELD = re.compile(r'"(rationale|quote|correction)"\s*:\s*"((?:[^"\\]|\\.)*)("?)')
 
 
 def read_note(text: str) -> Note:
@@ -148,19 +146,19 @@ def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
     """Return the first claim of the note; without one, what the model judged."""
     claim = next(iter(sentences(" ".join(note.rationale.split()))), "")
     if claim:
-        return claim if word_count(claim) <= MOST_WORDS else f"{' '.join(claim.split()[:MOST_WORDS])} …"
-    return f"The model takes {_named(view)} for a social {polarity.value}."
+        return claim if word_count(claim) <= MAX_WORDS else f"{' '.join(claim.split()[:MAX_WORDS])} …"
+    return f"The model takes {_describe(view)} for a social {polarity.value}."
 
 
 def quote_of(note: Note, view: UnitView) -> str:
     """Return the note's quote if it was said, else the words of the unit's own turn, if it has any."""
-    wanted = tokens(note.quote)
-    is_said = any(_contains(tokens(turn.text), wanted) for turn in view.turns) if wanted else False
+    quoted = tokens(note.quote)
+    is_said = any(_contains(tokens(turn.text), quoted) for turn in view.turns) if quoted else False
     own = _own_turn(view)
     return " ".join(note.quote.split()) if is_said else own.text if own else ""
 
 
-def _named(view: UnitView) -> str:
+def _describe(view: UnitView) -> str:
     own = _own_turn(view)
     match view.unit.kind:
         case UnitKind.ROBOT_TURN if own:
@@ -179,16 +177,8 @@ def _own_turn(view: UnitView) -> Turn | None:
     return next((turn for turn, unit_ids in about if view.unit.unit_id in unit_ids), None)
 
 
-def _contains(words: Sequence[str], wanted: Sequence[str]) -> bool:
-    return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
-
-
-# The polarities by the option of the first question; the last option is ordinary conduct.
-POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
-
-
-# Triggers, logging and the calibration, which has a digest of its own.
-_NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration")
+def _contains(words: Sequence[str], quoted: Sequence[str]) -> bool:
+    return any(words[at : at + len(quoted)] == quoted for at in range(len(words) - len(quoted) + 1))
 
 
 class JudgeConfig(PictureRules):
@@ -275,7 +265,7 @@ class Judge:
         if self._calibration:
             first = replace(first, probabilities=self._calibration.temper(first.probabilities))
             config_sha256 = sha256_of([config_sha256, self._calibration.sha256()])
-        judged = UnitJudgement(
+        judgement = UnitJudgement(
             unit=view.unit,
             outcome=first.outcome,
             reason=first.reason,
@@ -287,50 +277,50 @@ class Judge:
             ),
         )
         if first.best is None or first.best >= len(POLARITIES):
-            return judged
+            return judgement
         judgements = self._attributes(planned, deadline)
         failed = next((answer for answer in judgements if answer.outcome is not Outcome.ANSWERED), None)
         if failed:  # without attributes there is nothing to flag
-            return replace(judged, outcome=failed.outcome, reason=failed.reason, probability={})
-        attributes = self._named([answer.probabilities[0] for answer in judgements])
-        decided = with_note(judged, view, POLARITIES[first.best], attributes, Note())
-        return replace(decided, awaits_note=bool(self._config.note_tokens and model_info.generates))
+            return replace(judgement, outcome=failed.outcome, reason=failed.reason, probability={})
+        attributes = self._choose_attributes([answer.probabilities[0] for answer in judgements])
+        with_attributes = with_note(judgement, view, POLARITIES[first.best], attributes, Note())
+        return replace(with_attributes, awaits_note=bool(self._config.note_tokens and model_info.generates))
 
     def write_note(self, request: NoteRequest, deadline: Deadline | None = None) -> NoteAnswer:
         """Write the note on a unit whose answer is given; without one, that answer keeps its own words."""
         view, judgement = request.view, request.judgement
         polarity = max(POLARITIES, key=lambda polarity: judgement.probability[polarity])
         prompt = self.plan(view).note_prompt(POLARITIES.index(polarity))
-        written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
-        note = written.value or (read_note(written.text) if written.outcome is Outcome.UNPARSED else Note())
+        reply = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
+        note = reply.value or (read_note(reply.text) if reply.outcome is Outcome.UNPARSED else Note())
         if not note.rationale:
-            outcome = Outcome.UNPARSED if written.outcome is Outcome.ANSWERED else written.outcome
-            return NoteAnswer(judgement=judgement, outcome=outcome, reason=written.reason)
-        noted = with_note(judgement, view, polarity, judgement.attributes, note)
-        return NoteAnswer(judgement=noted, outcome=Outcome.ANSWERED)
+            outcome = Outcome.UNPARSED if reply.outcome is Outcome.ANSWERED else reply.outcome
+            return NoteAnswer(judgement=judgement, outcome=outcome, reason=reply.reason)
+        judgement_with_note = with_note(judgement, view, polarity, judgement.attributes, note)
+        return NoteAnswer(judgement=judgement_with_note, outcome=Outcome.ANSWERED)
 
     def _attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:
         """Return the answers about the attributes in their order."""
         answers: dict[int, Scores] = {}
         for batch in planned.attributes:
             answers_of_batch = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
-            answers |= dict(zip(batch.places, answers_of_batch, strict=True))
-        return [answers[place] for place in sorted(answers)]
+            answers |= dict(zip(batch.indices, answers_of_batch, strict=True))
+        return [answers[index] for index in sorted(answers)]
 
-    def _named(self, yes: list[float]) -> tuple[Attribute, ...]:
+    def _choose_attributes(self, yes: list[float]) -> tuple[Attribute, ...]:
         """Return the likely attributes, or the likeliest if none is."""
         named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.min_attribute_probability)
         return named or (list(Attribute)[yes.index(max(yes))],)
 
 
 def with_note(
-    judged: UnitJudgement, view: UnitView, polarity: Polarity, attributes: tuple[Attribute, ...], note: Note
+    judgement: UnitJudgement, view: UnitView, polarity: Polarity, attributes: tuple[Attribute, ...], note: Note
 ) -> UnitJudgement:
     """Add what a flag of the likeliest polarity says: its attributes, evidence and note."""
     return replace(
-        judged,
+        judgement,
         attributes=attributes,
-        evidence=(_evidence(view, polarity, judged.probability[polarity], note),),
+        evidence=(_evidence(view, polarity, judgement.probability[polarity], note),),
         rationale=rationale_of(note, view, polarity),
         correction=" ".join(note.correction.split()) if polarity is Polarity.ERROR else "",
     )

@@ -13,7 +13,7 @@ from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan
 
 MODE, FOLDER_MODE = 0o600, 0o700
-_ASKED_IF = "the likeliest answer to the first question is a social error or competence"
+_CONDITION = "the likeliest answer to the first question is a social error or competence"
 
 
 class PromptFiles:
@@ -32,7 +32,7 @@ class PromptFiles:
 
     def _content(self, view: UnitView, planned: PromptPlan) -> dict[str, Any]:
         window = view.window
-        first = Batch(prompt=planned.prompt, questions=(planned.detection,), places=(0,))
+        first = Batch(prompt=planned.prompt, questions=(planned.detection,), indices=(0,))
         return {
             "unit": to_plain(view.unit),
             "window": {
@@ -49,7 +49,7 @@ class PromptFiles:
             "prompts": [
                 self._batch(first),
                 *(
-                    {"conditional": True, "asked_if": _ASKED_IF, **self._batch(attribute)}
+                    {"conditional": True, "asked_if": _CONDITION, **self._batch(attribute)}
                     for attribute in planned.attributes
                 ),
             ],

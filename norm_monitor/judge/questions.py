@@ -9,6 +9,8 @@ from norm_core.records.flag import Attribute
 MARK = ">>"  # before each line of the talk that is judged
 _FILE = prompt_file("judge", "norm_monitor.judge")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
+# From which nearness on the words of `likeness` hold, beyond the first.
+_BANDS = (0.5, 0.8)
 
 
 def prefix(
@@ -35,10 +37,6 @@ def prefix(
 def faces_aside_text(locale: str = "en") -> Text:
     """For contexts that forbid inferring emotions from images; the question about emotions then gets words only."""
     return Text(text=_TEXTS[locale]["faces_aside"])
-
-
-# From which nearness on the words of `likeness` hold, beyond the first.
-_BANDS = (0.5, 0.8)
 
 
 def fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
@@ -70,5 +68,5 @@ def meanings(locale: str = "en") -> tuple[str, ...]:
 def note(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
     """Ask for a note on the first answer: one claim, its quote and the correction."""
     texts = _TEXTS[locale]
-    asked = texts["note"].format(texts["polarities"][polarity_index])
-    return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=asked)))
+    text = texts["note"].format(texts["polarities"][polarity_index])
+    return Prompt(version=prefix.version, parts=(*prefix.parts, Text(text=text)))

@@ -22,9 +22,9 @@ def transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "
     return Quoted(text="\n".join(lines) or nobody, label={"en": "transcript", "zh": "对话记录"}[locale])
 
 
-def pictures(frames: tuple[Frame, ...], most: int, start_ns: int) -> tuple[Part, ...]:
+def pictures(frames: tuple[Frame, ...], max_count: int, start_ns: int) -> tuple[Part, ...]:
     """Return at most `most` frames, evenly spread and with the last one, each after its time."""
-    count = min(most, len(frames))
+    count = min(max_count, len(frames))
     if not count:
         return ()
     step = len(frames) / count

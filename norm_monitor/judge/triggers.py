@@ -31,6 +31,8 @@ _SAVED_UP = 1 / 60
 # In place of the calls an hour: each unit is due as soon as it can be judged.
 NO_CEILING = -1.0
 _UNLIMITED = 1e12
+# How many of the latest answers are counted, how many it takes, and the share above which a warning appears.
+LATEST_ANSWERS, MIN_ANSWERS, MAX_LATE_SHARE = 20, 5, 0.2
 
 
 @record
@@ -94,17 +96,17 @@ class JudgeTriggers:
             return False
         cited = [finding.unit for finding in findings]
         for candidate in _candidates(scene, cited, reasons_of):
-            if candidate.unit.unit_id not in self._decided and _is_ripe(candidate.unit, scene):
+            if candidate.unit.unit_id not in self._decided and _can_be_judged(candidate.unit, scene):
                 self._waiting[candidate.unit.unit_id] = candidate
-        self._earn(scene.window.end_ns)
+        self._add_budget(scene.window.end_ns)
         due = [
-            (change, unit_view(unit, scene, _measured(unit, findings, reasons_of(unit))))
-            for change, unit in self._chosen(change_of)
+            (change, unit_view(unit, scene, _measured_evidence(unit, findings, reasons_of(unit))))
+            for change, unit in self._choose(change_of)
         ]
         self._due = sorted([*self._due, *due], key=lambda entry: -entry[0])
         self._not_judged += len(self._due[MAX_DUE:])
         del self._due[MAX_DUE:]
-        self._leave_out(scene)
+        self._give_up_old(scene)
         return bool(due)
 
     def take(self, max_count: int = MAX_DUE) -> list[UnitView]:
@@ -122,13 +124,13 @@ class JudgeTriggers:
         count, self._due = len(self._due), [entry for entry in self._due if not is_closed(entry[1].unit)]
         self._not_judged += count - len(self._due)
 
-    def _earn(self, now_ns: int) -> None:
+    def _add_budget(self, now_ns: int) -> None:
         if self._budget_at_ns is not None:
             earned = self._per_hour * max(0, now_ns - self._budget_at_ns) / _HOUR_NS
             self._budget = min(self._max_saved, self._budget + earned)
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
-    def _chosen(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
+    def _choose(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
         changes = {unit_id: change_of(candidate.unit) for unit_id, candidate in self._waiting.items()}
 
         def rank(candidate: JudgeCandidate) -> tuple[bool, float, int, str]:
@@ -141,11 +143,11 @@ class JudgeTriggers:
                 return
             self._decide(first.unit)
             self._begun[first.incident] = None
-            _keep_newest(self._begun)
+            _drop_oldest(self._begun)
             self._budget -= 1
             yield changes[first.unit.unit_id], first.unit
 
-    def _leave_out(self, scene: Scene) -> None:
+    def _give_up_old(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""
         ended = [
             waiting.unit
@@ -159,10 +161,10 @@ class JudgeTriggers:
     def _decide(self, unit: Unit) -> None:
         del self._waiting[unit.unit_id]
         self._decided[unit.unit_id] = None
-        _keep_newest(self._decided)
+        _drop_oldest(self._decided)
 
 
-def _measured(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
+def _measured_evidence(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
     """Return what cues measured of a unit; the length of a silence stands in the talk itself."""
     own = [finding for finding in findings if finding.unit.unit_id == unit.unit_id]
     shown = [*own, *(() if unit.kind is UnitKind.SILENCE else reasons)]
@@ -205,7 +207,7 @@ def _is_left_open(turn: Turn, scene: Scene) -> bool:
     return (is_unfinished(turn.text) or announces_pause(turn.text)) and not (following and following.is_robot)
 
 
-def _is_ripe(unit: Unit, scene: Scene) -> bool:
+def _can_be_judged(unit: Unit, scene: Scene) -> bool:
     """Whether the unit is over, and the reaction to it is known."""
     if scene.input_ended:
         return True
@@ -214,20 +216,16 @@ def _is_ripe(unit: Unit, scene: Scene) -> bool:
     return unit.offset_ns is not None and scene.end_ns >= unit.offset_ns + REACTION_NS
 
 
-def _keep_newest(entries: OrderedDict[str, Any]) -> None:
+def _drop_oldest(entries: OrderedDict[str, Any]) -> None:
     while len(entries) > _REMEMBERED:
         entries.popitem(last=False)
-
-
-# How many of the latest answers are counted, how many it takes, and the share above which a warning appears.
-LATEST, LEAST, SHARE = 20, 5, 0.2
 
 
 class LateAnswers:
     """Track how many of the latest answers came too late to count."""
 
     def __init__(self) -> None:
-        self._late: deque[bool] = deque(maxlen=LATEST)
+        self._late: deque[bool] = deque(maxlen=LATEST_ANSWERS)
 
     def add(self, is_late: bool) -> None:
         """Add an answer."""
@@ -237,10 +235,9 @@ class LateAnswers:
     def reason(self) -> str:
         """What is wrong and what to do, once more than a fifth of the latest answers were late; else empty."""
         late, count = sum(self._late), len(self._late)
-        if count < LEAST or late <= SHARE * count:
+        if count < MIN_ANSWERS or late <= MAX_LATE_SHARE * count:
             return ""
         return (
-            f"judge: more than {SHARE:.0%} of its latest answers came after their unit's flag had closed, so they "
-            "changed nothing; name a smaller model in judge.model, lower judge.images, or "
-            "raise fusion.open_s"
+            f"judge: more than {MAX_LATE_SHARE:.0%} of its latest answers came after their unit's flag had closed, "
+            "so they changed nothing; name a smaller model in judge.model, lower judge.images, or raise fusion.open_s"
         )

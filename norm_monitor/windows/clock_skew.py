@@ -22,7 +22,7 @@ REMEDY = (
     "no flag is raised on timing meanwhile; synchronise the clocks of these machines (chrony), or measure the offset "
     f"({PROGRAM} calibrate sensors)"
 )
-ROUGH = (
+LATE_SOUND = (
     "timing: sound without stamps came over 0.3 s late, as may all else, so no flag is raised on timing meanwhile; "
     "use a microphone driver that stamps its sound, or relieve this computer"
 )
@@ -35,7 +35,7 @@ _PACE, _PACED_NS = 1.05, 10 * NS_PER_S
 # A shift of the robot's words, and how well three speeches agree about it.
 _SHIFT_NS, _AGREE_NS, _SHIFTED, _LATEST = NS_PER_S, NS_PER_S // 2, 3, 4
 _REMEMBERED_NS = 300 * NS_PER_S
-_FEWEST_WORDS, _LEAST_LIKENESS = 4, 0.7
+_MIN_WORDS, _MIN_LIKENESS = 4, 0.7
 
 Stamped = Frame | Presence | Utterance | RobotSpeech
 
@@ -44,7 +44,7 @@ Stamped = Frame | Presence | Utterance | RobotSpeech
 class _Pair:
     """A speech of the robot's, and an utterance with its words."""
 
-    told_ns: int
+    said_ns: int
     heard_ns: int
     utterance_id: str
     lasts_ns: int  # the speech, by estimate
@@ -52,7 +52,7 @@ class _Pair:
 
     @property
     def shift_ns(self) -> int:
-        return self.heard_ns - self.told_ns
+        return self.heard_ns - self.said_ns
 
 
 class ClockSkew:
@@ -69,9 +69,9 @@ class ClockSkew:
         self._received: dict[str, deque[tuple[int, int]]] = {}  # receive times and stamps
         self._first_received: dict[str, tuple[int, int]] = {}
         self._is_stamped_on_arrival = False
-        self._told: deque[RobotSpeech] = deque(maxlen=16)
+        self._reported: deque[RobotSpeech] = deque(maxlen=16)
         self._heard: deque[Utterance] = deque(maxlen=32)
-        self._rough: deque[tuple[int, int]] = deque(maxlen=64)  # from and until when what came was late
+        self._late_spans: deque[tuple[int, int]] = deque(maxlen=64)  # from and until when what came was late
         self._pairs: deque[_Pair] = deque(maxlen=64)
 
     def add(self, entry: Stamped, received_ns: int | None = None) -> None:
@@ -81,24 +81,24 @@ class ClockSkew:
         if not source:
             return
         if isinstance(entry, Utterance) and entry.timing is Timing.ABSENT:
-            self._add_rough(self._newest_ns.get(source, 0), stamp_ns)
+            self._add_late_span(self._newest_ns.get(source, 0), stamp_ns)
         self._newest_ns[source] = stamp_ns
         heard_ns = self._newest_ns.get(UTTERANCES)
         if source != UTTERANCES and heard_ns is not None and self._heard_at.get(source) != heard_ns:
             self._heard_at[source] = heard_ns
             self._ahead_ns.setdefault(source, deque(maxlen=_ORDER_SAMPLES)).append(stamp_ns - heard_ns)
         if received_ns is not None:
-            most = _ROBOT_DELAYS if source == ROBOT_SPEECH else _DELAYS
-            self._received.setdefault(source, deque(maxlen=most)).append((received_ns, stamp_ns))
+            max_delays = _ROBOT_DELAYS if source == ROBOT_SPEECH else _DELAYS
+            self._received.setdefault(source, deque(maxlen=max_delays)).append((received_ns, stamp_ns))
             self._first_received.setdefault(source, (received_ns, stamp_ns))
 
     def reason(self, until_ns: int | None = None) -> str:
         """Say which clocks lie apart, by how much and what to do; by words heard before `until_ns`. Empty if none."""
         newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
-        if any(from_ns < newest_ns <= rough_ns for from_ns, rough_ns in self._rough):
-            return ROUGH
-        apart = list(self._by_order()) or list(self._by_delay()) or list(self._by_words(until_ns))
-        return f"clocks: {'; '.join(apart)}: {REMEDY}" if apart else ""
+        if any(from_ns < newest_ns <= late_until_ns for from_ns, late_until_ns in self._late_spans):
+            return LATE_SOUND
+        reasons = list(self._by_order()) or list(self._by_delay()) or list(self._by_words(until_ns))
+        return f"clocks: {'; '.join(reasons)}: {REMEDY}" if reasons else ""
 
     def echoes(self, until_ns: int) -> frozenset[str]:
         """Return the utterances that are the robot's own words, heard at another time than they were said."""
@@ -111,16 +111,16 @@ class ClockSkew:
             if -_SHIFT_NS <= pair.shift_ns - shift_ns <= 2 * pair.lasts_ns + _SHIFT_NS
         )
 
-    def _add_rough(self, from_ns: int, until_ns: int) -> None:
-        if self._rough and self._rough[-1][1] == from_ns:
-            from_ns = self._rough.pop()[0]
-        self._rough.append((from_ns, until_ns))
+    def _add_late_span(self, from_ns: int, until_ns: int) -> None:
+        if self._late_spans and self._late_spans[-1][1] == from_ns:
+            from_ns = self._late_spans.pop()[0]
+        self._late_spans.append((from_ns, until_ns))
 
     def _by_order(self) -> Iterator[str]:
         for source, ahead_ns in sorted(self._ahead_ns.items()):
-            least_ns = min(ahead_ns, key=abs)
-            if len(ahead_ns) == _ORDER_SAMPLES and abs(least_ns) > _ORDER_NS:
-                yield _apart(source, least_ns)
+            smallest_ns = min(ahead_ns, key=abs)
+            if len(ahead_ns) == _ORDER_SAMPLES and abs(smallest_ns) > _ORDER_NS:
+                yield _apart(source, smallest_ns)
 
     def _by_delay(self) -> Iterator[str]:
         """Compare the sources' least delays with the microphone's, or else with the first source's."""
@@ -150,31 +150,31 @@ class ClockSkew:
 
     def _advances_as_time(self, source: str) -> bool:
         (first_ns, stamp_ns), (last_ns, last_stamp_ns) = self._first_received[source], self._received[source][-1]
-        took_ns, passed_ns = last_ns - first_ns, last_stamp_ns - stamp_ns
-        return took_ns >= _PACED_NS and took_ns < _PACE * passed_ns and passed_ns < _PACE * took_ns
+        elapsed_ns, stamped_ns = last_ns - first_ns, last_stamp_ns - stamp_ns
+        return elapsed_ns >= _PACED_NS and elapsed_ns < _PACE * stamped_ns and stamped_ns < _PACE * elapsed_ns
 
     def _match(self, entry: Stamped) -> None:
         """Pair the robot's words with utterances that have them, in whichever order they come."""
         if isinstance(entry, RobotSpeech) and entry.state is SpeechEdge.START and entry.text:
-            self._told.append(entry)
+            self._reported.append(entry)
             for heard in self._heard:
                 self._pair(entry, heard)
         elif isinstance(entry, Utterance) and entry.final and entry.text:
             self._is_stamped_on_arrival = entry.timing is not Timing.SOURCE
             self._heard.append(entry)
-            for speech in self._told:
+            for speech in self._reported:
                 self._pair(speech, entry)
 
     def _pair(self, robot_speech: RobotSpeech, heard: Utterance) -> None:
         words, spoken = normalize(heard.text), normalize(robot_speech.text)
-        if heard.timing is Timing.ABSENT or len(words) < _FEWEST_WORDS or len(set(words) & set(spoken)) < 2:
+        if heard.timing is Timing.ABSENT or len(words) < _MIN_WORDS or len(set(words) & set(spoken)) < 2:
             return
-        if sum(likeness(words, spoken)) < _LEAST_LIKENESS * len(words):
+        if sum(likeness(words, spoken)) < _MIN_LIKENESS * len(words):
             return
-        begins = sum(likeness(words, spoken[: len(words) + 1])) >= _LEAST_LIKENESS * len(words)
+        begins = sum(likeness(words, spoken[: len(words) + 1])) >= _MIN_LIKENESS * len(words)
         self._pairs.append(
             _Pair(
-                told_ns=robot_speech.stamp_ns,
+                said_ns=robot_speech.stamp_ns,
                 heard_ns=heard.start_ns,
                 utterance_id=heard.utterance_id,
                 lasts_ns=estimate_duration_ns(robot_speech.text),
@@ -187,10 +187,10 @@ class ClockSkew:
         newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
         by_speech: dict[int, list[_Pair]] = {}
         for pair in self._pairs:
-            is_known = until_ns is None or max(pair.told_ns, pair.heard_ns) < until_ns
+            is_known = until_ns is None or max(pair.said_ns, pair.heard_ns) < until_ns
             if is_known and pair.heard_ns > newest_ns - _REMEMBERED_NS:
-                by_speech.setdefault(pair.told_ns, []).append(pair)
-        shifts = [_shift_of(by_speech[told_ns]) for told_ns in sorted(by_speech)]
+                by_speech.setdefault(pair.said_ns, []).append(pair)
+        shifts = [_shift_of(by_speech[said_ns]) for said_ns in sorted(by_speech)]
         latest = [shift_ns for shift_ns in shifts if shift_ns is not None][-_LATEST:]
         agrees = len(latest) >= _SHIFTED and max(latest) - min(latest) <= _AGREE_NS
         return sorted(latest)[len(latest) // 2] if agrees and min(map(abs, latest)) >= _SHIFT_NS else None

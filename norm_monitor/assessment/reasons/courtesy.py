@@ -24,6 +24,18 @@ _RESEMBLES = {"greeting": ("farewell", "welcome"), "farewell": ("greeting",), "t
 _GREETING_NS = 5 * NS_PER_S
 # How long after the robot's last turn "hey" is no greeting.
 _TALK_LASTS_NS = 60 * NS_PER_S
+# From which nearness on a protest needs nothing to bear it out.
+_CLEAR_PROTEST = 0.6
+# By concept: the cue, what is measured, and what the words read as.
+_KINDNESS = {
+    "disclosure": ("discloses", "nearness to disclosure", "telling something private about somebody"),
+    "well_wish": ("wishes_well", "nearness to well wish", "wishing the person well"),
+    "reassuring": ("reassures", "nearness to reassuring", "putting the person at ease"),
+    "offering": ("offers_help", "nearness to offering", "an offer of help"),
+    "praise": ("encourages", "nearness to praise", "praise or encouragement"),
+}
+# The least cosine of a question to what was told just before.
+_MIN_SIMILARITY = 0.3
 
 
 def observes_ritual(moment: Moment) -> Iterator[Reason]:
@@ -36,8 +48,8 @@ def observes_ritual(moment: Moment) -> Iterator[Reason]:
             "The robot said {}, which reads as a farewell.",
         ),
     }
-    if before and moment.matcher.match(before.text, "thanks") and (accepts := moment.match("welcome")):
-        rituals["accepts_thanks"] = (accepts, "The person thanked the robot, and it said {}.")
+    if before and moment.matcher.match(before.text, "thanks") and (acceptance := moment.match("welcome")):
+        rituals["accepts_thanks"] = (acceptance, "The person thanked the robot, and it said {}.")
     else:
         rituals["thanks_user"] = (
             _ritual_in(moment.matcher, robot.text, "thanks"),
@@ -61,8 +73,8 @@ def returns_no_greeting(moment: Moment) -> Iterator[Reason]:
             for robot in moment.scene.robot_turns
             if -2 * _GREETING_NS <= robot.start_ns - user.end_ns <= _GREETING_NS
         ]
-        lately = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in moment.scene.robot_turns)
-        calls_out = lately and "hey" in tokens(user.text)[:2]
+        spoke_recently = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in moment.scene.robot_turns)
+        calls_out = spoke_recently and "hey" in tokens(user.text)[:2]
         if not calls_out and not any(_ritual_in(matcher, robot.text, "greeting") for robot in around):
             yield moment.reason(
                 "no_greeting",
@@ -71,37 +83,23 @@ def returns_no_greeting(moment: Moment) -> Iterator[Reason]:
             )
 
 
-# From which nearness on a protest needs nothing to bear it out.
-_CERTAIN = 0.6
-
-
 def makes_no_amends(moment: Moment) -> Iterator[Reason]:
     """After a clear protest the robot goes on as before."""
     robot, before, matcher = moment.turn, moment.robot_before, moment.matcher
-    heeds = any(moment.match(concept) for concept in ("amends", "sympathy", "adapting"))
-    for user in moment.answered if before and not heeds else ():
+    makes_amends = any(moment.match(concept) for concept in ("amends", "sympathy", "adapting"))
+    for user in moment.answered if before and not makes_amends else ():
         protest = matcher.match(user.text, "protest")
-        if not protest or protest.nearness < _CERTAIN or before is None:
+        if not protest or protest.nearness < _CLEAR_PROTEST or before is None:
             continue
         if matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text):
             yield moment.reason(
                 "no_apology",
                 [
-                    evidence_of(user, "nearness to a protest", protest.nearness, _CERTAIN),
+                    evidence_of(user, "nearness to a protest", protest.nearness, _CLEAR_PROTEST),
                     evidence_of(robot, "words of the reply", robot.word_count),
                 ],
                 f"The person said {quote(user)}, which reads as an objection; the robot went on as before.",
             )
-
-
-# By concept: the cue, what is measured, and what the words read as.
-_KINDNESS = {
-    "disclosure": ("discloses", "nearness to disclosure", "telling something private about somebody"),
-    "well_wish": ("wishes_well", "nearness to well wish", "wishing the person well"),
-    "reassuring": ("reassures", "nearness to reassuring", "putting the person at ease"),
-    "offering": ("offers_help", "nearness to offering", "an offer of help"),
-    "praise": ("encourages", "nearness to praise", "praise or encouragement"),
-}
 
 
 def shows_manners(moment: Moment) -> Iterator[Reason]:
@@ -116,10 +114,6 @@ def shows_manners(moment: Moment) -> Iterator[Reason]:
             )
 
 
-# The least cosine of a question to what was told just before.
-_ABOUT_IT = 0.3
-
-
 def follows_up(moment: Moment) -> Iterator[Reason]:
     """The robot asks about what a person just told."""
     robot = moment.turn
@@ -128,9 +122,9 @@ def follows_up(moment: Moment) -> Iterator[Reason]:
         evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
     elif before and not before.is_robot and not is_question(before.text) and question_in(robot.text):
         similarity = moment.matcher.similarity(before.text, robot.text)
-        if similarity < _ABOUT_IT:
+        if similarity < _MIN_SIMILARITY:
             return
-        evidence = evidence_of(before, "similarity of the question to it", similarity, _ABOUT_IT)
+        evidence = evidence_of(before, "similarity of the question to it", similarity, _MIN_SIMILARITY)
     else:
         return
     note = f"The robot asked {quote(robot)}, which follows up on what the person said."

@@ -11,7 +11,7 @@ from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.wording import tokens
 
 # The least likeness of two spellings of one name, and of two names that a recognizer may confuse by their sound.
-_LIKE_SPELT, _LIKE_SOUND = 0.7, 0.75
+_SPELLING_THRESHOLD, _SOUND_THRESHOLD = 0.7, 0.75
 # Letters and the sounds that a recognizer hardly tells apart, applied in this order.
 _SOUNDS = (
     (r"ph", "F"), (r"ck|[ckqg](?![eiy])|ch(?=[rl])", "K"), (r"tsch|tch|sch|sh|ch|[jg]|ti(?=on)|c(?=[eiy])|[sz]", "S"),
@@ -19,16 +19,16 @@ _SOUNDS = (
     (r"a+", "A"), (r"[ou]+", "O"),
 )  # fmt: skip
 _NAME = r"([A-Z][\w'’-]+)"
-_TOLD = re.compile(
+_INTRODUCTION = re.compile(
     rf"\b(?i:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
     rf"|\b(?:I am|I'm|I’m|this is)\s+{_NAME}(?=[,.!]|$| and\b)"
 )
-_TOLD_ZH = re.compile(r"我(?:叫|的名字是|姓名是)\s*([一-鿿]{1,4}?)(?=[，。！,.!]|$)")
+_INTRODUCTION_ZH = re.compile(r"我(?:叫|的名字是|姓名是)\s*([一-鿿]{1,4}?)(?=[，。！,.!]|$)")
 _ADDRESS = (
     r"hello|hi|hey|dear|thanks|thank you|welcome(?: back)?|goodbye|bye|nice to meet you|okay|sorry|of course"
     r"|good (?:morning|afternoon|evening)"
 )
-_CALLED = re.compile(
+_ADDRESSED = re.compile(
     rf"(?:^|[,.!?]\s*)(?i:{_ADDRESS}),?\s+(?i:mr\.? |mrs\.? |ms\.? |miss )?{_NAME}(?=[,.!?]|$)"
     rf"|,\s+{_NAME}(?=[.!?]|$)"
 )
@@ -42,7 +42,7 @@ _NO_NAMES = {
 def names_person(moment: Moment) -> Iterator[Reason]:
     """The robot uses the name that a person gave, uses another, or is the first to use one."""
     robot, scene = moment.turn, moment.scene
-    if not (called := _called(robot.text)):
+    if not (called := _name_in(robot.text)):
         return
     own_names = {name for fact in scene.facts_of_addressee(robot) for name in given_names(fact.turn.text)}
     all_names = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
@@ -68,7 +68,7 @@ def _sound_alike(name: str, other: str) -> bool:
     mine, theirs = _sound(name), _sound(other)
     if re.sub("[AEO]", "", mine) == re.sub("[AEO]", "", theirs):
         return True
-    return SequenceMatcher(None, mine, theirs).ratio() >= _LIKE_SOUND
+    return SequenceMatcher(None, mine, theirs).ratio() >= _SOUND_THRESHOLD
 
 
 def _sound(name: str) -> str:
@@ -90,12 +90,12 @@ def _objects(moment: Moment, own_names: set[str]) -> bool:
 
 def given_names(text: str) -> list[str]:
     """Return the names by which a speaker introduces themselves in a text."""
-    stated = [first or second for first, second in _TOLD.findall(text)] + _TOLD_ZH.findall(text)
+    stated = [first or second for first, second in _INTRODUCTION.findall(text)] + _INTRODUCTION_ZH.findall(text)
     return [name for name in stated if name.lower() not in _NO_NAMES]
 
 
-def _called(text: str) -> str:
-    for match in _CALLED.finditer(text):
+def _name_in(text: str) -> str:
+    for match in _ADDRESSED.finditer(text):
         name = match.group(1) or match.group(2)
         if name and name.lower() not in _NO_NAMES:
             return name
@@ -104,4 +104,4 @@ def _called(text: str) -> str:
 
 def _is_same_name(name: str, other: str) -> bool:
     """Whether two names are the same, because a recognizer spells a name in several ways."""
-    return SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _LIKE_SPELT
+    return SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _SPELLING_THRESHOLD

@@ -27,6 +27,14 @@ _ACTIVE_NS, _ON_S = NS_PER_S // 5, 0.3
 # later time it is where they go on just as the robot starts.
 _HELD_NS, _TAIL_NS, _RESUMES_NS = 3 * NS_PER_S // 2, NS_PER_S // 2, NS_PER_S // 2
 _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
+# A shorter pause is left to anybody; one from the second on is left on purpose, and after the third it is over.
+_PAUSE_S, _LONG_S, _MAX_S = 1.4, 2.4, 12.0
+# A longer turn asks for more than to stop; the robot's voice takes some time to stop when it is told to.
+_STOP_WORDS, _STOPS_S = 8, 1.5
+# From which cosine two turns say the same, how many turns of the robot's back, and in how many words at least.
+_SAME, _TURNS_BACK, _REPEATED_WORDS = 0.85, 3, 4
+# From where on a turn is a lecture; no source gives a number.
+_LECTURE_S, _LECTURE_WORDS = 20.0, 60
 
 
 def cuts_in(moment: Moment) -> Iterator[Reason]:
@@ -63,10 +71,6 @@ def _interrupted(scene: Scene, begin_ns: int) -> Turn | None:
         return None
     thinks = _THINKING.search(" ".join(tokens(last.text)[-5:])) and not is_question(last.text)
     return last if thinks or is_unfinished(last.text) else None
-
-
-# A shorter pause is left to anybody; one from the second on is left on purpose, and after the third it is over.
-_PAUSE_S, _LONG_S, _MAX_S = 1.4, 2.4, 12.0
 
 
 def waits_for_end(moment: Moment) -> Iterator[Reason]:
@@ -128,10 +132,6 @@ def answers_late(moment: Moment) -> Iterator[Reason]:
         )
 
 
-# A longer turn asks for more than to stop; the robot's voice takes some time to stop when it is told to.
-_STOP_WORDS, _STOPS_S = 8, 1.5
-
-
 def ignores_stop(moment: Moment) -> Iterator[Reason]:
     """A person says "stop" into the robot's turn, and the robot talks on."""
     robot = moment.turn
@@ -149,10 +149,6 @@ def ignores_stop(moment: Moment) -> Iterator[Reason]:
                 ],
                 f"The person said {quote(user)}, and the robot talked on for {on_s:.1f} s.",
             )
-
-
-# From which cosine two turns say the same, how many turns of the robot's back, and in how many words at least.
-_SAME, _TURNS_BACK, _REPEATED_WORDS = 0.85, 3, 4
 
 
 def repeats(moment: Moment) -> Iterator[Reason]:
@@ -177,10 +173,6 @@ def repeats(moment: Moment) -> Iterator[Reason]:
 def _asks_again(matcher: TextMatcher, text: str) -> bool:
     """Whether somebody asks to hear something once more."""
     return asks_to_repeat(text) or bool(matcher.match(text, "repair_request"))
-
-
-# From where on a turn is a lecture; no source gives a number.
-_LECTURE_S, _LECTURE_WORDS = 20.0, 60
 
 
 def lectures(moment: Moment) -> Iterator[Reason]:

@@ -8,7 +8,7 @@ from norm_core.records.presence import Engagement, Person, Presence, PresenceSta
 from norm_core.records.speech import Speaker
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.context.memory import MOST_PERSONS, USER, MemoryConfig, PersonMemory, person_of
+from norm_monitor.context.memory import MAX_PERSONS, USER, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
@@ -113,8 +113,8 @@ def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
     for minute in range(600):
         told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
         memory.update(told, [], at(60 * minute), at(60 * minute + 30))
-        assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MOST_PERSONS
-    assert len(remembered(memory)) <= 3 * MOST_PERSONS
+        assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MAX_PERSONS
+    assert len(remembered(memory)) <= 3 * MAX_PERSONS
     counted = {counter.name: counter.count for counter in memory.counters}
     assert counted["facts_over_limit"] + counted.get("facts_expired", 0) + len(remembered(memory)) == 6000
 

@@ -8,7 +8,7 @@ from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_monitor.context.exchange import Exchange, ExchangeStage
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.context.scene import History, exchange_context
+from norm_monitor.context.scene import History, exchange_of
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user, window_of
 
@@ -136,7 +136,7 @@ def test_a_complaint_tells_of_the_turn_before_it(meaning: EncoderMatcher) -> Non
 )  # fmt: skip
 def test_a_turn_belongs_to_the_words_around_it(talk: list[Entry], exchanges: list[Exchange]) -> None:
     scene = History().scene(window_of(talk, 30))
-    assert [exchange_context(scene, turn).exchange for turn in scene.robot_turns] == exchanges
+    assert [exchange_of(scene, turn) for turn in scene.robot_turns] == exchanges
 
 
 @pytest.mark.parametrize(("forgets", "before"), [(False, "My secret is the blue suitcase."), (True, "")])
@@ -146,4 +146,4 @@ def test_a_forgotten_turn_is_no_part_of_the_next_exchange(forgets: bool, before:
     if forgets:
         history.forget(at(2.5))
     scene = history.scene(window_of(robot(3, 5, "I will keep it."), 6, start_s=2.5))
-    assert exchange_context(scene, scene.robot_turns[0]).exchange.before == before
+    assert exchange_of(scene, scene.robot_turns[0]).before == before

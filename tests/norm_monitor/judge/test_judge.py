@@ -20,7 +20,7 @@ from norm_monitor.context.wording import is_chinese, word_count
 from norm_monitor.judge import questions as prompts
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
-from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note
+from norm_monitor.judge.judge import MAX_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
@@ -97,7 +97,7 @@ def test_a_note_has_one_claim_of_few_words_and_no_invented_quote() -> None:
     claim = "The robot blames the person " + "and again " * 30
     text = f'{{"rationale": "{claim}. It also lies.", "quote": "I hate you all", "correction": "Wait."}}'
     judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
-    assert word_count(judged.rationale) <= MOST_WORDS
+    assert word_count(judged.rationale) <= MAX_WORDS
     assert "lies" not in judged.rationale
     assert [fact.quote for fact in judged.evidence] == ["You are too slow for me."]
 
@@ -192,7 +192,7 @@ def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentC
     assert bool(asked_with.images) == allowed
     assert planned.prompt.images
     assert ("do not infer emotions" in planned.prompt.as_text()) != allowed
-    assert sorted(place for batch in planned.attributes for place in batch.places) == list(range(len(Attribute)))
+    assert sorted(index for batch in planned.attributes for index in batch.indices) == list(range(len(Attribute)))
 
 
 def test_the_frames_around_the_unit_are_shown() -> None:

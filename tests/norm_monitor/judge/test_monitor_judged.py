@@ -19,7 +19,7 @@ from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer
-from norm_monitor.judge.triggers import LATEST
+from norm_monitor.judge.triggers import LATEST_ANSWERS
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import counted
@@ -173,7 +173,7 @@ def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_ti
     assert "after their unit's flag had closed" in monitor.late_answers_reason
     assert "judge.images" in monitor.late_answers_reason
     _, fresh = play(monitor, [*user(82, 83, "And the shop?"), *robot(84, 85, "Over there.")], 95, from_s=85)
-    for _ in range(LATEST):
+    for _ in range(LATEST_ANSWERS):
         monitor.take_judgement(error(fresh[-1]))
     assert not monitor.late_answers_reason
 
