@@ -21,12 +21,12 @@ SIGHTINGS: tuple[CueFunction, ...] = (looking_away, leaving, nearness)
 def find_cues(
     scene: Scene, table: ThresholdTable, matcher: WordMatcher, custom: Sequence[CueFunction] = ()
 ) -> Iterator[Findings]:
-    """Yield the findings of all cues. Words of a language that is not read match no concept."""
+    """Yield the findings of all cues. In a language that is not read, words match no concept."""
     words = UnreadLanguageMatcher() if scene.other_language else matcher
     for cue in (*SIGHTINGS, *custom):
         yield from cue(scene, table, words)
     last = scene.turns[-1] if scene.turns else None
-    if last and last.timed and owes_answer(last, None):  # its silence is measured once it is long
+    if last and last.timed and owes_answer(last, None):  # measure its silence once it is long
         yield RequestWindowAt(at_ns=last.end_ns + NO_ANSWER_NS)
 
 

@@ -111,17 +111,17 @@ def measurement(evidence: Evidence) -> str:
 
 
 def cue_of(kind: UnitKind, polarity: Polarity) -> str:
-    """Return the cue under which the facts of a unit are flagged, where no cue of its own explains them."""
+    """Return the cue id of a flag that rests on facts, where no reason words it."""
     return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
 
 
 def default_severity(polarity: Polarity) -> Severity:
-    """Return the severity of a flag of which no cue states one."""
+    """Return the severity of a flag without a cue that states one."""
     return Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO
 
 
 def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> Reason:
-    """Say what the unit's facts amount to, where no cue says it."""
+    """Word a flag that rests on facts alone."""
     unit, is_error = measured.unit, polarity is Polarity.ERROR
     return Reason(
         cue_id=cue_of(unit.kind, polarity),
@@ -134,7 +134,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
 
 
 def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
-    """Return the measured facts that weigh most in a score, what supports it first; then all others together.
+    """Return the measured facts that weigh most in a score, the strongest support first; then all others as one.
 
     There is always at least one fact. The weights and the score's intercept add up to the score.
     """
@@ -190,7 +190,7 @@ def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
 
 
 def correction_of(kind: UnitKind, about: Attribute) -> str:
-    """Say what to do instead, where nothing says it of this unit."""
+    """Return what to do instead, where no reason states it."""
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
     return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _CORRECTIONS[about]
@@ -198,7 +198,7 @@ def correction_of(kind: UnitKind, about: Attribute) -> str:
 
 @record
 class FlagWithdrawal:
-    """Why a flag is withdrawn: a clause, and what it rests on."""
+    """Why a flag is withdrawn: a clause, and its evidence."""
 
     reason: str
     evidence: tuple[Evidence, ...] = ()
@@ -207,7 +207,7 @@ class FlagWithdrawal:
 def explain_withdrawal(
     before: UnitEvidence, now: UnitEvidence, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
-    """Compare the evidence that last sufficed with that of now; without a difference, the settings changed."""
+    """Compare the evidence that last sufficed with the present; without a difference, the settings changed."""
     if now.judgement and now.judgement is not before.judgement:
         return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
     against = [
@@ -223,7 +223,7 @@ def explain_withdrawal(
 def _of_facts(
     before: MeasuredUnit, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
-    """Name the fact whose change speaks most against the polarity, or for the other."""
+    """Name the fact whose change counts most against the polarity or for the other one."""
     loss: defaultdict[str, float] = defaultdict(float)
     for fact, score in scores.items():
         old, new = score.parts(before.facts), score.parts(now.facts)

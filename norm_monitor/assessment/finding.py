@@ -1,4 +1,4 @@
-"""What cues report about a unit: findings, which are evidence, and reasons, which only explain a flag."""
+"""Reports of cues about a unit: findings, which are evidence, and reasons, which only explain a flag."""
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
@@ -31,7 +31,7 @@ class Reason:
 
 @record
 class Finding(Reason):
-    """One piece of evidence on a unit: something seen, or what a custom cue finds.
+    """One piece of evidence on a unit, from a sighting or a custom cue.
 
     A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
     Without a probability a finding decides nothing where the unit's facts are weighed.
@@ -43,7 +43,7 @@ class Finding(Reason):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a newer finding must share to replace this one."""
+        """The key of a finding; a newer one with the same key replaces it."""
         return self.unit.unit_id, self.cue_id, self.anchor
 
 

@@ -21,9 +21,9 @@ _PARTING = ("farewell", "be_right_back", "thanks")
 _CALLS_AFTER = ("check_in", "farewell", "be_right_back")
 # A person who refuses and goes does not take leave, even with thanks.
 _REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
-# How long before a person is lost to sight their words still belong to the leaving.
+# How long before a departure the words still belong to it.
 _LAST_WORDS_NS = 15 * NS_PER_S
-# Words within this time tell what a small distance is for.
+# Words within this time show the purpose of a small distance.
 _ABOUT_NS = 10 * NS_PER_S
 # Something changes hands, or a person does something at the robot.
 _HANDS_OVER = re.compile(
@@ -31,7 +31,7 @@ _HANDS_OVER = re.compile(
     r"|(take|put|place) (it|this|that|these|them|your|the)|on my (tray|screen)|thank you|thanks)\b|谢谢|签",
     re.IGNORECASE,
 )
-# What is said of a robot that is too near, whatever it came for.
+# Complaints about a robot that is too near, whatever it came for.
 _TOO_NEAR = re.compile(
     r"\btoo (close|near)\b|\bin my face\b|\bdown (my|our) necks?\b|\bback (off|up|away)\b|\b(some|more) (room|space)\b"
     r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
@@ -51,7 +51,7 @@ def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
 
 
 def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
-    """Return when someone was last seen, with the newest presence without anybody."""
+    """Return when someone was last seen, each with the newest presence that shows nobody."""
     last: dict[int, Presence] = {}
     for presence in presences:
         if presence.state is not PresenceState.PRESENT and presence.last_seen_ns is not None:
@@ -60,20 +60,20 @@ def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
 
 
 def known_until_ns(scene: Scene, last: Presence) -> int:
-    """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
+    """Return until when a presence is valid: the newest for a while, an earlier one until its stamp."""
     newest = next(presence for presence in reversed(scene.presences) if presence.source_topic == last.source_topic)
     return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
 
 
 def sighting_or_turn(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
-    """Return the robot's turn if it began afterwards, and what was seen if the robot was already speaking."""
+    """Return the unit of the robot's turn if it began afterwards, else of the sighting."""
     if robot.start_ns >= onset_ns:
         return Unit.of_turn(robot)
     return Unit.of_sighting(what, onset_ns, max(onset_ns, offset_ns))
 
 
 def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float, threshold: float) -> Evidence:
-    """Return a duration that was seen as a measured fact."""
+    """Return the duration of a sighting as evidence."""
     return Evidence(
         measure=measure,
         value=round(value, 3),
@@ -141,9 +141,9 @@ def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterat
 
 
 def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
-    """Return whether the robot begins to talk to nobody, and when its turn is decided.
+    """Return whether the robot begins to talk to nobody, and when that can be decided.
 
-    Otherwise it may speak until then: it notices the leaving late, and may answer the last words.
+    Otherwise it may speak until then: it notices a departure late, and may answer the last words.
     """
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -226,7 +226,7 @@ def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Itera
 
 
 def _excused_ns(matcher: WordMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
-    """Return since when it is known that the person came, or that something is handed over; None if it is not."""
+    """Return when it turned out that the person came near, or that something is handed over; None if it did not."""
     if spell.speed_m_s >= walks_m_s:
         return spell.first_ns
     first = next((turn for turn in about if turn.end_ns > spell.first_ns), None)

@@ -20,7 +20,7 @@ _FIT_ANEW = f"fit them anew ({PROGRAM} calibrate thresholds), or leave fusion.op
 
 
 def made_with(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, judge: str = "") -> dict[str, str]:
-    """Return what decides about the probabilities that thresholds are compared with."""
+    """Return the digests of all that decides a flag's probability."""
     return {
         "attributes": sha256_of(sorted(Attribute)),
         "weights": model.sha256(),
@@ -31,7 +31,7 @@ def made_with(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, jud
 
 
 class SiteThresholds(Artefact):
-    """The least probability of an error by attribute, and what to expect of it at the site."""
+    """The minimum probability of an error by attribute, and what to expect of it at the site."""
 
     by_attribute: dict[Attribute, Least]  # of attributes with enough labels
     rest: Least

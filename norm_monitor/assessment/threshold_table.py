@@ -1,4 +1,4 @@
-"""The versioned table of cues: what each flags, and the thresholds of those that are evidence."""
+"""The versioned table of cues: the flag of each, and the thresholds of those that are evidence."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -85,7 +85,7 @@ class ThresholdTable(Config):
     def reason(
         self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
     ) -> Reason:
-        """Return what this cue says of a turn or a silence; the table supplies the rest."""
+        """Return a cue's reason; the table supplies the rest."""
         cue = self.cues[cue_id]
         return Reason(
             cue_id=cue_id,

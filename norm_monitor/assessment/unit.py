@@ -13,7 +13,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
-# A unit whose end was never seen counts as ended so long after its onset.
+# How long after its onset a unit ends at the latest, if its end was never seen.
 LONGEST_UNIT_NS = 300 * NS_PER_S
 # A shorter silence after a person's turn is the usual gap between turns.
 SHORTEST_SILENCE_NS = 2 * NS_PER_S
@@ -55,7 +55,7 @@ class Unit:
         return hashlib.sha256(self.unit_id.encode()).hexdigest()[:16]
 
     def is_ended_by(self, turn: "Unit") -> bool:
-        """Whether this is a silence that a turn of the robot's ends."""
+        """Whether this is a silence, and the robot's turn ends it."""
         is_pair = self.kind is UnitKind.SILENCE and turn.kind is UnitKind.ROBOT_TURN
         return is_pair and self.offset_ns == turn.onset_ns
 

@@ -1,4 +1,4 @@
-"""What is known of a unit that takes evidence."""
+"""The evidence on a unit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -13,13 +13,13 @@ from norm_monitor.assessment.weighing import Assessment, weigh
 
 # Cite a source of evidence: publish its window if need be, and return the provenance of a flag that rests on it.
 Cite = Callable[[], Provenance]
-# What else than findings has a provenance.
+# Parts that have a provenance beside findings.
 FACTS, JUDGE = "facts", "judge"
 
 
 @record
 class UnitEvidence:
-    """All that is known of a unit, in the order in which it came; calibration learns from closed units."""
+    """All evidence on a unit, in the order of arrival; calibration learns from closed units."""
 
     unit: Unit
     findings: tuple[Finding, ...] = ()
@@ -31,11 +31,11 @@ class UnitEvidence:
 
     @property
     def is_early(self) -> bool:
-        """Whether it was measured before any reaction was known, and not since."""
+        """Whether it was measured only before any reaction was known."""
         return self.measured is not None and not self.measured.settled
 
     def with_end_of(self, unit: Unit) -> "UnitEvidence":
-        """Return the evidence with the later end of the unit's."""
+        """Return the evidence with the later end of the two units."""
         ends_ns = [ended.offset_ns for ended in (self.unit, unit) if ended.offset_ns is not None]
         return replace(self, unit=replace(unit, offset_ns=max(ends_ns, default=None)))
 
@@ -46,10 +46,10 @@ class UnitEvidence:
         return replace(self, findings=(*others, finding), made_by=made_by)
 
     def citation_of(self, part: object) -> Cite:
-        """Return the function that cites a part."""
+        """Return the function that cites a finding's key, FACTS or JUDGE."""
         return self.made_by.get(part, Provenance)
 
     def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:
-        """Weigh what is known by a model, without a judge or with it."""
+        """Weigh the evidence by a model, with or without a judgement."""
         reading = model.read(self.unit.kind, self.measured.facts) if self.measured else None
         return weigh(model.counted(self.unit.kind, self.findings), judgement, weight, reading)

@@ -34,16 +34,16 @@ from norm_monitor.context.wording import (
 FACTS_VERSION = "3"
 # Longer gaps and absences mean the same.
 LONGEST_S = 15.0
-# How far back a coming, a going or a change of distance belongs to a turn.
+# How far back an arrival, a departure or a change of distance belongs to a turn.
 _NEAR_NS, _EARLIER_NS, _AFTER_NS = 6 * NS_PER_S, 12 * NS_PER_S, NS_PER_S
-# How far before the units sightings are looked at.
+# How far before the units presence is read.
 _LOOKED_BACK_NS = 60 * NS_PER_S
-# After so long without a word, no reaction is waited for.
+# After so long a pause, no reaction is awaited.
 _QUIET_NS = 4 * NS_PER_S
-# How many turns on either side are looked at.
+# How many turns on either side are neighbours.
 _NEAREST = 12
 _FAR_M = 2.0
-# After so long a silence there is no answer.
+# After so long a silence, an answer does not come.
 NO_ANSWER_NS = 5 * NS_PER_S
 # The share of words that a repeated turn has in common with the first.
 _SAME_SHARE = 0.6
@@ -52,7 +52,7 @@ Facts = Mapping[str, float]
 
 # What each fact measures, and its unit, by the function that measures it.
 MEASURES = {
-    # _reading
+    # _exchange_facts
     "text_error_log_odds": ("log odds of an error, by the words", ""),
     "text_competence_log_odds": ("log odds of a competence, by the words", ""),
     "text_error_log_odds_without_reaction": ("log odds of an error, by the words before any reaction", ""),
@@ -82,7 +82,7 @@ MEASURES = {
         for suffix, when in (("", ""), ("_at_once", ", as the turn ended"))
         if not suffix or name not in set(Attribute)
     },
-    # _timing
+    # _timing_facts
     "words": ("words of the turn", "words"),
     "duration_s": ("length of the turn", "s"),
     "gap_before_s": ("silence before the turn", "s"),
@@ -100,7 +100,7 @@ MEASURES = {
     "words_before": ("words of the person before", "words"),
     "words_after": ("words of the person after", "words"),
     "another_person": ("another person speaks after than before", YES_OR_NO),
-    # _form
+    # _form_facts
     "asks": ("the turn asks", YES_OR_NO),
     "requests": ("the turn requests", YES_OR_NO),
     "backchannel": ("the turn is a backchannel", YES_OR_NO),
@@ -110,7 +110,7 @@ MEASURES = {
     "person_unfinished": ("the person before was not finished", YES_OR_NO),
     "person_asks_then": ("the person after asks", YES_OR_NO),
     "robot_asked": ("the robot's turn before asked", YES_OR_NO),
-    # Sight.around
+    # PresenceFacts.around
     "seen_share": ("share of the turn in which somebody is seen", ""),
     "away_share": ("share of the turn in which everybody looks away", ""),
     "absent_at_start_s": ("nobody seen, at its start, for", "s"),
@@ -130,7 +130,7 @@ MEASURES = {
     "distance_m": ("distance", "m"),
     "came_nearer_m": ("the person or the robot came nearer by", "m"),
 }
-# What the clocks of two sources decide.
+# Facts that compare the clocks of two sources.
 TIMED_FACTS = frozenset(
     name
     for name, (_, unit) in MEASURES.items()
@@ -141,14 +141,14 @@ _MIN_PROBABILITY = 1e-4
 
 @record
 class MeasuredUnit:
-    """A unit, the turn that it is or follows, and its facts as far as they can be measured."""
+    """A unit, the turn that it is or follows, and those of its facts that can be measured."""
 
     unit: Unit
     turn: Turn
     facts: Facts
-    exchange: Exchange | None  # a turn of the robot's amid the words around it, in a language that is read
+    exchange: Exchange | None  # the robot's turn amid the words around it; None in a language that is not read
     settled: bool  # what follows the turn is known, or nothing followed for long
-    turns_on: Turn | None = None  # the turn before without which it reads least as an error to the talk reader
+    turns_on: Turn | None = None  # the earlier turn that makes it read as an error to the talk reader
 
 
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
@@ -175,13 +175,13 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
 
 
 def _extend_silence(unit: Unit, near: "_Neighbours") -> Unit:
-    """Return a silence until the robot's answer, where the person asks once more before it."""
+    """Extend a silence to the robot's answer if the person asks again before it."""
     following = near.after[0] if near.after else None
     asks_again = following and not following.is_robot and owes_answer(near.turn, following)
     if unit.kind is not UnitKind.SILENCE or not asks_again or near.robot_after is None:
         return unit
     if following and following.start_ns - unit.onset_ns >= NO_ANSWER_NS:
-        return unit  # without an answer by then, it stands for itself
+        return unit  # no answer came by then, so the silence ends with the second question
     return replace(unit, offset_ns=near.robot_after.start_ns)
 
 
@@ -213,7 +213,7 @@ def _measure(  # noqa: PLR0917
 
 
 class PresenceFacts:
-    """Who was seen, and how near, over time."""
+    """Measure who was seen, and how near, over time."""
 
     def __init__(self, presences: Iterable[Presence]) -> None:
         presences = tuple(presences)
@@ -228,7 +228,7 @@ class PresenceFacts:
         self._near_ns = [at_ns for at_ns, distances in near if distances]
 
     def around(self, turn: Turn) -> Facts:
-        """Measure who was seen around a turn, as far as sources saw anything."""
+        """Return who was seen around a turn; no facts where no source saw anything."""
         return {**self._faces(turn), **self._distances(turn)}
 
     def _faces(self, turn: Turn) -> Facts:
@@ -295,7 +295,7 @@ class _Neighbours:
 
 
 def _is_settled(near: _Neighbours, scene: Scene) -> bool:
-    """Whether the next turn is over, as far as pauses tell, or nobody speaks for a while."""
+    """Whether the next turn seems over by its pauses, or nobody speaks for a while."""
     if near.turn.ongoing:
         return False
     due_ns = near.after[0].end_ns + GAP_NS if near.after else near.turn.end_ns + _QUIET_NS
@@ -384,9 +384,9 @@ def _exchange_facts(exchange: Exchange, matcher: TextMatcher) -> Facts:
 
 
 def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> dict[int, tuple[Facts, Turn | None]]:
-    """Return what a talk reader makes of the robot's turns, by place: as each ended, and with the two lines after.
+    """Return the talk reader's facts about the robot's turns, by index, each with the turn that an error depends on.
 
-    Beside it stands the turn that an error turns on.
+    A turn is read as it ended, and again with the two lines after it.
     """
     if scene.other_language or not matcher.reader_size:
         return {}
@@ -405,12 +405,12 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
             facts[index] = (
                 reader_facts_of_turn,
                 finished[line - back] if 0 < back <= line else None,
-            )  # else no longer in the history
+            )  # None if it is no longer in the history
     return facts
 
 
 def read_lines(turns: Iterable[Turn]) -> tuple[str, ...]:
-    """Return turns as lines that a talk reader reads."""
+    """Return turns as the lines of a talk reader."""
     return tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in turns))
 
 

@@ -31,7 +31,7 @@ KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 AttributeSets = tuple[tuple[tuple[Attribute, ...], int], ...]  # each set with the number of units
-# A coder rarely names more.
+# How many attributes a flag names; a coder rarely names more.
 _MAX_ATTRIBUTES = 3
 
 
@@ -44,7 +44,7 @@ class Sensitivity(StrEnum):
 
 
 class Steps(Config):
-    """What one fact adds to a score: one value between each two cuts, another where the fact is missing."""
+    """What one fact adds to a score: a value for each interval between cuts, and one where the fact is missing."""
 
     cuts: tuple[float, ...]
     values: tuple[float, ...]
@@ -83,7 +83,7 @@ class KindModel(Config):
     polarities: dict[Polarity, AdditiveScore]
     attributes: dict[Polarity, dict[Attribute, AdditiveScore]]
     coded: dict[Polarity, AttributeSets]  # what coders name together
-    named_from: dict[Polarity, float]  # what a further attribute adds at least to the probability of sharing one
+    named_from: dict[Polarity, float]  # the least that a further attribute must add to the probability of sharing one
 
 
 class OperatingPoint(Config):
@@ -111,7 +111,7 @@ class OperatingPoint(Config):
 
 @record
 class UnitReading:
-    """What the facts of a unit amount to, before any other evidence."""
+    """The odds and attributes of a unit by its facts alone."""
 
     odds: dict[Polarity, float]  # against an ordinary unit; a polarity that is missing is not weighed
     attributes: dict[Polarity, tuple[Attribute, ...]]  # likeliest first
@@ -121,7 +121,7 @@ class UnitModel(Artefact):
     """The fitted model of all kinds of units."""
 
     kinds: dict[UnitKind, KindModel]
-    # By what is known at the unit's end, before any reaction.
+    # For facts that are known at the unit's end, before any reaction.
     early_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
     operating_points: dict[Sensitivity, OperatingPoint]
     sightings: dict[str, float]  # by cue, the share of what it sees that coders mark so
@@ -133,7 +133,7 @@ class UnitModel(Artefact):
 
     @classmethod
     def blank(cls) -> "UnitModel":
-        """Return a model that weighs nothing."""
+        """Return a model without weights."""
         point = OperatingPoint(error=1, competence=1, false_errors_per_hour=0)
         return cls(
             kind=KIND, format=FORMAT, made_on="", made_with=MADE_WITH, fitted_on={}, kinds={}, sightings={},
@@ -141,11 +141,11 @@ class UnitModel(Artefact):
         )  # fmt: skip
 
     def kind_model(self, kind: UnitKind, *, is_early: bool = False) -> KindModel | None:
-        """Return the weights of a kind of unit, of all that is known of it or of what is at its end."""
+        """Return the weights of a kind of unit, for all facts or for those that are known at its end."""
         return (self.early_kinds if is_early else self.kinds).get(kind)
 
     def read(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading | None:
-        """Return what the facts amount to; None for a kind of unit that was not fitted."""
+        """Return the odds and attributes by the facts; None for a kind of unit without weights."""
         model = self.kind_model(kind, is_early=is_early)
         if model is None:
             return None
@@ -155,7 +155,7 @@ class UnitModel(Artefact):
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
-        """Return findings with their weight: where no facts are weighed, a sighting counts as often as it is right."""
+        """Return findings with a probability; where no facts are weighed, that of a sighting is its share of right ones."""
         if kind in self.kinds:
             return list(findings)
         return [
@@ -173,8 +173,8 @@ def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
 def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
     """Return the attributes to name, and what each adds to the probability that a coder names one of them.
 
-    What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
-    attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
+    A set that coders name together has its frequency as weight, times the odds of its attributes by the facts.
+    `scores` holds these as log odds against the attribute's share. A second attribute covers other sets.
     """
     weights = {named: count * exp(min(50.0, sum(scores[attribute] for attribute in named))) for named, count in coded}
     total, ranked = sum(weights.values()) or 1.0, []

@@ -25,7 +25,7 @@ def log_odds(probability: float) -> float:
 
 @record
 class Step:
-    """One step beside the facts: what it is, its value as a probability, and what it adds to the log odds."""
+    """A step beside the facts, with its probability and what it adds to the log odds."""
 
     measure: str
     value: float
@@ -84,7 +84,7 @@ class Assessment:
     facts_support: bool  # whether the unit's facts alone are for the polarity
     support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
     judgement: UnitJudgement | None  # the judgement, if it is for the polarity
-    steps: tuple[Step, ...]  # what beside the facts leads to the probability
+    steps: tuple[Step, ...]  # from the facts' odds to the probability
 
     @property
     def probability(self) -> float:
@@ -163,7 +163,7 @@ def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: Unit
 def _attributes(
     support: Iterable[Finding], judgement: UnitJudgement | None, reading: UnitReading | None, polarity: Polarity
 ) -> tuple[Attribute, ...]:
-    """Return those that the judge and the findings with a probability name, else those that fit the facts."""
+    """Return the attributes of the judge and of findings with a probability, or else those of the facts."""
     named = {attribute for finding in support if finding.probability for attribute in finding.attributes}
     named |= set(judgement.attributes) if judgement else set()
     if named or reading is None:
@@ -174,7 +174,7 @@ def _attributes(
 def counted_judgement(
     unit: Unit, judgement: UnitJudgement | None, judged: Iterable[tuple[Unit, UnitJudgement | None]]
 ) -> UnitJudgement | None:
-    """Return the judge's answer on a unit, unless it acquits a silence and charges the late answer that ends it.
+    """Return the judge's answer on a unit, or None for a silence if the judge blames the late answer that ends it.
 
     The two are one incident, which is flagged whichever of them the judge blames. `judged` holds the other
     units with their answers.

@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 # Regularization, which keeps a probe from fitting its few examples exactly.
 RIDGE = 0.005
-# The cosine from which a sentence counts as an example itself.
+# The cosine from which a sentence counts as identical with an example.
 VERBATIM = 0.86
 REMEMBERED, _MATCHES_REMEMBERED = 2_048, 8_192
-# Raise it when probes are fitted in another way: those of before are then fitted anew.
+# Raise it when probes are fitted in another way, so that cached ones are not used.
 _PROBES_VERSION = "1"
 _IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0
 # The targets in a concept's probe: its examples, its own negatives, and the examples of other concepts.
@@ -37,12 +37,12 @@ _SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
 
 
 def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
-    """Return one row per text."""
+    """Return the vectors of texts, a row each."""
     return cached_array([encoder.weights_sha256, *texts], lambda: encoder.encode(texts))
 
 
 def cached_array(made_of: Sequence[object], compute: Callable[[], Vectors]) -> Vectors:
-    """Return the array that was computed of the same things before, or else compute it."""
+    """Return the cached array for these inputs, or compute it."""
     return mapped_arrays(f"{sha256_of(made_of)[:16]}.npy", lambda: {"array": compute()})["array"]
 
 
@@ -52,9 +52,9 @@ class Concept(Config):
     nearness: float = Field(
         default=0.2, gt=-1, lt=1, description="the threshold of the probe, which scores examples at about 1 and -1"
     )
-    clauses: bool = False  # match single clauses, because a ritual may stand between commas
-    kin: tuple[str, ...] = ()  # concepts that one sentence may share; their examples are not negatives
-    of: tuple[str, ...] = ()  # concepts that are kinds of this one; their examples are its own
+    clauses: bool = False  # match single clauses too, because a ritual may be one clause
+    kin: tuple[str, ...] = ()  # concepts that may share a sentence; their examples are not negatives
+    of: tuple[str, ...] = ()  # kinds of this concept; their examples are its own
     like: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
@@ -177,7 +177,7 @@ class EncoderMatcher:
         return cls(encoder, Concepts.shipped(), talk_reader and talk_reader.load())
 
     def beside(self) -> Self:
-        """Return a matcher with the same models and a talk of its own, for another thread."""
+        """Return a matcher with the same models and its own talk, for another thread."""
         other = copy(self)
         vars(other).update(_talk=None, _known=OrderedDict(), _matches={})
         return other
@@ -233,11 +233,11 @@ class EncoderMatcher:
             return ()
 
     def sha256(self) -> str:
-        """The hash of the encoder, the concepts and the classifier, for a flag's provenance."""
+        """Return the digest of the encoder, the concepts and the classifier."""
         return self._sha256
 
     def forget(self) -> None:
-        """Clear every cache that holds what people said."""
+        """Clear every cache of words."""
         self._known.clear()
         self._matches.clear()
         self._reader.forget()

@@ -1,4 +1,4 @@
-"""Facts that people told about themselves, stored by person and forgotten by policy. All times are stamps."""
+"""What people said about themselves, stored by person and forgotten by policy. All times are stamps."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
@@ -41,14 +41,14 @@ class MemoryConfig(Config):
 
 @record
 class Fact:
-    """A turn in which a person tells something about themselves."""
+    """A turn in which a person says something about themselves."""
 
     person_id: str
     turn: Turn
 
 
 class PersonMemory:
-    """Take turns and presences as they become known, repeatedly; forget by stamps alone."""
+    """Remember facts about people from repeated turns and presences; forget by stamps alone."""
 
     def __init__(self, config: MemoryConfig) -> None:
         self._remember_ns = s_to_ns(config.remember_s)
@@ -59,7 +59,7 @@ class PersonMemory:
 
     def reset(self) -> None:
         """Clear all facts, for example when a new timeline starts; the counters continue."""
-        self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn; the most recent teller is last
+        self._facts: dict[str, dict[str, Fact]] = {}  # by person and turn; the latest speaker is last
         self._unseen_since_ns: dict[str, int] = {}  # since when a person is out of sight
         self._tracked_by: dict[str, str] = {}  # the topic that lists a person
         self._forgotten_until_ns: dict[str, int] = {}  # until when a person's facts are forgotten
@@ -93,7 +93,7 @@ class PersonMemory:
         self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
-        """Clear all facts, and learn none again that was said up to `until_ns`; return the number of facts."""
+        """Clear all facts, and learn none that was said up to `until_ns`; return the number of facts."""
         forgotten = sum(len(facts) for facts in self._facts.values())
         self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
         self._facts.clear()
@@ -110,7 +110,7 @@ class PersonMemory:
         if turn.start_ns <= until_ns:
             return
         for other in self._facts.values():
-            other.pop(turn.turn_id, None)  # the speaker may be known better by now
+            other.pop(turn.turn_id, None)  # the speaker may be identified better by now
         facts = self._facts.pop(person_id, {})
         facts[turn.turn_id] = Fact(person_id=person_id, turn=turn)
         self._facts[person_id] = facts
@@ -165,7 +165,7 @@ class PersonMemory:
 
 
 def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
-    """Return the speaker or addressee of a turn: a tracked person if only one fits, or else the voice or the user."""
+    """Return the speaker or addressee of a turn: the only tracked person that fits, else the voice or the user."""
     newest = next(
         (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _PRESENCE_VALID_NS),
         None,
@@ -181,6 +181,6 @@ def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
 
 
 def is_self_disclosure(text: str) -> bool:
-    """Whether the speaker may tell something about themselves, judged by the first person or a name."""
+    """Whether the speaker may say something about themselves, by the first person or a name."""
     words = tokens(text)
     return not _OF_SELF.isdisjoint(words) or words[:2] == ("this", "is")

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from norm_core.engines.talk_reader import PERSON, ROBOT
 
-# Who speaks where nobody tells people apart.
+# The speaker where people are not told apart.
 ANYBODY = "person"
-# A longer line is cut: nobody says as much, and a reader's context is bounded.
+# A longer line is cut, because a reader's context is bounded.
 MAX_CHARACTERS = 800
 
 
 def talk_lines(turns: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a line for each turn, given as who speaks (empty for the robot) and what is said.
+    """Yield a line for each turn, a pair of the speaker (empty for the robot) and the words.
 
     People are numbered from the second on, in the order in which they first speak.
     """

@@ -12,7 +12,7 @@ from norm_monitor.senses.speech.recognition import likeness, normalize
 
 # A recognizer splits a sentence at every pause of half a second.
 GAP_NS = 1 * NS_PER_S
-# The stop is missing: nobody speaks for longer at a stretch.
+# Nobody speaks longer at a stretch, so after this a stop is missing.
 LONGEST_SPEECH_NS = 120 * NS_PER_S
 # The fraction of heard words that must be in the reported words, if their times are uncertain.
 _MIN_REPORTED_SHARE = 0.5
@@ -33,7 +33,7 @@ class Turn:
     timed: bool = True
     locale: str = ""  # as stated
     ongoing: bool = False
-    addressee_id: str = ""  # of the robot's turn: the one person whom it answers
+    addressee_id: str = ""  # the one person whom the robot's turn answers
 
     @property
     def is_robot(self) -> bool:
@@ -55,7 +55,7 @@ class Turn:
 
 
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
-    """Return all turns by onset; the robot's own report of its speech replaces what the microphone heard of it."""
+    """Return all turns by onset; the robot's own reports replace what the microphone heard of it."""
     reported = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turn_of_utterance(utterance) for utterance in utterances]
     unreported = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
@@ -129,7 +129,7 @@ def _is_reported(turn: Turn, reported: Sequence[Turn]) -> bool:
 
 
 def _voice_end_ns(turn: Turn) -> int:
-    """Return until when the robot's voice may be heard: unfinished speech goes on after the window."""
+    """Return until when the robot's voice may be heard; unfinished speech continues after the window."""
     return turn.start_ns + LONGEST_SPEECH_NS if turn.ongoing else turn.end_ns
 
 
@@ -145,7 +145,7 @@ def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _address(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """Give the robot's turns the person who spoke since its turn before, if it was one; further turns keep that."""
+    """Address each turn of the robot to the person who spoke before it, if only one did."""
     speakers: set[str] = set()
     is_answered = False
     for turn in turns:

@@ -70,7 +70,7 @@ _REFUSAL = re.compile(r"\b(don't|do not|stop|leave (me|us|it)|be quiet|some ?(ti
 _REFUSAL_ZH = re.compile(r"^别|请别|不要|不用")
 
 
-# Cached, as what follows, because each window reads the turns of the last minutes again.
+# Functions of texts are cached, because each window reads the turns of the last minutes again.
 @lru_cache(maxsize=8192)
 def tokens(text: str) -> tuple[str, ...]:
     """Return lower-case words; each Chinese character is one."""
@@ -147,12 +147,12 @@ def _asks(sentence: str) -> bool:
 
 
 def is_remark(question: str) -> bool:
-    """Whether a question is a remark that wants no answer, such as "isn't it lovely?"."""
+    """Whether a question is a remark that needs no answer, such as "isn't it lovely?"."""
     return _REMARK.match(_plain(question)) is not None
 
 
 def is_warning(text: str) -> bool:
-    """Whether a turn is nothing but a warning of danger, which may cut in."""
+    """Whether a turn only warns of danger, and so may cut in."""
     if word_count(text) > _LONGEST:
         return False
     if is_chinese(text):
@@ -171,7 +171,7 @@ def _plain(text: str) -> str:
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether the words leave a sentence open, as a comma, an article or a question word at the end do."""
+    """Whether the sentence is open: it ends with a comma, an article or a question word."""
     words = tokens(text)
     if not words or text.rstrip().endswith(("?", "？")):
         return False
@@ -180,12 +180,12 @@ def is_unfinished(text: str) -> bool:
 
 
 def announces_pause(text: str) -> bool:
-    """Whether a person asks for time, or says that they do something themselves now."""
+    """Whether a person asks for time, or is about to do something themselves."""
     return _matches(_PAUSE, _PAUSE_ZH, text)
 
 
 def is_request(text: str) -> bool:
-    """Whether a person asks for something without a question, and for now; to leave something out is no request."""
+    """Whether a person asks for something now without a question; asking to stop something is not a request."""
     return _matches(_REQUEST, _REQUEST_ZH, text) and not (
         announces_pause(text) or _matches(_REFUSAL, _REFUSAL_ZH, text)
     )

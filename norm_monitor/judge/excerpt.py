@@ -28,10 +28,10 @@ from norm_monitor.context.wording import (
 from norm_monitor.judge.questions import MARK, fact
 from norm_monitor.judge.transcript import SPEAKERS, pictures
 
-# How much of the talk is shown, so that the unit's own turn is always among it.
+# How much of the talk is shown; the unit's own turn is always within.
 TALK_BEFORE_NS = 60 * NS_PER_S
 MAX_TURNS_BEFORE, MAX_TURNS_AFTER = 20, 10
-# Of what was said earlier: the first turns, often names, and the newest.
+# How many earlier turns are shown: the first, often names, and the newest.
 _FIRST_EARLIER, _NEWEST_EARLIER = 2, 6
 # The bound of personal space in proxemics; who crosses it comes near.
 NEAR_M = 1.2
@@ -88,7 +88,7 @@ def unit_view(unit: Unit, scene: Scene, evidence: tuple[Evidence, ...] = ()) -> 
 
 
 def _earlier(scene: Scene, shown: Turn) -> tuple[Turn, ...]:
-    """Return what people told of themselves before the talk that is shown, and the robot's opening and promises."""
+    """Return what people said of themselves before the shown talk, and the robot's opening and promises."""
     people = [fact.turn for fact in scene.facts_of_everyone(shown)]
     robots = [turn for turn in scene.robot_turns if turn.start_ns < shown.start_ns]
     promises = [turn for turn in robots[1:] if is_self_disclosure(turn.text) and not is_question(turn.text)]
@@ -161,7 +161,7 @@ def _changes(before: Presence, now: Presence) -> Iterator[PresenceChange]:
 
 
 def _are_there(presence: Presence) -> bool:
-    """Whether anybody is in view; who is lost for a moment counts as there until they have left."""
+    """Whether anybody is in view; somebody who is lost for a moment counts until they have left."""
     return presence.state in {PresenceState.PRESENT, PresenceState.LOST}
 
 
@@ -200,7 +200,7 @@ def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
 
 
 def line_words(seen: PresenceChange | Unit, locale: str) -> str:
-    """Return what was seen; of a unit that no presence shows, what its id says."""
+    """Word a sighting; a unit that no presence shows is worded by its id."""
     if isinstance(seen, PresenceChange):
         text = _SIGHTING_TEXTS[locale][seen.kind]
         if seen.distance_m is not None:
@@ -234,7 +234,7 @@ class Line:
 
 @record
 class Excerpt:
-    """A talk with the bounds of what is judged: those of a unit, or those of a segment's turns."""
+    """A talk with the bounds of the part to judge: a unit, or all turns of a segment."""
 
     turns: tuple[Turn, ...]
     sightings: tuple[PresenceChange, ...]
@@ -267,7 +267,7 @@ class Excerpt:
 
     @classmethod
     def of_segment(cls, window: Window) -> "Excerpt":
-        """Return the talk of a window, in which everything between the first and the last turn is judged."""
+        """Return the talk of a window, whose first to last turn are judged."""
         turns = turns_of(window.utterances, window.robot_speech, window.end_ns)
         return cls(
             turns=turns,
@@ -291,7 +291,7 @@ class Excerpt:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What the cues measured and when, in words, without their verdict and in an order of its own."""
+        """The cues' measurements in words, with their times and without a verdict, in order of time."""
         evidence = sorted(
             (entry for entry in self.evidence if not entry.measure.startswith("probability")),
             key=lambda entry: (entry.start_ns, entry.measure, entry.value),
@@ -309,13 +309,13 @@ class Excerpt:
         return self.quoted(((line, MARK * line.marked) for line in self.lines(locale)), locale)
 
     def quoted(self, lines: Iterable[tuple[Line, str]], locale: str) -> Quoted:
-        """Return lines with their marks as quoted text, after what was said earlier in the meeting."""
+        """Return lines with their marks as quoted text, after the earlier turns of the meeting."""
         in_order = sorted(lines, key=lambda pair: pair[0].start_ns)
         texts = [*self._earlier_lines(locale), *(self._text_of(line, mark) for line, mark in in_order)]
         return Quoted(text="\n".join(texts) or NOBODY[locale], label=LABEL[locale])
 
     def lines(self, locale: str) -> list[Line]:
-        """Return a line for each turn, silence and sighting, and one for a unit that none of them shows."""
+        """Return a line for each turn, silence and sighting, and for a unit that none of them shows."""
         lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
         if self.unit and not any(line.marked for line in lines):
             end_ns = self.end_ns if self.unit.offset_ns is not None else None
@@ -323,7 +323,7 @@ class Excerpt:
         return lines
 
     def pictures(self, max_count: int) -> tuple[Part, ...]:
-        """Return at most so many frames, each after its time."""
+        """Return at most `max_count` frames, each after its time."""
         return pictures(self.frames, max_count, self.origin_ns)
 
     def _turn_lines(self, locale: str) -> Iterator[Line]:
@@ -340,7 +340,7 @@ class Excerpt:
         return [_EARLIER[locale], *lines, _LATER[locale]] if lines else []
 
     def _silence_lines(self, locale: str) -> Iterator[Line]:
-        """Yield the stretches in which nobody speaks, where the times of the talk are known."""
+        """Yield the silences of a talk whose times are known."""
         last: Turn | None = None  # who spoke until the silence
         question: Turn | None = None  # whose question the robot has not answered
         for turn in self.turns:
@@ -352,7 +352,7 @@ class Excerpt:
             if not turn.is_robot and (has_open_question(turn.text) or is_request(turn.text)):
                 question = turn
             elif turn.is_robot or (question and turn.speaker_id != question.speaker_id):
-                question = None  # who speaks may have answered
+                question = None  # the speaker may have answered
             last = turn if last is None or turn.end_ns >= last.end_ns else last
         ended = not any(turn.ongoing for turn in self.turns)
         if last and ended and self.known_until_ns - last.end_ns >= SHORTEST_SILENCE_NS:

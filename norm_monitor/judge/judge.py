@@ -85,14 +85,14 @@ def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPla
 
 
 def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: bool = False) -> Prompt:
-    """Return what all questions about an excerpt share; an excerpt without records has no talk."""
+    """Return the shared part of all questions about an excerpt; without records it has no talk."""
     is_empty = not excerpt.turns and not excerpt.frames and excerpt.unit is None
     talk = None if is_empty else excerpt.talk(locale)  # "nobody speaks" would claim too much
     return prompts.prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)
 
 
 def made_with(model_info: ModelInfo) -> dict[str, str]:
-    """Return what a calibration depends on; a model behind a server has no hash of weights."""
+    """Return the model and prompt of a calibration; a model behind a server has no hash of weights."""
     return {"model": model_info.model, "weights": model_info.weights_sha256, "prompt": VERSION}
 
 
@@ -101,7 +101,7 @@ class JudgeCalibration(Artefact):
 
     temperature: float = Field(gt=0, le=100, allow_inf_nan=False)
     weight: float = Field(ge=0, le=10)
-    min_probability: tuple[str, ...] = ()  # of units with an answer; empty for those of all units
+    min_probability: tuple[str, ...] = ()  # of flags with an answer; empty: as for all flags
 
     @classmethod
     def load(cls, path: Path, model_info: ModelInfo) -> Self:
@@ -116,7 +116,7 @@ class JudgeCalibration(Artefact):
         )
 
     def temper(self, probabilities: Sequence[float]) -> tuple[float, ...]:
-        """Return probabilities of all options that are as certain as coders bear out."""
+        """Return the probabilities of all options, as certain as coders were found to agree."""
         highest = max(probabilities, default=0.0)
         shares = [(probability / highest) ** (1 / self.temperature) for probability in probabilities]
         return tuple(share / sum(shares) for share in shares)
@@ -151,7 +151,7 @@ def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
 
 
 def quote_of(note: Note, view: UnitView) -> str:
-    """Return the note's quote if it was said, else the words of the unit's own turn, if it has any."""
+    """Return the note's quote if somebody said it, else the words of the unit's own turn, if any."""
     quoted = tokens(note.quote)
     is_said = any(_contains(tokens(turn.text), quoted) for turn in view.turns) if quoted else False
     own = _own_turn(view)
@@ -225,7 +225,7 @@ def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
 
 @record
 class NoteRequest:
-    """A unit that is flagged by the judge's answer, for a note."""
+    """A unit that the judge's answer flags, which needs a note."""
 
     view: UnitView
     judgement: UnitJudgement
@@ -257,7 +257,7 @@ class Judge:
     def judge(
         self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None
     ) -> UnitJudgement:
-        """Ask what decides about a unit, which `planned` holds; the provenance is that of the first question."""
+        """Ask the questions that decide about a unit; the provenance is that of the first one."""
         model_info = self._engine.model_info
         planned = planned or self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
@@ -287,7 +287,7 @@ class Judge:
         return replace(with_attributes, awaits_note=bool(self._config.note_tokens and model_info.generates))
 
     def write_note(self, request: NoteRequest, deadline: Deadline | None = None) -> NoteAnswer:
-        """Write the note on a unit whose answer is given; without one, that answer keeps its own words."""
+        """Write the note on an answer; where that fails, the answer keeps its own words."""
         view, judgement = request.view, request.judgement
         polarity = max(POLARITIES, key=lambda polarity: judgement.probability[polarity])
         prompt = self.plan(view).note_prompt(POLARITIES.index(polarity))
@@ -308,7 +308,7 @@ class Judge:
         return [answers[index] for index in sorted(answers)]
 
     def _choose_attributes(self, yes: list[float]) -> tuple[Attribute, ...]:
-        """Return the likely attributes, or the likeliest if none is."""
+        """Return the likely attributes, or the likeliest one if none is likely."""
         named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.min_attribute_probability)
         return named or (list(Attribute)[yes.index(max(yes))],)
 
@@ -316,7 +316,7 @@ class Judge:
 def with_note(
     judgement: UnitJudgement, view: UnitView, polarity: Polarity, attributes: tuple[Attribute, ...], note: Note
 ) -> UnitJudgement:
-    """Add what a flag of the likeliest polarity says: its attributes, evidence and note."""
+    """Add the attributes, evidence and note of the likeliest polarity."""
     return replace(
         judgement,
         attributes=attributes,

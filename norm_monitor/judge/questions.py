@@ -40,7 +40,7 @@ def faces_aside_text(locale: str = "en") -> Text:
 
 
 def fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
-    """Word a measured fact; a nearness is told by bands, and a measure without words in the file with its value."""
+    """Word a measured fact: a nearness by bands, and a measure without words in the file by its value."""
     texts = _TEXTS[locale]
     words = texts["facts"].get(measure)
     if not words:

@@ -1,4 +1,4 @@
-"""Choose the units that the judge is asked about: those whose flag its answer is likely to change come first."""
+"""Choose the units to ask the judge about; those whose flag an answer likely changes come first."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ REACTION_NS = 3 * NS_PER_S
 LONG_SILENCE_NS = s_to_ns(LONGEST_S)
 # A robot that waits may speak so long after the pause that it left to a person.
 _PATIENCE_NS = 30 * NS_PER_S
-# How many units wait for a consumer; beyond that, those whose flag changes the least likely are dropped.
+# How many units wait for a consumer; beyond that, those whose flag is least likely to change are dropped.
 MAX_DUE = 64
 _REMEMBERED = 200
 _HOUR_NS = 3600 * NS_PER_S
@@ -37,7 +37,7 @@ LATEST_ANSWERS, MIN_ANSWERS, MAX_LATE_SHARE = 20, 5, 0.2
 
 @record
 class JudgeCandidate:
-    """A unit that the judge may be asked about, and its incident: that of a silence is the turn that ends it."""
+    """A unit that the judge may be asked about, and its incident: for a silence, the turn that ends it."""
 
     unit: Unit
     incident: str
@@ -46,8 +46,8 @@ class JudgeCandidate:
 class JudgeTriggers:
     """Choose units by stamps alone. Findings count at any confidence, also those of muted cues.
 
-    Once one unit of an incident is chosen, its others are due with it: else an answer would take the flag of a silence
-    away, and none would give it to the late answer.
+    All units of an incident are due together. Otherwise an answer could take the flag from a silence without giving
+    one to the late answer.
     """
 
     def __init__(self, calls_per_hour: float) -> None:
@@ -71,7 +71,7 @@ class JudgeTriggers:
         self._budget_at_ns: int | None = None
         self._waiting.clear()
         self._decided: OrderedDict[str, None] = OrderedDict()  # asked about, or left out
-        self._begun: OrderedDict[str, None] = OrderedDict()  # incidents of which a unit was asked about
+        self._begun: OrderedDict[str, None] = OrderedDict()  # incidents with a unit that was asked about
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -89,8 +89,8 @@ class JudgeTriggers:
     ) -> bool:
         """Choose among the units that can be judged now; return whether any is due with this window.
 
-        `change_of` tells how likely an answer changes whether a unit is flagged. What cues found and `reasons_of`
-        gives is shown to the judge as measured.
+        `change_of` returns how likely an answer changes whether a unit is flagged. The judge is shown the evidence of
+        `findings` and of `reasons_of`.
         """
         if not self._per_hour:
             return False
@@ -110,7 +110,7 @@ class JudgeTriggers:
         return bool(due)
 
     def take(self, max_count: int = MAX_DUE) -> list[UnitView]:
-        """Return due units, each once, first those whose flag an answer changes the likeliest."""
+        """Return due units, each once, those whose flag an answer most likely changes first."""
         due, self._due = self._due[:max_count], self._due[max_count:]
         return [view for _, view in due]
 
@@ -120,7 +120,7 @@ class JudgeTriggers:
         return [view.unit.unit_id for _, view in self._due]
 
     def drop(self, is_closed: Callable[[Unit], bool]) -> None:
-        """Drop due units of which an answer would come too late."""
+        """Drop due units for which an answer would come too late."""
         count, self._due = len(self._due), [entry for entry in self._due if not is_closed(entry[1].unit)]
         self._not_judged += count - len(self._due)
 
@@ -148,7 +148,7 @@ class JudgeTriggers:
             yield changes[first.unit.unit_id], first.unit
 
     def _give_up_old(self, scene: Scene) -> None:
-        """Give up the units that no window shows any more."""
+        """Give up units that no window shows any more."""
         ended = [
             waiting.unit
             for waiting in self._waiting.values()
@@ -165,7 +165,7 @@ class JudgeTriggers:
 
 
 def _measured_evidence(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
-    """Return what cues measured of a unit; the length of a silence stands in the talk itself."""
+    """Return the cues' evidence on a unit; the talk itself shows the length of a silence."""
     own = [finding for finding in findings if finding.unit.unit_id == unit.unit_id]
     shown = [*own, *(() if unit.kind is UnitKind.SILENCE else reasons)]
     return tuple(fact for reason in shown for fact in reason.evidence)
@@ -176,8 +176,8 @@ def _candidates(
 ) -> Iterator[JudgeCandidate]:
     """Yield the units worth a question.
 
-    Of people's turns these are the ones that the robot talks into or leaves open, and those in which a cue finds
-    something; nearly all others are ordinary.
+    A person's turn is one if the robot talks into it or leaves it open, or if a cue finds something in it; nearly
+    all others are ordinary.
     """
     units = list(units_of(scene, scene.start_ns))
     robot_turns = [unit for unit in units if unit.kind is UnitKind.ROBOT_TURN]
@@ -193,7 +193,7 @@ def _candidates(
 
 
 def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:
-    """Return the robot's turn that ends a silence or talks into a person's turn; of other units their own id."""
+    """Return the id of the robot's turn that ends a silence or talks into a person's turn, else the unit's own id."""
     for turn in robot_turns:
         until_ns = turn.onset_ns + 1 if unit.offset_ns is None else unit.offset_ns
         if unit.is_ended_by(turn) or (unit.kind is UnitKind.PERSON_TURN and unit.onset_ns < turn.onset_ns < until_ns):

@@ -1,7 +1,7 @@
 """Detect clocks that disagree between sources.
 
-By stamps alone, and so alike in every replay: sources that go on half a minute and more apart, and the robot's words
-that the microphone hears at another time than they were said. Live also by how long after its stamp a record arrives.
+By stamps alone, and so alike in every replay: sources that advance half a minute or more apart, and words of the robot
+that the microphone hears at another time. Live, also by the delay of records after their stamps.
 """
 
 from collections import deque
@@ -26,13 +26,13 @@ LATE_SOUND = (
     "timing: sound without stamps came over 0.3 s late, as may all else, so no flag is raised on timing meanwhile; "
     "use a microphone driver that stamps its sound, or relieve this computer"
 )
-# Words that wait for transcription never make a source this late three times while it goes on.
+# Transcription never delays a source this much three times in a row.
 _ORDER_NS, _ORDER_SAMPLES = 30 * NS_PER_S, 3
-# The least delay of the newest records counts, so that a slow one matters little.
+# The smallest delay of the newest records counts, so that a slow one matters little.
 _DELAY_NS, _DELAYS, _ROBOT_DELAYS = 3 * NS_PER_S, 20, 4
-# Stamps that advance at another pace than time, seen over a while, are those of a replay.
+# Stamps that advance at another pace than time for a while come from a replay.
 _PACE, _PACED_NS = 1.05, 10 * NS_PER_S
-# A shift of the robot's words, and how well three speeches agree about it.
+# The shift of the robot's words that counts, and how well three speeches must agree about it.
 _SHIFT_NS, _AGREE_NS, _SHIFTED, _LATEST = NS_PER_S, NS_PER_S // 2, 3, 4
 _REMEMBERED_NS = 300 * NS_PER_S
 _MIN_WORDS, _MIN_LIKENESS = 4, 0.7
@@ -42,12 +42,12 @@ Stamped = Frame | Presence | Utterance | RobotSpeech
 
 @record
 class _Pair:
-    """A speech of the robot's, and an utterance with its words."""
+    """A speech of the robot, and an utterance with its words."""
 
     said_ns: int
     heard_ns: int
     utterance_id: str
-    lasts_ns: int  # the speech, by estimate
+    lasts_ns: int  # estimated length of the speech
     begins: bool  # whether the utterance has its first words
 
     @property
@@ -56,7 +56,7 @@ class _Pair:
 
 
 class ClockSkew:
-    """Take records in order of arrival, and say which clocks lie apart."""
+    """Compare the clocks of sources by their records, in order of arrival."""
 
     def __init__(self) -> None:
         self.reset()
@@ -71,7 +71,7 @@ class ClockSkew:
         self._is_stamped_on_arrival = False
         self._reported: deque[RobotSpeech] = deque(maxlen=16)
         self._heard: deque[Utterance] = deque(maxlen=32)
-        self._late_spans: deque[tuple[int, int]] = deque(maxlen=64)  # from and until when what came was late
+        self._late_spans: deque[tuple[int, int]] = deque(maxlen=64)  # in which sound came late
         self._pairs: deque[_Pair] = deque(maxlen=64)
 
     def add(self, entry: Stamped, received_ns: int | None = None) -> None:
@@ -93,7 +93,7 @@ class ClockSkew:
             self._first_received.setdefault(source, (received_ns, stamp_ns))
 
     def reason(self, until_ns: int | None = None) -> str:
-        """Say which clocks lie apart, by how much and what to do; by words heard before `until_ns`. Empty if none."""
+        """Return which clocks lie apart and what to do, by words heard before `until_ns`; empty if none do."""
         newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
         if any(from_ns < newest_ns <= late_until_ns for from_ns, late_until_ns in self._late_spans):
             return LATE_SOUND
@@ -145,7 +145,7 @@ class ClockSkew:
             yield f"{_apart(ROBOT_SPEECH, -shift_ns)}, as its words are heard then"
 
     def _is_live(self) -> bool:
-        """Whether a source's stamps advance as time does; a replay at another pace tells nothing of clocks."""
+        """Whether a source's stamps advance as time does; a replay at another pace shows nothing about clocks."""
         return any(map(self._advances_as_time, self._first_received.keys() - {ROBOT_SPEECH}))
 
     def _advances_as_time(self, source: str) -> bool:
@@ -154,7 +154,7 @@ class ClockSkew:
         return elapsed_ns >= _PACED_NS and elapsed_ns < _PACE * stamped_ns and stamped_ns < _PACE * elapsed_ns
 
     def _match(self, entry: Stamped) -> None:
-        """Pair the robot's words with utterances that have them, in whichever order they come."""
+        """Pair the robot's words with the utterances that contain them, in either order of arrival."""
         if isinstance(entry, RobotSpeech) and entry.state is SpeechEdge.START and entry.text:
             self._reported.append(entry)
             for heard in self._heard:
@@ -183,7 +183,7 @@ class ClockSkew:
         )
 
     def _shift_ns(self, until_ns: int | None) -> int | None:
-        """Return by how much later than said the latest speeches are heard, if they agree; None where in step."""
+        """Return how much later the latest speeches are heard than said, if they agree; None if the clocks agree."""
         newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
         by_speech: dict[int, list[_Pair]] = {}
         for pair in self._pairs:
@@ -204,13 +204,13 @@ def _shift_of(pairs: list[_Pair]) -> int | None:
 
 
 def _source_of(entry: Stamped) -> tuple[str, int]:
-    """Return the source and the stamp of a record that comes as it is stamped; no source for others."""
+    """Return the source and stamp of a record; no source if it arrives long after its stamp."""
     match entry:
         case Frame():
             return FRAMES, entry.stamp_ns
         case Presence():
             return PRESENCE, entry.stamp_ns
-        case Utterance():  # marks, as words come once they are transcribed
+        case Utterance():  # only marks, as words wait for transcription
             return ("" if entry.text else UTTERANCES), entry.start_ns
         case RobotSpeech():
             return (ROBOT_SPEECH if entry.state is SpeechEdge.START else ""), entry.stamp_ns

@@ -68,7 +68,7 @@ class WindowCutter:
 
     @property
     def received_sources(self) -> frozenset[str]:
-        """The sources that gave anything since the time began."""
+        """The sources that sent anything on this timeline."""
         return frozenset(self._watermarks)
 
     def add(self, entry: Entry) -> None:
@@ -115,7 +115,7 @@ class WindowCutter:
 
     @property
     def complete_until_ns(self) -> int | None:
-        """Until when every source is complete; None until each has said so."""
+        """Until when every source is complete; None before each has a watermark."""
         marks_ns = [self._watermarks.get(source) for source in self._sources]
         return None if None in marks_ns else min((mark_ns for mark_ns in marks_ns if mark_ns is not None), default=None)
 
@@ -125,7 +125,7 @@ class WindowCutter:
         return before_ns is not None and watermark_ns < before_ns - JUMP_NS
 
     def advance(self, source: str, watermark_ns: int) -> list[Window]:
-        """Advance a source's watermark; `closable_windows` then returns what closes. A jump back flushes first."""
+        """Advance a source's watermark; a jump back flushes and returns the windows of the old timeline."""
         if source not in self._sources:
             raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
@@ -197,7 +197,7 @@ class WindowCutter:
         return (first_ns if after_closed_ns is None else max(first_ns, after_closed_ns),)
 
     def cut(self, end_ns: int, *, input_end_ns: int | None = None) -> Window:
-        """Cut the window that ends at `end_ns` from the stored records; after the input's end no source is missing."""
+        """Cut the window that ends at `end_ns`; after the input's end no source is missing."""
         start_ns = end_ns - self._length_ns
         evicted = start_ns < self._stored_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
@@ -251,7 +251,7 @@ class WindowConfig(Config):
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
     step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")
-    # Frames run up to a period ahead, and the words of a robot's own recognizer up to two seconds behind.
+    # Frames are up to a period ahead, and words of a robot's own recognizer up to two seconds behind.
     lateness_s: float = Field(
         default=4.0,
         ge=0,

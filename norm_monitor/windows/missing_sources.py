@@ -14,7 +14,7 @@ _NODES = {FRAMES: ("camera",), PRESENCE: ("camera", "people"), UTTERANCES: ("ear
 
 @record
 class MissingReport:
-    """What is missing: problems, and what is no problem but shows in the flags."""
+    """Missing sources: the problems, and a note on what is no problem but shows in the flags."""
 
     problem: str = ""
     note: str = ""
@@ -30,8 +30,8 @@ def report_missing(
 ) -> MissingReport:
     """Report on each missing source.
 
-    `received` are the sources of which anything came so far, `silent` those of which nothing came lately.
-    `active_nodes` are the nodes that are known to run; None if nothing is known of nodes, as in a replay.
+    `received` are the sources that sent anything so far, `silent` those that sent nothing lately. `active_nodes`
+    are the nodes that are known to run; None if nothing is known about nodes, as in a replay.
     """
     problems, note = [], ""
     for source in dict.fromkeys((*missing, *silent)):
@@ -103,7 +103,7 @@ class SpeechUnderWay:
         """Follow partial words, final words and marks of silence."""
         is_mark = not utterance.text and not utterance.final
         if (is_mark and utterance.start_ns == self._mark_ns) or (utterance.text and not utterance.final):
-            self._from_ns = utterance.start_ns  # a repeated mark is held by speech under way
+            self._from_ns = utterance.start_ns  # a mark is repeated while speech is under way
             self.is_missing |= self._from_ns < self._closed_ns
         elif utterance.final or utterance.start_ns > (self._from_ns or 0):
             self._from_ns = None  # it ended, or a mark of silence lies beyond it

@@ -1,1 +1,1 @@
-"""What words a flag of a turn or a silence; nothing here decides whether there is one."""
+"""Reasons that word a flag of a turn or a silence; they do not decide whether there is one."""

@@ -1,4 +1,4 @@
-"""All that words a flag of a turn or a silence."""
+"""All reasons for flags of turns and silences."""
 
 from collections.abc import Callable, Iterator
 
@@ -29,13 +29,13 @@ from norm_monitor.context.scene import Scene
 
 ReasonFunction = Callable[[Moment], Iterator[Reason]]
 
-# What the times of a unit show, in any language.
+# Reasons by timing, in any language.
 _OF_TIMING: dict[UnitKind, tuple[ReasonFunction, ...]] = {
     UnitKind.ROBOT_TURN: (cuts_in, lectures),
     UnitKind.SILENCE: (answers_late,),
     UnitKind.PERSON_TURN: (waits_for_end,),
 }
-# What the words of a turn of the robot's show.
+# Reasons by the words of the robot's turn.
 _OF_WORDS: tuple[ReasonFunction, ...] = (
     *(meets_protest, apologizes, is_regretted, is_not_understood, repeats),
     *(observes_ritual, returns_no_greeting, makes_no_amends, shows_manners, follows_up, minds_news, names_person),
@@ -43,15 +43,15 @@ _OF_WORDS: tuple[ReasonFunction, ...] = (
 
 
 class Reasons:
-    """What words the flags of turns and silences, by the scene of the newest window."""
+    """Find the reasons for flags in the scene of the newest window."""
 
     def __init__(self, table: ThresholdTable, matcher: TextMatcher) -> None:
         self._table, self._matcher = table, matcher
-        self._order = {cue_id: place for place, cue_id in enumerate(table.cues)}
+        self._order = {cue_id: index for index, cue_id in enumerate(table.cues)}
         self.scene: Scene | None = None
 
     def of(self, unit: Unit, *, without_timing: bool = False) -> tuple[Reason, ...]:
-        """Return what the scene shows of a unit, for either polarity, in the order of the table."""
+        """Return the reasons for a flag of a unit, for either polarity, in the order of the table."""
         scene = self.scene
         turns = (turn for turn in (scene.turns if scene else ()) if turn.turn_id == unit.of_id)
         turn = next((turn for turn in turns if unit.onset_ns in {turn.start_ns, turn.end_ns}), None)

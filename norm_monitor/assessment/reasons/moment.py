@@ -1,4 +1,4 @@
-"""A turn amid its scene, as the functions see it that word a flag."""
+"""A turn amid its scene: the input of the functions that word a flag."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -13,10 +13,10 @@ from norm_monitor.context.turns import Turn
 
 
 class Moment:
-    """A turn, what was said around it, and what reads its words."""
+    """A turn with the talk around it."""
 
     def __init__(self, unit: Unit, turn: Turn, scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> None:
-        """The turn is the unit, or the silence follows it."""
+        """Hold the turn that is the unit, or that the silence follows."""
         self.unit, self.turn, self.scene, self.table, self.matcher = unit, turn, scene, table, matcher
 
     @cached_property
@@ -31,7 +31,7 @@ class Moment:
 
     @cached_property
     def answered(self) -> tuple[Turn, ...]:
-        """What people said since the robot's last turn before it."""
+        """The turns of people since the robot's last turn before it."""
         since_ns = self.robot_before.start_ns if self.robot_before else self.scene.turns[0].start_ns - 1
         return tuple(turn for turn in self.scene.user_turns if since_ns < turn.start_ns < self.turn.start_ns)
 
@@ -42,5 +42,5 @@ class Moment:
     def reason(
         self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
     ) -> Reason:
-        """Return what a cue says of the turn."""
+        """Return a cue's reason for a flag of the turn."""
         return self.table.reason(cue_id, evidence, rationale, severity)
