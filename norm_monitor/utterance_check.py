@@ -18,8 +18,8 @@ from norm_monitor.assessment.unit_model import Sensitivity, UnitModel, shipped_u
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig, PersonMemory
 from norm_monitor.context.scene import HISTORY_NS, Scene
+from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.turns import Turn, turns_of
-from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 
 MAX_RECORDS, MAX_CHARACTERS = 10_000, 5_000
 _AHEAD, _MAX_ATTRIBUTES = "ahead", 2

@@ -26,9 +26,9 @@ from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from scoring.agreement_coefficients import icc_one_ways
 from scoring.intervals import draw_clusters, percentile_interval

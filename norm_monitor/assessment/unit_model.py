@@ -155,7 +155,7 @@ class UnitModel(Artefact):
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
-        """Return findings with a probability; where no facts are weighed, that of a sighting is its share of right ones."""
+        """Give sightings their share of right ones as a probability, where no facts are weighed."""
         if kind in self.kinds:
             return list(findings)
         return [

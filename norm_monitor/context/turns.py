@@ -6,9 +6,8 @@ from dataclasses import replace
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.spoken_words import estimate_duration_ns, likeness, normalize
 from norm_monitor.context.wording import word_count
-from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
-from norm_monitor.senses.speech.recognition import likeness, normalize
 
 # A recognizer splits a sentence at every pause of half a second.
 GAP_NS = 1 * NS_PER_S

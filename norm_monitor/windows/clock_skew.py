@@ -14,8 +14,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
-from norm_monitor.senses.speech.recognition import likeness, normalize
+from norm_monitor.context.spoken_words import estimate_duration_ns, likeness, normalize
 
 ROBOT_SPEECH = "robot_speech"
 REMEDY = (

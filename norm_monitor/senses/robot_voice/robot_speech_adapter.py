@@ -13,6 +13,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.records.status import Health
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.senses.robot_voice.robot_messages import (
     RobotEvent,
     RobotVoiceState,
@@ -21,9 +22,6 @@ from norm_monitor.senses.robot_voice.robot_messages import (
     read_robot_message,
 )
 
-# Without an end event, estimate the end: people and synthesizers say about this many characters per second.
-_SIGNS_PER_S, _MIN_S = 14.0, 0.6
-_SIGNS_PER_S_DENSE = 4.5  # of Chinese and Japanese
 # A text of at most this part of the voice's time was said in it.
 _FITS = 0.8
 
@@ -38,12 +36,6 @@ _NO_VOICE = (
     "robot speech: a text was not followed by the robot's voice, so its times are estimated; "
     "check the topic that states whether the robot speaks"
 )
-
-
-def estimate_duration_ns(text: str) -> int:
-    """Estimate how long a text takes to say, in nanoseconds."""
-    dense = sum(1 for sign in text if "\u3040" <= sign <= "\u9fff")
-    return round(max(_MIN_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
 
 
 @record

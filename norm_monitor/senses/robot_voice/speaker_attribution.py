@@ -15,16 +15,10 @@ import numpy as np
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_monitor.context.spoken_words import join_words, likeness, normalize, skeleton
 from norm_monitor.senses.microphone.block_stream import RATE_HZ
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
-from norm_monitor.senses.speech.recognition import (
-    ESTIMATE_DIGITS,
-    RecognizedSpeech,
-    join_words,
-    likeness,
-    normalize,
-    skeleton,
-)
+from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 
 _KEPT = 8

@@ -8,9 +8,10 @@ import pytest
 from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
-from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter, estimate_duration_ns
+from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 
 AT_NS = 1_000 * NS_PER_S
 HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")

@@ -10,15 +10,10 @@ import pytest
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.spoken_words import join_words
 from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.recognition import (
-    GuardConfig,
-    HallucinationKind,
-    RecognizedSpeech,
-    hallucination_in,
-    join_words,
-)
+from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKind, RecognizedSpeech, hallucination_in
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, model_folder
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
