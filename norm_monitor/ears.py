@@ -6,6 +6,7 @@ queue, the `take_...` methods only fill it, and a second thread calls `transcrib
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.voices import Voices
 
 Heard = Utterance | RobotSpeech
+_FREE_MEMORY = "free memory, or use a smaller Whisper model"
 
 
 def late_sound(topic: str) -> str:
@@ -43,7 +45,7 @@ def late_sound(topic: str) -> str:
 class Ears:
     """The speech front end of one microphone. Call it from one thread, in order of arrival.
 
-    A `take_...` method works while its result is iterated over.
+    Call `advance` with the time of a message before the `take_...` method that reads it.
     """
 
     def __init__(  # noqa: PLR0917
@@ -76,37 +78,40 @@ class Ears:
         self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids, config.robot.longest_s)
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
-    def take_audio(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
-        """Take an audio message; raise SoundError if it is unusable."""
-        yield from self.advance(arrival_ns)
-        yield from self._transcribe_segments(self._front_end.take_audio(message, arrival_ns))
+    def take_audio(self, message: Any, arrival_ns: int) -> list[Utterance]:
+        """Read an audio message; raise SoundError if it is unusable."""
+        with self._counting():
+            segments = self._front_end.take_audio(message, arrival_ns)
+        return self._transcribe_segments(segments)
 
     def set_audio_format(self, info: Any) -> None:
         """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
         self._front_end.set_audio_format(info)
 
-    def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Utterance]:
-        """Take samples; raise SoundError if they are unusable."""
-        yield from self._transcribe_segments(self._front_end.take_sound(chunk, arrival_ns))
+    def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> list[Utterance]:
+        """Read samples; raise SoundError if they are unusable."""
+        with self._counting():
+            segments = self._front_end.take_sound(chunk, arrival_ns)
+        return self._transcribe_segments(segments)
 
-    def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> Iterator[Heard]:
-        """Take what a topic tells of the robot's speech, or its sound; yield starts and stops.
+    def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
+        """Read a message about the robot's speech, or its sound; return starts and stops.
 
         Raises NotRobotSpeechError if the message tells nothing of speech, and SoundError if its sound is unusable.
         """
-        yield from self.advance(arrival_ns)
         try:
-            yield from self._feed_robot_speech(self._robot.feed(message, arrival_ns, topic))
+            edges = self._robot.feed(message, arrival_ns, topic)
         except NotRobotSpeechError:
             audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
-            records = list(audio.take(message, arrival_ns))
+            states = audio.take(message, arrival_ns)
             self._robot_audio[topic] = audio
             self._front_end.robot.allow_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
-            yield from self._feed_robot_audio(records)
+            return self._feed_robot_audio(states)
+        return self._feed_robot_speech(edges)
 
-    def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
+    def lose_robot_topic(self, topic: str, now_ns: int) -> list[RobotSpeech]:
         """End the robot's speech whose times a topic gave, once nobody publishes the topic any more."""
-        yield from self._feed_robot_speech(self._robot.lose_topic(topic, now_ns))
+        return self._feed_robot_speech(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
         """Await people's words from an external recognizer, in place of a microphone, and mark the silence between.
@@ -116,23 +121,22 @@ class Ears:
         self._words, self._marks = Voices(topic, lateness_ns), SilenceMarks(topic)
         self.awaits_words = True
 
-    def advance(self, now_ns: int) -> Iterator[Heard]:
-        """Yield what is due because time passed: late sound, stops of the robot's speech, the silence of words."""
-        yield from self._transcribe_segments(self._front_end.advance(now_ns))
+    def advance(self, now_ns: int) -> list[Heard]:
+        """Return what is due because time passed: late sound, stops of the robot's speech, the silence of words."""
+        due: list[Heard] = [*self._transcribe_segments(self._front_end.advance(now_ns))]
         for audio in self._robot_audio.values():
-            yield from self._feed_robot_audio(audio.advance(now_ns))
-        if edges := self._robot.advance(now_ns):
-            yield from self._feed_robot_speech(edges)
+            due += self._feed_robot_audio(audio.advance(now_ns))
+        due += self._feed_robot_speech(self._robot.advance(now_ns))
         if self.awaits_words:
-            yield from self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
+            due += self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
+        return due
 
-    def take_words(self, message: Any, arrival_ns: int, voice_id: str = "") -> Iterator[Heard]:
-        """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
-        yield from self.advance(arrival_ns)
+    def take_words(self, message: Any, arrival_ns: int, voice_id: str = "") -> list[Utterance]:
+        """Read the text of an external recognizer; raise NotSpeechError if the message has none."""
         quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
         transcript = self._words.live_speech(message, arrival_ns, voice_id)
         if transcript is None:
-            return
+            return []
         utterance, cut = cut_texts(transcript)
         self._health_log.note_cut_texts(cut)
         if utterance.timing is not Timing.ABSENT:
@@ -140,38 +144,41 @@ class Ears:
             utterance = attribute_text(utterance, robot)
         if self.awaits_words and utterance.start_ns < quiet_until_ns:
             self._health_log.count("words_late")
-        yield utterance
+        return [utterance]
 
-    def take_is_speaking(self, speaking: bool, arrival_ns: int, voice_id: str = "") -> Iterator[Heard]:
-        """Take the start or end of voice activity for the texts of an external recognizer."""
-        yield from self.advance(arrival_ns)
+    def take_is_speaking(self, speaking: bool, arrival_ns: int, voice_id: str = "") -> None:
+        """Read the start or end of voice activity for the texts of an external recognizer."""
         self._words.is_speaking(speaking, arrival_ns, voice_id)
 
-    def take_voice(self, topic: str, message: Any, arrival_ns: int) -> Iterator[Heard]:
-        """Take a message about voices (REP-155); `topic` lies in the namespace of humans, such as voices/ID/speech."""
+    def take_voice(self, message: Any, arrival_ns: int, topic: str) -> list[Utterance]:
+        """Read a message about voices (REP-155); `topic` lies in the namespace of humans, such as voices/ID/speech."""
         match topic.split("/"):
             case ["voices", voice_id, "speech"]:
-                yield from self.take_words(message, arrival_ns, voice_id)
+                return self.take_words(message, arrival_ns, voice_id)
             case ["voices", voice_id, "is_speaking"]:
-                yield from self.take_is_speaking(bool(message.data), arrival_ns, voice_id)
+                self.take_is_speaking(bool(message.data), arrival_ns, voice_id)
             case ["voices", "tracked"]:
-                yield from self.advance(arrival_ns)
                 if not self._words.track(message, arrival_ns):
                     self._health_log.count("voice_lists_late")
             case ["persons", person_id, "voice_id"]:
                 self._words.owners.state(person_id, str(message.data))
             case _:
                 self._words.owners.match(message)
+        return []
 
-    def end_input(self) -> Iterator[Heard]:
+    def end_input(self) -> list[Heard]:
         """End the stream and any speech in progress; later sound starts a new stream."""
+        heard: list[Heard] = []
         for audio in self._robot_audio.values():
-            yield from self._feed_robot_audio(audio.flush())
-        yield from self._feed_robot_speech(self._robot.end_input())
-        yield from self._transcribe_segments(self._front_end.flush())
+            heard += self._feed_robot_audio(audio.flush())
+        heard += self._feed_robot_speech(self._robot.end_input())
+        return [*heard, *self._transcribe_segments(self._front_end.flush())]
 
     def transcribe(self, timeout_s: float) -> Iterator[Heard]:
-        """Transcribe the next queued segment, if one comes within `timeout_s`; only for the second thread."""
+        """Yield the words of the next queued segment, if one comes within `timeout_s`; only for the second thread.
+
+        Publish each record before asking for the next, or a later mark of the first thread overtakes it.
+        """
         assert self._queue is not None
         speech = self._queue.get(timeout_s)
         if speech is None:
@@ -179,46 +186,69 @@ class Ears:
         try:
             yield from self._write_robot(speech) if speech.is_robot_output else self._write_person(speech)
             self._health_log.clear_issue("transcriber")
-        except (RuntimeError, ValueError, OSError, MemoryError) as error:
-            self._health_log.count("segments_not_transcribed")
-            why = f"ears: a speech segment was not transcribed: {error}; free memory, or use a smaller Whisper model"
-            self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
+        except MemoryError as error:
+            self._report_untranscribed(error, _FREE_MEMORY)
+        except OSError as error:
+            self._report_untranscribed(error, "check the files of the Whisper model and their disk")
+        except RuntimeError as error:  # of CTranslate2, for any failure at work
+            is_memory = "memory" in str(error).lower()
+            self._report_untranscribed(error, _FREE_MEMORY if is_memory else "use another whisper_device of ears")
+        except Exception:  # a fault of the program: the guard of the thread logs it, and silence goes on
+            yield from self._marks.finish_words()
+            raise
         yield from self._marks.finish_words()
 
-    def _feed_robot_speech(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
-        for reported in edges:
+    def _report_untranscribed(self, error: Exception, remedy: str) -> None:
+        self._health_log.count("segments_not_transcribed")
+        why = f"ears: a speech segment was not transcribed: {str(error) or type(error).__name__}; {remedy}"
+        self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
+
+    def _feed_robot_speech(self, reported_edges: Iterable[RobotSpeech]) -> list[RobotSpeech]:
+        edges = []
+        for reported in reported_edges:
             edge, cut = cut_texts(replace(reported, stamp_ns=reported.stamp_ns + self._robot_offset_ns))
             self._health_log.note_cut_texts(cut)
             self._front_end.take_robot_speech(edge)
-            self._count(self._front_end.counts)
-            yield edge
+            edges.append(edge)
+        self._count(self._front_end.counts)
+        return edges
 
-    def _feed_robot_audio(self, edges: Iterable[RobotVoiceState | SpeechSegment]) -> Iterator[Heard]:
+    def _feed_robot_audio(self, states: Iterable[RobotVoiceState | SpeechSegment]) -> list[RobotSpeech]:
         """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
-        for edge_or_speech in edges:
-            if isinstance(edge_or_speech, RobotVoiceState):
-                yield from self._feed_robot_speech(self._robot.take(edge_or_speech))
+        edges: list[RobotSpeech] = []
+        for state in states:
+            if isinstance(state, RobotVoiceState):
+                edges += self._feed_robot_speech(self._robot.take(state))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
-                    yield from self._write_robot(edge_or_speech)
+                    edges += self._write_robot(state)
                 else:
-                    self._enqueue(edge_or_speech, self._queue)
+                    self._enqueue(state, self._queue)
+        return edges
 
-    def _transcribe_segments(self, segments: Iterable[SpeechSegment]) -> Iterator[Utterance]:
+    def _transcribe_segments(self, segments: Iterable[SpeechSegment]) -> list[Utterance]:
         """Transcribe segments here or queue them; then mark the silence after them."""
-        try:
-            for speech in segments:
-                if self._queue is None:
-                    yield from self._write_person(speech)
-                else:
-                    self._enqueue(speech, self._queue)
-        finally:
-            self._count(self._front_end.counts)
+        utterances: list[Utterance] = []
+        for speech in segments:
+            if self._queue is None:
+                utterances += self._write_person(speech)
+            else:
+                self._enqueue(speech, self._queue)
+        self._count(self._front_end.counts)
         self._state_rate()
         self._state_lateness()
         if self._transcriber:
             is_rough = self._front_end.is_timing_uncertain
-            yield from self._marks.mark(self._front_end.quiet_until_ns, is_rough=is_rough)
+            utterances += self._marks.mark(self._front_end.quiet_until_ns, is_rough=is_rough)
+        return utterances
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Pass on the counts of the front end also where it refuses a message."""
+        try:
+            yield
+        finally:
+            self._count(self._front_end.counts)
 
     def _state_rate(self) -> None:
         """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""

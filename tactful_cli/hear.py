@@ -118,6 +118,7 @@ def _from_bag(
         for stored in bag.messages({topic, *infos, *robot_topics, *words.names} - {""}):
             try:
                 message = bag.decode(stored)
+                yield from ears.advance(stored.stamp_ns)
                 if stored.topic == topic:
                     yield from ears.take_audio(message, stored.stamp_ns)
                 elif stored.topic in words.names:

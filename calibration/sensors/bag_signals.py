@@ -178,6 +178,7 @@ def read_stated_speech(bag: BagReader, topics: Collection[str], hearing: Hearing
     edges: list[Heard] = []
     for stored in bag.messages(topics):
         try:
+            edges += ears.advance(stored.stamp_ns)
             edges += ears.take_robot_speech(bag.decode(stored), stored.stamp_ns, stored.topic)
         except (NotRobotSpeechError, SoundError) as error:
             return StatedSpeech(why=f"{stored.topic}: {error}")

@@ -83,12 +83,13 @@ def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "")
     return RecognizerTopics(texts=texts[0], is_speaking=bools[0] if bools else "")
 
 
-def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterator[Heard]:
+def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterable[Heard]:
     """Give the ears a text, a Bool or whose voice it is; raise NotSpeechError if the message is none."""
     if topics.of_voices:
-        return ears.take_voice(stored.topic.removeprefix(f"{topics.humans}/"), message, stored.stamp_ns)
+        return ears.take_voice(message, stored.stamp_ns, stored.topic.removeprefix(f"{topics.humans}/"))
     if stored.topic == topics.is_speaking:
-        return ears.take_is_speaking(bool(message.data), stored.stamp_ns)
+        ears.take_is_speaking(bool(message.data), stored.stamp_ns)
+        return []
     return ears.take_words(message, stored.stamp_ns)
 
 

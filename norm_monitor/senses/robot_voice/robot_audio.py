@@ -1,6 +1,6 @@
 """The robot's own audio output: when its voice speaks, and the segments to transcribe."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +26,10 @@ class RobotAudio:
         self._arrived_ns: int | None = None
         self._onset_ns: int | None = None
 
-    def take(self, message: Any, arrival_ns: int) -> Iterator[RobotVoiceState | SpeechSegment]:
-        """Yield what a message completes; raise SoundError if it is unusable, NotRobotSpeechError if it is no sound."""
+    def take(self, message: Any, arrival_ns: int) -> list[RobotVoiceState | SpeechSegment]:
+        """Return what a message completes. Raises SoundError for unusable sound, NotRobotSpeechError for no sound."""
         try:
-            segments = list(self._front_end.take_audio(sound_in(message), arrival_ns))
+            segments = self._front_end.take_audio(sound_in(message), arrival_ns)
         except SoundError as error:
             if error.fault == "audio_type_unknown":
                 raise NotRobotSpeechError(
@@ -37,30 +37,33 @@ class RobotAudio:
                 ) from error
             raise
         self._arrived_ns = arrival_ns
-        yield from self._states_of(segments)
+        states = self._states_of(segments)
         onset_ns = self._front_end.segmenter.onset_ns
         if onset_ns is not None and onset_ns != self._onset_ns:
             self._onset_ns = onset_ns
-            yield self._state(onset_ns, speaking=True)
+            states.append(self._state(onset_ns, speaking=True))
+        return states
 
-    def advance(self, now_ns: int) -> Iterator[RobotVoiceState | SpeechSegment]:
-        """Yield the end of the speech where no sound came for a while."""
-        if self._arrived_ns is not None and now_ns > self._arrived_ns + _ENDS_AFTER_NS:
-            yield from self.flush()
+    def advance(self, now_ns: int) -> list[RobotVoiceState | SpeechSegment]:
+        """Return the end of the speech where no sound came for a while."""
+        is_over = self._arrived_ns is not None and now_ns > self._arrived_ns + _ENDS_AFTER_NS
+        return self.flush() if is_over else []
 
-    def flush(self) -> Iterator[RobotVoiceState | SpeechSegment]:
+    def flush(self) -> list[RobotVoiceState | SpeechSegment]:
         """End the stream and any speech in progress."""
         self._arrived_ns = None
-        yield from self._states_of(self._front_end.flush())
+        return self._states_of(self._front_end.flush())
 
-    def _states_of(self, segments: Iterable[SpeechSegment]) -> Iterator[RobotVoiceState | SpeechSegment]:
+    def _states_of(self, segments: Iterable[SpeechSegment]) -> list[RobotVoiceState | SpeechSegment]:
+        states: list[RobotVoiceState | SpeechSegment] = []
         for speech in segments:
             segment = speech.segment
             if segment.final:
                 if segment.start_ns != self._onset_ns:  # the whole speech came in one message
-                    yield self._state(segment.start_ns, speaking=True)
-                yield self._state(segment.end_ns, speaking=False)
-            yield replace(speech, is_robot_output=True)
+                    states.append(self._state(segment.start_ns, speaking=True))
+                states.append(self._state(segment.end_ns, speaking=False))
+            states.append(replace(speech, is_robot_output=True))
+        return states
 
     def _state(self, stamp_ns: int, *, speaking: bool) -> RobotVoiceState:
         return RobotVoiceState(stamp_ns=stamp_ns, voice_id=self._topic, speaking=speaking)

@@ -5,7 +5,7 @@ speech must have arrived, so that segments depend on stamps alone.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ class AudioFrontEnd:
         speech_ns = self.segmenter.speech_since_ns
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
 
-    def take_audio(self, message: Any, arrival_ns: int) -> Iterator[SpeechSegment]:
+    def take_audio(self, message: Any, arrival_ns: int) -> list[SpeechSegment]:
         """Return the segments that an audio message completes; raise SoundError if it is unusable."""
         try:
             if self._refused:
@@ -123,7 +123,7 @@ class AudioFrontEnd:
         except SoundError as error:
             self.counts[error.fault] += 1
             raise
-        yield from self.take_sound(chunk, arrival_ns)
+        return self.take_sound(chunk, arrival_ns)
 
     def set_audio_format(self, info: Any) -> None:
         """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
@@ -134,52 +134,55 @@ class AudioFrontEnd:
             self._refused = error
             raise
 
-    def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[SpeechSegment]:
+    def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> list[SpeechSegment]:
         """Return the segments that a chunk completes; raise SoundError if it is unusable."""
         self.sample_rate.take(chunk, arrival_ns)
         try:
-            for block in self._microphone.feed(chunk, arrival_ns):
-                yield from self._take(block)
+            return self._cut(self._microphone.feed(chunk, arrival_ns))
         except SoundError as error:
             self.counts[error.fault] += 1
             raise
 
-    def advance(self, now_ns: int) -> Iterator[SpeechSegment]:
+    def advance(self, now_ns: int) -> list[SpeechSegment]:
         """Return the segments that are due because time passed: of late sound without stamps."""
-        for block in self._microphone.advance(now_ns):
-            yield from self._take(block)
+        return self._cut(self._microphone.advance(now_ns))
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
         self.robot.feed(edge, self._sound_until_ns)
 
-    def flush(self) -> Iterator[SpeechSegment]:
+    def flush(self) -> list[SpeechSegment]:
         """End the stream and any speech in progress."""
         self.sample_rate = SampleRateCheck()
-        for block in self._microphone.flush():
-            yield from self._take(block)
-        for segment in self.segmenter.flush():
-            yield from self._pass(segment)
-        yield from self._release(None)
+        return [*self._cut(self._microphone.flush()), *self._hold(self.segmenter.flush()), *self._release(None)]
 
-    def _take(self, block: Block) -> Iterator[SpeechSegment]:
-        for segment in self.segmenter.feed(block):
-            yield from self._pass(segment)
-        until_ns = self._sound_until_ns
-        went_back = until_ns is not None and block.starts_anew and block.stamp_ns < until_ns
-        self._sound_until_ns = block.stamp_ns + BLOCK_NS
-        yield from self._release(None if went_back else self._sound_until_ns)
+    def _cut(self, blocks: Iterable[Block]) -> list[SpeechSegment]:
+        """Cut blocks into segments, and return those whose context is complete."""
+        segments: list[SpeechSegment] = []
+        for block in blocks:
+            segments += self._hold(self.segmenter.feed(block))
+            until_ns = self._sound_until_ns
+            went_back = until_ns is not None and block.starts_anew and block.stamp_ns < until_ns
+            self._sound_until_ns = block.stamp_ns + BLOCK_NS
+            segments += self._release(None if went_back else self._sound_until_ns)
+        return segments
 
-    def _pass(self, segment: AudioSegment) -> Iterator[SpeechSegment]:
-        if segment.final:
-            self._held.append(segment)
-        else:
-            yield self._with_context(segment)
+    def _hold(self, segments: Iterable[AudioSegment]) -> list[SpeechSegment]:
+        """Hold final segments until their context is complete, and return the others."""
+        unheld = []
+        for segment in segments:
+            if segment.final:
+                self._held.append(segment)
+            else:
+                unheld.append(self._with_context(segment))
+        return unheld
 
-    def _release(self, sound_until_ns: int | None) -> Iterator[SpeechSegment]:
+    def _release(self, sound_until_ns: int | None) -> list[SpeechSegment]:
         """Release the segments that the sound has passed by far enough; all of them if the stream has ended."""
+        released = []
         while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self.robot.waits_ns):
-            yield self._with_context(self._held.popleft())
+            released.append(self._with_context(self._held.popleft()))
+        return released
 
     def _with_context(self, segment: AudioSegment) -> SpeechSegment:
         return SpeechSegment(segment=segment, robot=self.robot.about(segment.start_ns, segment.end_ns))

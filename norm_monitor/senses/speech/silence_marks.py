@@ -14,7 +14,7 @@ REPEAT_EVERY_NS = NS_PER_S
 
 
 class SilenceMarks:
-    """Yield a mark after each further tenth of a second of silence; two threads may share it."""
+    """Mark each further tenth of a second of silence; two threads may share it."""
 
     def __init__(self, source_topic: str) -> None:
         self._source_topic = source_topic
@@ -25,12 +25,12 @@ class SilenceMarks:
         self._waiting = 0  # segments that wait for transcription
         self._behind: Utterance | None = None  # the mark to yield after their words
 
-    def mark(self, quiet_until_ns: int | None, *, is_rough: bool = False) -> Iterator[Utterance]:
-        """Yield a mark if silence has grown and no words wait; otherwise store the mark until after the words."""
+    def mark(self, quiet_until_ns: int | None, *, is_rough: bool = False) -> list[Utterance]:
+        """Return a mark if silence has grown and no words wait; otherwise store the mark until after the words."""
         marked_ns = self._marked_ns
         self._is_rough |= is_rough
         if quiet_until_ns is None:
-            return
+            return []
         if marked_ns is None or quiet_until_ns < marked_ns or quiet_until_ns - marked_ns >= MARK_EVERY_NS:
             self._marked_ns = quiet_until_ns
             with self._lock:
@@ -39,16 +39,17 @@ class SilenceMarks:
                 self._behind = mark if waits else None
                 self._is_rough &= waits  # what takes the place of a stored mark is rough too
             if not waits:
-                yield mark
+                return [mark]
+        return []
 
-    def mark_at(self, now_ns: int, quiet_until_ns: int) -> Iterator[Utterance]:
-        """Yield a mark as `mark` does, and the same again each second in which silence does not grow."""
-        marks = list(self.mark(quiet_until_ns))
+    def mark_at(self, now_ns: int, quiet_until_ns: int) -> list[Utterance]:
+        """Return a mark as `mark` does, and the same again each second in which silence does not grow."""
+        marks = self.mark(quiet_until_ns)
         if not marks and not 0 <= now_ns - self._repeated_ns < REPEAT_EVERY_NS:
             marks = [silence_mark(quiet_until_ns, self._source_topic)]
         if marks:
             self._repeated_ns = now_ns
-        yield from marks
+        return marks
 
     def add_words(self) -> None:
         """Count one more segment that waits for transcription."""

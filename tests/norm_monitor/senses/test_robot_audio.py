@@ -58,8 +58,11 @@ def stream(sound: Any, *, as_feedback: bool = False) -> Iterator[tuple[str, Fiel
 def taken(ears: Ears, topic: str, sent: Fields) -> list[Heard]:
     stamp = getattr(sent, "feedback", Fields(audio=sent)).audio.header.stamp
     arrival_ns = join_stamp(stamp.sec, stamp.nanosec) + CHUNK * NS_PER_S // RATE_HZ
-    take = ears.take_audio(sent, arrival_ns) if topic == MIC else ears.take_robot_speech(sent, arrival_ns, topic)
-    return list(take)
+    due = ears.advance(arrival_ns)
+    return [
+        *due,
+        *(ears.take_audio(sent, arrival_ns) if topic == MIC else ears.take_robot_speech(sent, arrival_ns, topic)),
+    ]
 
 
 def in_one_thread(whisper: Whisper, sound: Any, *, as_feedback: bool = False) -> list[Heard]:

@@ -45,7 +45,8 @@ class Hearing:
         self.records: list[Utterance] = []
 
     def take(self, at_s: float, topic: str, message: Any) -> None:
-        heard = self.ears.take_voice(topic, message, START_NS + s_to_ns(at_s))
+        arrival_ns = START_NS + s_to_ns(at_s)
+        heard = [*self.ears.advance(arrival_ns), *self.ears.take_voice(message, arrival_ns, topic)]
         self.records += [one for one in heard if isinstance(one, Utterance)]
 
     def speak(self, at_s: float, voice_id: str, text: str) -> str:

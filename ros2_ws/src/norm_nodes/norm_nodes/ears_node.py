@@ -39,6 +39,7 @@ class EarsTask(NamedTuple):
     topic: str
     read: Callable[..., Iterable[Heard] | None]
     arguments: tuple[Any, ...] = ()
+    arrival_ns: int | None = None
 
 
 class EarsNode(NormNode[EarsConfig]):
@@ -106,7 +107,7 @@ class EarsNode(NormNode[EarsConfig]):
             return
         self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if topic := config.audio_info_topic:
-            read_format = partial(self._queue, topic, self._ears.set_audio_format)
+            read_format = partial(self._queue, topic, lambda info, _: self._ears.set_audio_format(info))
             for qos in EITHER_DURABILITY:
                 self._listen_to("audio_info_type", topic, read_format, "the format of bare bytes", qos)
 
@@ -182,18 +183,19 @@ class EarsNode(NormNode[EarsConfig]):
         if type_ := self.find_class(getattr(self.config, parameter), topic, parameter):
             self.subscribe(type_, topic, callback, qos, description)
 
-    def _queue(self, topic: str, read: Callable[..., Iterable[Heard] | None], *arguments: Any) -> None:
-        """Let the segmenting thread read a message of a topic."""
-        self._tasks.put(EarsTask(topic, read, arguments))
+    def _queue(self, topic: str, read: Callable[..., Iterable[Heard] | None], message: Any, *arguments: Any) -> None:
+        """Let the segmenting thread read a message of a topic, with the time of its arrival."""
+        arrival_ns = self.clock.now_ns()
+        self._tasks.put(EarsTask(topic, read, (message, arrival_ns, *arguments), arrival_ns))
 
     def hear(self, message: Any) -> None:
         """Queue an audio message, as the subscription does."""
         if self._active:
             self._last_sound_s, self._ended = time.monotonic(), False
-            self._queue(self.config.audio_topic, self._ears.take_audio, message, self.clock.now_ns())
+            self._queue(self.config.audio_topic, self._ears.take_audio, message)
 
     def _hear_robot(self, topic: str, message: Any) -> None:
-        self._queue(topic, self._take_robot_speech, message, self.clock.now_ns(), topic)
+        self._queue(topic, self._take_robot_speech, message, topic)
 
     def _take_robot_speech(self, message: Any, arrival_ns: int, topic: str) -> Iterable[Heard]:
         is_record = isinstance(message, record_class(RobotSpeech))
@@ -201,17 +203,17 @@ class EarsNode(NormNode[EarsConfig]):
         return self._ears.take_robot_speech(speech, arrival_ns, topic)
 
     def _lose_robot_topic(self, topic: str) -> None:
-        self._queue(topic, self._ears.lose_robot_topic, topic, self.clock.now_ns())
+        self._queue(topic, self._ears.lose_robot_topic, topic)
 
     def _hear_words(self, message: Any) -> None:
         if self._active:
             self._ended = False
-            self._queue(self.config.words_topic, self._ears.take_words, message, self.clock.now_ns())
+            self._queue(self.config.words_topic, self._ears.take_words, message)
 
     def _hear_edge(self, message: Any) -> None:
         self._ended = False
         topic = self.config.is_speaking_topic
-        self._queue(topic, self._ears.take_is_speaking, bool(message.data), self.clock.now_ns())
+        self._queue(topic, self._ears.take_is_speaking, bool(message.data))
 
     def _hear_voice(self, topic: str, message: Any) -> None:
         """Queue a message about voices; `topic` lies in the namespace of humans."""
@@ -220,7 +222,7 @@ class EarsNode(NormNode[EarsConfig]):
             return
         if tells_of_speech:
             self._ended = False
-        self._queue(f"{self.config.humans}/{topic}", self._ears.take_voice, topic, message, self.clock.now_ns())
+        self._queue(f"{self.config.humans}/{topic}", self._ears.take_voice, message, topic)
 
     def _end(self, _: Any) -> None:
         self._ended, self._ears.awaits_words = True, False
@@ -235,6 +237,8 @@ class EarsNode(NormNode[EarsConfig]):
                 advance(now_ns)
                 continue
             try:
+                if task.arrival_ns is not None:
+                    self._publish(self._ears.advance(task.arrival_ns))
                 self._publish(task.read(*task.arguments) or ())
                 self.health_log.clear_issue(f"messages on {task.topic}")
             except Exception as error:  # noqa: BLE001  whatever one message brings about must not end the thread
