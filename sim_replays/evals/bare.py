@@ -111,7 +111,8 @@ async def _answer(  # noqa: PLR0917
         reading = None if output.stop_reason in _CUT else suite.forms[query.style](query, output.completion)
         if reading or output.stop_reason == "content_filter":
             break
-    details = {"served_by": output.model, "tries": tries + 1, "stop_reason": output.stop_reason}
+    is_whole = output.stop_reason not in {*_CUT, "content_filter"}
+    details = {"served_by": output.model, "tries": tries + 1, "reply": output.completion if is_whole else ""}
     probabilities = _probabilities(model, query, output, reading) if form == "logprobs" else None
     if probabilities:
         by_place = dict(zip(orders[query.query_id], probabilities, strict=True))

@@ -1,17 +1,22 @@
-"""Grade written answers from 1 to 5 with a model, against every reference; the best one counts."""
+"""Models that score: one grades written answers against every reference, one coerces replies into the options."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from inspect_ai.model import Model
 
-from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.engines.options import OPTION_LETTERS
 from norm_core.engines.prompt_file import prompt_file
+from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
-from sim_replays.items.target import Predictions, Target
+from sim_replays.evals.samples import SampleAnswer
+from sim_replays.items.target import Predictions, ReplyReading, Target
+from sim_replays.suites.suite import FORMS, letter, letters
 
-GRADER = "grader"  # the role of the model that grades: --model-role grader=NAME
+GRADER, COERCER = "grader", "coercer"  # roles of models: --model-role grader=NAME
+_VERDICT = re.compile(r"(?i:final verdict)\W*([1-5])(?!\.?\d)")
 _PROMPTS = prompt_file("grades", "sim_replays.evals")
 # By task: the graded fields of the written answer, and the scorer's names of their grades.
 FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
@@ -36,14 +41,17 @@ def pairs(targets: Sequence[Target], predictions: Predictions) -> list[tuple[Tar
 async def grades_of(
     targets: Sequence[Target], predictions: Predictions, grader: Model
 ) -> Mapping[str, Mapping[str, float]]:
-    """Ask for the grades of a sample's texts, and return the best of each, by task and the scorer's names."""
+    """Ask for the grades of a sample's texts, and return the best of each, by task and the scorer's names.
+
+    A reply without one final verdict gives no grade.
+    """
     best: dict[str, dict[str, float]] = {}
     for target, kind, reference, written in pairs(targets, predictions):
-        reply = await grader.generate(_prompt(kind, reference, written))
-        digits = set(re.findall(r"(?<![\d.])[1-5](?![\d.]*\d)", reply.completion))
-        if len(digits) == 1:  # else the grader gave none
+        reply = await grader.generate(_PROMPTS.texts[kind].format(reference=reference, written=written))
+        verdicts = set(_VERDICT.findall(reply.completion))
+        if len(verdicts) == 1 and reply.stop_reason != "max_tokens":
             names, name = best.setdefault(target.task, {}), FIELDS[target.task][kind]
-            names[name] = max(names.get(name, 0.0), float(digits.pop()))
+            names[name] = max(names.get(name, 0.0), float(verdicts.pop()))
     return best
 
 
@@ -58,13 +66,25 @@ def _fields(text: str) -> dict[str, str]:
     return {str(name): value for name, value in plain.items() if isinstance(value, str)}
 
 
-def _prompt(kind: str, reference: str, written: str) -> str:
-    """Return the two texts and the meaning of each grade for texts of that kind."""
-    parts = (
-        Text(text=_PROMPTS.texts["task"]),
-        Text(text=_PROMPTS.texts["rubric"][kind]),
-        Quoted(text=reference, label="reference"),
-        Quoted(text=written, label="to be graded"),
-        Text(text="Which grade does the text get? Answer with the number alone."),
+async def coerced(answer: SampleAnswer, query: Query, order: Sequence[int], coercer: Model) -> SampleAnswer:
+    """Let a model say which option a whole reply states, as HSRI's paper does.
+
+    A cut or refused reply stays as it is.
+    """
+    prediction, reply = answer.prediction, answer.details.get("reply", "")
+    is_unread = prediction.outcome in {Outcome.ANSWERED, Outcome.UNPARSED}
+    if query.style not in FORMS or not reply.strip() or not is_unread:
+        return answer
+    query = replace(query, options=query.justifications or query.options, justifications=())
+    listed = [f"{name}. {option or 'None'}" for name, option in zip(OPTION_LETTERS, query.options, strict=False)]
+    several = ", or all of their letters if it states several" if query.several else ""
+    output = await coercer.generate(
+        _PROMPTS.texts["coerce"].format(options="\n".join(listed), reply=reply, several=several)
     )
-    return Prompt(version=_PROMPTS.version, parts=parts).as_text()
+    reading = (letters if query.several else letter)(query, output.completion)
+    if reading is None or not reading.strict:
+        reason = f"the coercing model read no option: {output.completion!r:.80}"
+        return replace(answer, prediction=replace(prediction, outcome=Outcome.UNPARSED, chosen=(), reason=reason))
+    chosen = tuple(sorted(order[place] for place in reading.chosen))
+    read = replace(prediction, outcome=Outcome.ANSWERED, chosen=chosen, reading=ReplyReading.COERCED)
+    return replace(answer, prediction=read)

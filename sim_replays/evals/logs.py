@@ -1,6 +1,6 @@
 """Read the logs of runs by inspect_ai, and pair two of them question by question."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from pathlib import Path
@@ -15,10 +15,11 @@ from norm_core.records.json_codec import from_plain
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from scoring.intervals import interval_of_gain, sign_flip_p
+from sim_replays.evals.controls import choices_of_options
 from sim_replays.evals.samples import ANSWERS, SampleAnswer, asked_in, targets_in
-from sim_replays.evals.scorer import FEWEST_CLUSTERS, mark, scored_questions
+from sim_replays.evals.scorer import EPOCH, FEWEST_CLUSTERS, mark, scored_questions
 from sim_replays.items.target import PredictionFile, Predictions, SuiteError, Target
-from sim_replays.suites.report import MODEL_KIND, RANDOM_MODEL, ROBOT_KIND, Report, report
+from sim_replays.suites.report import MODEL_KIND, ROBOT_KIND, Report, report
 from sim_replays.suites.suite import Suite, suite_called
 
 Array = NDArray[np.float64]
@@ -32,9 +33,11 @@ class ScoredRun:
     name: str
     kind: str
     suite: str
+    asking: Mapping[str, Any]
     identity: tuple[str, ...]  # of the data and the variant that were asked
     targets: tuple[Target, ...]
     predictions: Predictions
+    by_options: Mapping[str, Predictions]  # what choices that see the options alone answer
     cautions: tuple[str, ...]
     cached: int
 
@@ -54,18 +57,30 @@ def scored_run(log: EvalLog | Path) -> ScoredRun:
     scores = [next(iter(sample.scores.values())) for sample in ended if sample.scores]
     targets, answers = scored_questions(scores)
     solver = log.eval.solver or "tactful/bare"
-    arguments = ", ".join(f"{name}={value}" for name, value in (log.eval.solver_args or {}).items())
+    arguments = ", ".join(f"{name}={value}" for name, value in (log.eval.solver_args or {}).items() if value)
     who = solver.removeprefix("tactful/") if log.eval.model == "none/none" else log.eval.model
     return ScoredRun(
         name=f"{who}{f' ({arguments})' if arguments else ''}",
         kind=ROBOT_KIND if solver == "tactful/robot" else MODEL_KIND,
         suite=metadata["suite"],
+        asking=metadata["asking"],
         identity=(metadata["suite"], metadata["data_sha256"], metadata["config_sha256"]),
         targets=tuple(targets),
         predictions={answer.prediction.key: answer.prediction for answer in answers},
-        cautions=tuple(metadata["cautions"]),
+        by_options={
+            f"{choose} option": _by_options(choose, [sample.metadata for sample in ended], targets)
+            for choose in ("first", "longest")
+        },
+        cautions=(*metadata["cautions"], *_cautions_of_model(answers)),
         cached=sum(answer.cached for answer in answers),
     )
+
+
+def _cautions_of_model(answers: Sequence[SampleAnswer]) -> Iterator[str]:
+    """Say where a provider named more than one model as the one that answered."""
+    names = sorted({answer.details["served_by"] for answer in answers if "served_by" in answer.details})
+    if len(names) > 1:
+        yield f"more than one model answered, by what the provider says: {', '.join(names)}"
 
 
 def report_of(run: ScoredRun, control: ScoredRun | None = None) -> tuple[Suite, Report]:
@@ -74,14 +89,20 @@ def report_of(run: ScoredRun, control: ScoredRun | None = None) -> tuple[Suite, 
     if control:
         _check_pair(run, control)
     read = PredictionFile(predictions=dict(run.predictions), unknown=(), unusable=())
-    steps: Mapping[str, Predictions] = {RANDOM_MODEL: control.predictions} if control else {}
-    scored = report(suite, run.targets, read, steps)
+    scored = report(suite, run.targets, read, control.predictions if control else None, run.by_options)
     notes = [*scored.notes, *run.cautions]
     few = {name: figure.clusters for name, figure in scored.figures.items() if 0 < figure.clusters < FEWEST_CLUSTERS}
     notes += [f"the interval of {name} is over {count} pictures, videos or talks alone" for name, count in few.items()]
     if run.cached:
         notes.append(f"{count_of(run.cached, 'answer')} of {len(run.targets)} are of an earlier run (--cache)")
     return suite, replace(scored, kind=run.kind, notes=tuple(notes))
+
+
+def _by_options(choose: str, samples: Sequence[Mapping[str, Any]], targets: Sequence[Target]) -> Predictions:
+    """Return what a choice of options answers, also to the questions of further epochs."""
+    predictions = {p.key: p for metadata in samples for p in choices_of_options(choose, metadata)}
+    answers = ((target, predictions.get((target.id.partition(EPOCH)[0], target.task))) for target in targets)
+    return {target.key: replace(prediction, id=target.id) for target, prediction in answers if prediction}
 
 
 @record

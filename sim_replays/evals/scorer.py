@@ -12,13 +12,14 @@ from inspect_ai.solver import TaskState
 from norm_core.records.json_codec import from_plain, to_plain
 from norm_core.records.outcome import Outcome
 from scoring.intervals import Z_95
-from sim_replays.evals.grading import GRADER, grades_of
-from sim_replays.evals.samples import ANSWERS, LEFT_OUT, SampleAnswer, tactful, targets_in
+from sim_replays.evals.grading import COERCER, GRADER, coerced, grades_of
+from sim_replays.evals.samples import ANSWERS, LEFT_OUT, SampleAnswer, asked_in, tactful, targets_in
 from sim_replays.items import target as suites
 from sim_replays.items.target import Prediction, ReplyReading, intersection_over_union, picks_target
 from sim_replays.suites.suite import Suite, suite_called
 
 FEWEST_CLUSTERS = 5
+EPOCH = "#epoch"  # between the id of a question and the number of a further epoch
 
 
 @metric(name="tactful/figures", scores="unreduced")
@@ -53,6 +54,14 @@ def answers(suite: str) -> Scorer:
             if (answer := from_plain(SampleAnswer, plain))
         }
         sample_answers = [by_key.get(t.key) or _missing(t) for t in own]
+        asked = asked_in(state.metadata).prompts
+        if COERCER in model_roles() and asked:
+            queries = {query.task: query for query in asked.queries}
+            sample_answers = [
+                await coerced(answer, query, asked.orders.get(query.query_id, ()), get_model(role=COERCER))
+                for answer in sample_answers
+                if (query := queries[answer.prediction.task])
+            ]
         predictions = {answer.prediction.key: answer.prediction for answer in sample_answers}
         if GRADER in model_roles():
             grades = await grades_of(own, predictions, get_model(role=GRADER))
@@ -94,7 +103,7 @@ def scored_questions(scores: Sequence[Score]) -> tuple[list[suites.Target], list
             epoch = seen[target.key]
             seen[target.key] += 1
             if epoch:
-                name = f"{target.id}#epoch{epoch + 1}"
+                name = f"{target.id}{EPOCH}{epoch + 1}"
                 target = replace(target, id=name)
                 answer = replace(answer, prediction=replace(answer.prediction, id=name))
             targets.append(target)
@@ -115,12 +124,14 @@ def _values(suite: Suite, targets: list[suites.Target], predictions: suites.Pred
 
 
 def _counts(targets: Sequence[suites.Target], sample_answers: Sequence[SampleAnswer]) -> dict[str, float]:
-    """Count the questions, and the share of each outcome but `answered` that occurs."""
+    """Count the questions, and the share of each outcome but `answered` and of each kind of reply that occurs."""
     outcomes = Counter(answer.prediction.outcome for answer in sample_answers)
-    lenient = sum(answer.prediction.reading is ReplyReading.LENIENT for answer in sample_answers)
+    readings = Counter(answer.prediction.reading for answer in sample_answers)
     shares = {
         **{outcome.value: outcomes[outcome] for outcome in Outcome if outcome is not Outcome.ANSWERED},
-        "read_leniently": lenient,
+        "read_leniently": readings[ReplyReading.LENIENT],
+        "read_by_a_model": readings[ReplyReading.COERCED],
+        "asked_again": sum(answer.details.get("tries", 1) > 1 for answer in sample_answers),
         "from_cache": sum(answer.cached for answer in sample_answers),
     }
     return {"questions": len(targets), **{name: count / len(targets) for name, count in shares.items() if count}}

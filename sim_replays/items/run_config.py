@@ -35,7 +35,6 @@ class RunConfig(Config):
     whisper: str = ""
     only: str = ""
     seed: int = 0
-    limit: int = 0
 
 
 @record
@@ -72,12 +71,6 @@ class RunItems:
         keys = {key for item in asked for key in item.keys}
         targets = tuple(target for target in self.targets if target.key in keys)
         return RunItems(asked=tuple(asked), targets=targets, files=self.files)
-
-
-def part_of(asking: RunConfig) -> list[str]:
-    """Name the part of the items that a run asks; nothing for all of them."""
-    first = [f"first {asking.limit}"] if asking.limit else []
-    return [*first, *([f"only {Path(asking.only).name}"] if asking.only else [])]
 
 
 def ids_in(path: Path) -> set[str]:

@@ -19,6 +19,7 @@ class ReplyReading(StrEnum):
     """How a reply without the asked form was understood."""
 
     LENIENT = "read leniently"
+    COERCED = "read by a model"
 
 
 class SuiteError(TactfulError):

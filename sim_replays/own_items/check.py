@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.sentences.sentence_encoder import SentenceVectors
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from scoring.figures import Figures
-from sim_replays.items.clip import Shot, jpegs
 from sim_replays.items.dataset_files import entries
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import Key, Prediction, Predictions, SuiteError, Target, read_predictions
@@ -31,18 +30,17 @@ _ASK = "What is the most fitting thing to do next in this situation?"
 _FOLDS, _RIDGE = 10, 1.0
 _SUITE_BY_FILE = {hsri_segments.FILE: "hsri", videonorms.FILE: "videonorms"}
 _SUITE_BY_KEY = {"mcq_items": "egogapbench", "behaviors": "egonormia"}
-_IN_WORDS, _SEEING = {"pipeline", "captions", "given"}, {"images", "video", "transcript-given", "given"}
+_IN_WORDS = {"pipeline", "captions", "given"}
 
 
 @record
 class AskedItem:
-    """A question with its options in the dataset's own order, its scene in words and its pictures."""
+    """A question with its options in the dataset's own order, and its scene in words."""
 
     target: Target
     options: tuple[str, ...]
     ask: str = ""
     scene: str = ""
-    shots: tuple[Shot, ...] = ()
 
 
 @record
@@ -69,14 +67,12 @@ def suite_name_of(path: Path) -> str:
     raise SuiteError(f"{path}: holds no items of a suite that is known; name the suite with --suite, or another path")
 
 
-def read_items(suite: Suite, data: Path, pictures: Path | None = None) -> list[AskedItem]:
-    """Read each question with its options, its scene in words where the suite gives one, and its pictures if asked."""
+def read_items(suite: Suite, data: Path) -> list[AskedItem]:
+    """Read each question with its options, and its scene in words where the suite gives one."""
     read: dict[Key, AskedItem] = {}
     blind = "blind" if "blind" in suite.settings else suite.settings[0]
-    seeing = [name for name in suite.settings if name in _SEEING] if pictures else []
-    for setting in (blind, *(name for name in suite.settings if name in _IN_WORDS), *seeing):
-        asking = RunConfig(suite=suite.name, data=str(data), setting=setting, pictures=str(pictures or ""))
-        run = suite.items(asking)
+    for setting in (blind, *(name for name in suite.settings if name in _IN_WORDS)):
+        run = suite.items(RunConfig(suite=suite.name, data=str(data), setting=setting))
         targets = {target.key: target for target in run.targets if target.options}
         asked = [(item, query, (item.item or item.id, query.task)) for item in run.asked for query in item.queries]
         for item, query, key in asked:
@@ -87,7 +83,6 @@ def read_items(suite: Suite, data: Path, pictures: Path | None = None) -> list[A
                     options=tuple(offered[order.index(place)] for place in range(len(order))),
                     ask=query.question,
                     scene=query.viewpoint.description or (read[key].scene if key in read else ""),
-                    shots=item.shots if pictures else (),
                 )
     if not read:
         raise SuiteError(f"{data}: asks no question with options; name data that does")
@@ -98,10 +93,9 @@ def check_items(
     suite: Suite,
     items: Sequence[AskedItem],
     encoder: SentenceVectors,
-    models: Mapping[str, Engine],
+    blind: Engine,
     *,
     answers: Mapping[str, Path | None],
-    pictures_may_leave: bool,
     progress: Callable[[str], None],
 ) -> ItemCheck:
     """Score each control, and compare them with the answers of HUMAN and MODEL, which are files of predictions."""
@@ -114,9 +108,8 @@ def check_items(
             items, lambda item: [-repeats[item.target.group, item.target.task, option] for option in item.options]
         ),
         "options alone": lambda: _by_wording(items, encoder),
+        "blind: encoder": lambda: _ask_blind(blind, items),
     }
-    for name, model in models.items():
-        choices |= _model_controls(name, model, items, pictures_may_leave)
     rows: dict[str, Figures] = {CHANCE: uniform(suite, targets)}
     for name, choose in choices.items():
         progress(name)
@@ -127,8 +120,7 @@ def check_items(
         if path:
             predictions = read_predictions(path, targets).predictions  # a person may answer a part
             rows[name] = suite.figures([t for t in targets if name == MODEL or t.key in predictions], predictions)
-    count, published = len({target.id for target in targets}), published_results(suite)
-    tables = published.tables if published else ()
+    count, tables = len({target.id for target in targets}), published_results(suite)
     table = next((table for table in tables if f"{count:,} items" in table.source), next(iter(tables), None))
     warnings = [*_warnings(suite, rows, controls, table)]
     leaks = [
@@ -139,41 +131,14 @@ def check_items(
     return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=tuple(warnings))
 
 
-def _model_controls(
-    name: str, model: Engine, items: Sequence[AskedItem], pictures_may_leave: bool
-) -> dict[str, Callable[[], Predictions]]:
-    """List what a model is given: the options alone, a scene in words and pictures, its own and another item's."""
-    first = {item.target.group: item for item in reversed(items)}
-    order = random.Random(0).sample(sorted(first), len(first))
-    other = {group: first[order[place - 1]] for place, group in enumerate(order)}
-    most = model.model_info.image_limit(pictures_may_leave, max(len(item.shots) for item in items)) or 0
-
-    def words(item: AskedItem) -> tuple[Part, ...]:
-        return (Quoted(text=item.scene, label="scene"),) if item.scene else ()
-
-    def seen(item: AskedItem) -> tuple[Part, ...]:
-        return tuple(Image(jpeg=jpeg) for _, jpeg in jpegs(item.shots[-most:]))
-
-    controls = {f"blind: {name}": lambda: _ask(model, items, lambda item: ())}
-    if any(item.scene for item in items):
-        controls[f"scene in words: {name}"] = lambda: _ask(model, items, words)
-        controls[f"another's scene: {name}"] = lambda: _ask(model, items, lambda item: words(other[item.target.group]))
-    if most:
-        controls[f"pictures: {name}"] = lambda: _ask(model, items, seen)
-        controls[f"another's pictures: {name}"] = lambda: _ask(
-            model, items, lambda item: seen(other[item.target.group])
-        )
-    return controls
-
-
-def _ask(model: Engine, items: Sequence[AskedItem], parts_of: Callable[[AskedItem], tuple[Part, ...]]) -> Predictions:
-    """Let a model score the options of each question, in a drawn order, after what it is given."""
+def _ask_blind(model: Engine, items: Sequence[AskedItem]) -> Predictions:
+    """Let a model score the options of each question alone, in a drawn order."""
     replies = {}
     for item in items:
         order = _draw(item).sample(range(len(item.options)), len(item.options))
         options = tuple(item.options[place] or "none of these" for place in order)
         question = Question(parts=(Text(text=item.ask or _ASK),), options=options, step="check")
-        [scores] = model.ask_many(Prompt(version="check_items-1", parts=parts_of(item)), [question])
+        [scores] = model.ask_many(Prompt(version="check_items-1", parts=()), [question])
         picked = () if scores.best is None else (order[scores.best],)
         replies[item.target.key] = _prediction(item, picked, scores.outcome)
     return replies
@@ -226,7 +191,7 @@ def _warnings(
     joint = max(rows[CHANCE][task].value for task in suite.joint.get(name, (name,)))
     for control in controls:
         level = joint if control == POSITION else figures[CHANCE].value
-        if figures[control].low > level and not control.startswith(("pictures", "scene in words")):
+        if figures[control].low > level:
             yield f"{control} scores {figures[control]} in {name}, above chance ({level:.1f}): it sees no scene"
     limits = {row: (figures[row].value, figures[row].low) for row in (MODEL, HUMAN) if row in rows}
     if not limits and table and name in table.columns:

@@ -13,14 +13,11 @@ from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import RequestContext
 
 RANDOM = "random"
-# The lines of a prompt that offer options, and the fields of a JSON form that it asks for.
-_OPTION = re.compile(r"^\s*\(?([A-Z]|\d{1,2})[.):]\s", re.MULTILINE)
-_FIELD = re.compile(r'"(\w+)"\s*:\s*([^,}\n]+)')
 _DRAWS = 1000
 
 
 class RandomBackend:
-    """Scores options at random; writes text in the asked form: a schema's, a JSON form's or an option's label."""
+    """Scores options at random; writes random words of the prompt, in the form of a schema where one is asked for."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -39,24 +36,15 @@ class RandomBackend:
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        """Return a random text in the form that the schema or the prompt asks for."""
+        """Return random words of the prompt, in the form that the schema asks for."""
         draw, text = random.Random(f"{self._seed}:{seed}:{prompt.digest}"), prompt.as_text()
         words = re.findall(r"\w+", text) or [RANDOM]
         if schema is not None:
             return json.dumps(_value(schema, schema.get("$defs", {}), draw, words))
-        if fields := _FIELD.findall(text.rpartition("{")[2] if "{" in text else ""):
-            return json.dumps({name: _alternative(form, draw, words) for name, form in fields})
-        labels = list(dict.fromkeys(_OPTION.findall(text)))
-        return draw.choice(labels) if labels else _phrase(draw, words)
+        return _phrase(draw, words)
 
     def close(self) -> None:
         """Do nothing: there is no memory to release."""
-
-
-def _alternative(form: str, draw: random.Random, words: Sequence[str]) -> str:
-    """Draw one of the alternatives that a form names, such as "A" | "B", or random words where it names none."""
-    named = re.findall(r'"([^"]*)"', form)
-    return draw.choice(named) if len(named) > 1 else _phrase(draw, words)
 
 
 def _value(schema: dict[str, Any], defs: dict[str, Any], draw: random.Random, words: Sequence[str]) -> Any:

@@ -71,11 +71,6 @@ def most_frequent(targets: Sequence[Target], _: int = 0) -> Predictions:
     return _predict(targets, lambda target, draw: best[target.task] if target.words else (0,))
 
 
-def first_always(targets: Sequence[Target], _: int = 0) -> Predictions:
-    """Always choose the first option: for VideoNorms, that a norm is adhered to."""
-    return _predict(targets, lambda target, draw: (0,))
-
-
 def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
     """Always choose the position, in the dataset's own order, that scores best for the task."""
     best: dict[str, int] = {}

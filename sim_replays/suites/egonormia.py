@@ -207,19 +207,18 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
     )
 
 
+_NONE = '""'  # an empty string, which stands for none of the options
 _TEXTS = prompt_file("egonormia_prompts", "sim_replays.suites").texts
 
 
 def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:
-    """Make a query of the whole prompt, in the order of the paper: the scene, the task, the options, the form."""
-    scene = [_TEXTS["scene"][setting.value]]
-    if setting is EgoNormiaSetting.PIPELINE:
-        scene += [f"> {line}" for line in item.scene.splitlines() if line.strip()]
+    """Make a query of the paper's whole prompt. The empty string, which means none of them, is shown as such."""
+    scene = _TEXTS["scene"][setting.value].format(_TEXTS["depicts"][task], item.scene)
     offered = item.justifications if task == "justification" else item.actions
-    options = "\n".join(f"{number}. {option or 'None'}" for number, option in enumerate(offered, 1))
+    options = "\n".join(f"{number}. {option or _NONE}" for number, option in enumerate(offered, 1))
     return replace(
         query(item, EgoNormiaSetting.BLIND, task),
-        question="\n\n".join(("\n".join(scene), _TEXTS["asked"][task], _TEXTS["none"], options, _TEXTS["last"][task])),
+        question=f"{scene}\n\n{_TEXTS['asked'][task].format(chosen='{chosen action}', options=options)}",
         style="number_list" if task == "sensible" else "number",
     )
 

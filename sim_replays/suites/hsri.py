@@ -54,11 +54,7 @@ def items(asking: RunConfig) -> RunItems:
     data, setting = Path(asking.data), SegmentSetting(asking.setting)
     segments = read(data)
     by_id = {segment.id: segment for segment in segments}
-    drawn = [
-        draw_question
-        for draw_question in draw_questions(segments)
-        if not (asking.bare and draw_question.task == "units")
-    ]  # no paper's task
+    drawn = draw_questions(segments)
     episodes: dict[tuple[str, str], list[HsriQuestion]] = {}
     for question in drawn:
         party = TOLD.get(question.task, "")
@@ -102,17 +98,20 @@ def _bare_queries(
     for query, question in zip(queries, questions, strict=True):
         options = tuple(_TEXTS["options"].get(question.task, question.options))
         form = _FORMS.get(question.task, "letter")
-        talk = "\n".join(f"> {line}" for line in question.told.splitlines())
-        context = _TEXTS["given"][TOLD.get(question.task, "both")]
-        context = _TEXTS["given"]["blind"] if blind else f"{context}\n{talk}"
-        asked = _TEXTS["asked"][question.task].format(query.question, ", ".join(_TEXTS["options"]["attributes"]))
-        labels = map(str, range(1, len(options) + 1)) if form == "number" else LETTERS
-        offered = [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
-        last = _TEXTS["last"].get(question.task, _TEXTS["last"][form])
-        text = "\n".join((context, "", asked, *offered, "", last))
+        text = _TEXTS["asked"][question.task].format(
+            talk=_TEXTS["blind"] if blind else question.told,
+            kind=query.question.capitalize(),
+            options=_TEXTS["between"].get(question.task, ", ").join(_labelled(options, form)),
+            attributes=", ".join(_labelled(_TEXTS["options"]["attributes"], "letters")),
+        )
         bare.append(replace(query, question=text, style=form, options=options))
         orders.append(_ORDERS.get(question.task, tuple(range(len(options)))))
     return tuple(bare), orders
+
+
+def _labelled(options: Sequence[str], form: str) -> list[str]:
+    labels = [str(number) for number in range(1, len(options) + 1)] if form == "number" else LETTERS
+    return [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
 
 
 def _segment_query(episode_id: str, segment: HsriSegment, question: HsriQuestion) -> Query:
@@ -154,8 +153,8 @@ _DRAWS = 1000
 
 
 COLUMNS = (
-    "error3_accuracy", "error3_f1", "units_accuracy", "units_f1", "error2_accuracy", "error2_f1", "attributes_exact",
-    "attributes_f1", "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
+    "error3_accuracy", "error3_f1", "error2_accuracy", "error2_f1", "attributes_exact", "attributes_f1",
+    "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
 )  # fmt: skip
 
 
@@ -179,7 +178,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
 
 def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
     figures_by_name: dict[str, Figure] = {}
-    for task in ("error3", "units", "error2", "multi"):
+    for task in ("error3", "error2", "multi"):
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
         figures_by_name[f"{task}_accuracy"] = _accuracy(asked, predictions)

@@ -15,14 +15,16 @@ from sim_replays.items.target import Target
 
 FILE = "segments.jsonl"
 SEEDS = (0, 1, 2)
-SAMPLED = {"error3": 200, "units": 200, "error2": 200}
+# How many questions a seed draws, and the share of each label: those that the paper's appendix A states.
+_DETECTION = 200, {"error": 0.5, "competence": 0.295, "none": 0.205}
+_ATTRIBUTES = 70, {"error": 2 / 3, "competence": 1 / 3}
+SAMPLED = {"error3": _DETECTION, "error2": _DETECTION, "attributes": _ATTRIBUTES, "multi": _ATTRIBUTES}
 SAMPLED_ELSE = 70
 DISTRACTORS = 4
 
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "error3": ("error", "competence", "none"),
-    "units": ("error", "competence", "none"),  # the same question, answered by the units of the segment
     "error2": ("error", "not error"),
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
@@ -32,7 +34,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 # The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
 CHOICES = ("pre", "post", "rationale", "correction")
-TASKS = ("error3", "units", "error2", "attributes", "multi", *CHOICES)
+TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
 
 
 class SegmentKind(StrEnum):
@@ -121,8 +123,7 @@ def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
     for seed in SEEDS:
         for task in TASKS:
             pool = _pool(task, ordered)
-            # Both forms of the first question are about the same segments.
-            chance = random.Random(f"{seed}:{'error3' if task == 'units' else task}")
+            chance = random.Random(f"{seed}:{task}")
             for segment in _sample(pool, task, chance):
                 if (question := _question(segment, task, seed, pool, chance)) is not None:
                     questions.append(question)
@@ -130,13 +131,15 @@ def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
 
 
 def _sample(pool: Sequence[HsriSegment], task: str, chance: random.Random) -> list[HsriSegment]:
-    """Draw segments; for detection as many of each study as of any other."""
-    studies = sorted({segment.study for segment in pool}) if task in SAMPLED else [""]
-    size = SAMPLED.get(task, SAMPLED_ELSE) // len(studies)
-    parts = (
-        [[segment for segment in pool if segment.study == study] for study in studies] if len(studies) > 1 else [pool]
-    )
-    return [segment for part in parts for segment in chance.sample(part, min(len(part), size))]
+    """Draw segments of each label; for detection as many of each study as of any other."""
+    size, shares = SAMPLED.get(task, (SAMPLED_ELSE, dict.fromkeys({segment.kind for segment in pool}, 1.0)))
+    studies = sorted({segment.study for segment in pool}) if len(shares) > 2 else [""]
+    drawn = []
+    for study in studies:
+        for kind, share in shares.items():
+            part = [s for s in pool if s.kind == kind and (len(studies) == 1 or s.study == study)]
+            drawn += chance.sample(part, min(len(part), round(size * share / len(studies))))
+    return drawn
 
 
 def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
@@ -210,7 +213,7 @@ def _question(
 
 
 def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
-    if task in {"error3", "units"}:
+    if task == "error3":
         return (list(SegmentKind).index(segment.kind),)
     if task == "error2":
         return (0 if segment.kind is SegmentKind.ERROR else 1,)

@@ -25,17 +25,16 @@ MISSING = "missing"
 # Two kinds of figure, which never share a table.
 ROBOT_KIND, MODEL_KIND = "robot", "model"
 KINDS = {MODEL_KIND: "the model alone", ROBOT_KIND: "the robot: the model inside our steps"}
-# The controls of a robot's run: its own steps around a model that knows nothing.
-RANDOM_MODEL, NO_MODEL = "random model", "no model"
+CONTROL = "control"
 
 
 @record
 class Headline:
-    """What a robot's run adds to its own steps with a model that answers at random, in points of one figure."""
+    """What a run adds to its control, in points of one figure."""
 
     name: str
     value: Figure
-    at_random: Figure
+    control: Figure
     difference: Figure
 
 
@@ -43,8 +42,8 @@ class Headline:
 class Report:
     """`outcomes` count questions, also by task. Notes are cautions for the reader.
 
-    Controls saw no input, or are the run's own steps with a model that knows nothing. `kind` is robot or model; empty
-    for predictions of a file. `read_leniently` counts replies that were understood without the asked form.
+    Controls saw no input, or are another run. `kind` is robot or model; empty for predictions of a file.
+    `read_leniently` counts replies that were understood without the asked form.
     """
 
     suite: str
@@ -63,10 +62,14 @@ class Report:
 
 
 def report(
-    suite: Suite, targets: Sequence[Target], read: PredictionFile, steps: Mapping[str, Predictions] | None = None
+    suite: Suite,
+    targets: Sequence[Target],
+    read: PredictionFile,
+    control: Predictions | None = None,
+    by_options: Mapping[str, Predictions] | None = None,
 ) -> Report:
-    """Compute the figures over all targets, answered or not; `steps` are the controls that were played, by name."""
-    steps = steps or {}
+    """Compute the figures over all targets, answered or not, beside controls that answered the same questions."""
+    answered = {**({CONTROL: control} if control else {}), **(by_options or {})}
     by_task: dict[str, Counter[str]] = {}
     for target in targets:
         prediction = read.predictions.get(target.key)
@@ -80,10 +83,8 @@ def report(
         for name in suite.broken_down_by
     }
     figures = suite.figures(targets, read.predictions)
-    stepped = {name: suite.figures(targets, predictions) for name, predictions in steps.items()}
-    headline = None
-    if RANDOM_MODEL in steps:
-        headline = _headline(suite, targets, read.predictions, steps[RANDOM_MODEL])
+    controls = {name: suite.figures(targets, predictions) for name, predictions in answered.items()}
+    headline = _headline(suite, targets, read.predictions, control) if control else None
     return Report(
         suite=suite.name,
         figures=figures,
@@ -92,7 +93,7 @@ def report(
         outcomes=_counts(total),
         outcomes_by_task={task: _counts(counts) for task, counts in by_task.items()},
         breakdown=breakdown,
-        controls={**stepped, **{name: control(suite, targets) for name, control in suite.controls.items()}},
+        controls={**controls, **{name: compute(suite, targets) for name, compute in suite.controls.items()}},
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
         headline=headline,
@@ -100,8 +101,8 @@ def report(
     )
 
 
-def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_random: Predictions) -> Headline:
-    """Compare the suite's first figure, item by item, with the same steps around a model that answers at random."""
+def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, control: Predictions) -> Headline:
+    """Compare the suite's first figure, item by item, with a control."""
     name = suite.columns[0]
     tasks = suite.joint.get(name) or suite.tasks[:1]
     if len(suite.tasks) > 1 and name not in suite.joint:  # such as an F1, which is no share of items
@@ -110,13 +111,13 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_ran
     groups = {}
     for target in targets:
         if target.task in tasks:
-            marks = [float(picks_target(target, answers) == target.right) for answers in (ours, at_random)]
+            marks = [float(picks_target(target, answers) == target.right) for answers in (ours, control)]
             rights.setdefault(target.id, []).append(marks)
             groups[target.id] = target.group
     pairs = [[min(marks) for marks in zip(*of_item, strict=True)] for of_item in rights.values()]
     values = [share([pair[place] for pair in pairs], list(groups.values())) for place in range(2)]
     gains = difference([mine - theirs for mine, theirs in pairs], list(groups.values()))
-    return Headline(name=name, value=values[0], at_random=values[1], difference=gains)
+    return Headline(name=name, value=values[0], control=values[1], difference=gains)
 
 
 def to_plain(scored: Report) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def to_plain(scored: Report) -> dict[str, Any]:
         and {
             "figure": headline.name,
             "value": _value(headline.value),
-            "random_model": _value(headline.at_random),
+            "control": _value(headline.control),
             "difference": _value(headline.difference),
             "interval": [round(headline.difference.low, 4), round(headline.difference.high, 4)],
         },
@@ -207,9 +208,13 @@ Row = tuple[float, ...]
 
 
 class PublishedTable(Config):
-    """One table, with a value per column in percent or out of 5. Spreads stand beside values where reported."""
+    """One table, with a value per column in percent or out of 5. Spreads stand beside values where reported.
+
+    `variant` holds the task arguments that its rows were asked with, where they differ from another table's.
+    """
 
     source: str
+    variant: dict[str, str] = Field(default_factory=dict)
     columns: tuple[str, ...]
     rows: dict[str, Row]
     spreads: dict[str, Row] = Field(default_factory=dict)
@@ -245,6 +250,11 @@ class Published(Config):
         return {**plain, "tables": tables}
 
 
-def published_results(suite: Suite) -> Published | None:
-    """Load the tables of a suite's paper; None where it names none."""
-    return load_config(Published, suite.published) if suite.published else None
+def published_results(suite: Suite, variant: Mapping[str, Any] | None = None) -> tuple[PublishedTable, ...]:
+    """Load the tables of a suite's paper, all of them or those of a run's variant."""
+    tables = load_config(Published, suite.published).tables if suite.published else ()
+    return tuple(
+        table
+        for table in tables
+        if variant is None or all(variant.get(name) == value for name, value in table.variant.items())
+    )

@@ -288,7 +288,7 @@ def _with_clear_faults(function: Callable[P, R], where: str, root: Path) -> Call
 
 
 def items_of_suite(asking: RunConfig) -> RunItems:
-    """Make the items: the named ones if any are named, and of them the first `limit` if it is above 0."""
+    """Make the items: the named ones if any are named."""
     suite = suite_called(asking.suite)
     if asking.setting not in suite.settings:
         raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(suite.settings)}")
@@ -300,9 +300,6 @@ def items_of_suite(asking: RunConfig) -> RunItems:
         if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {prediction_by_name(unknown)}")
         asked = tuple(item for item in asked if is_named(item.item or item.id, wanted))
-    if asking.limit:
-        first = list(dict.fromkeys(item.item or item.id for item in asked))[: asking.limit]
-        asked = tuple(item for item in asked if (item.item or item.id) in first)
     suite_items = suite_items if asked == suite_items.asked else suite_items.of(asked)
     files = [*suite_items.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]
     return replace(suite_items, files=tuple(files))

@@ -21,17 +21,14 @@ from norm_core.records.window import Window, window_digest
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_core.streams.recent_records import RecentRecords
-from norm_monitor.assessment.unit import units_of
-from norm_monitor.context.scene import History
 from norm_monitor.judge import questions as judge
 from norm_monitor.judge.deployment_context import PictureRules
-from norm_monitor.judge.excerpt import Excerpt, unit_view
-from norm_monitor.judge.judge import excerpt_prompt, plan
+from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.judge import excerpt_prompt
 from sim_replays.suites import clip_norms, segments
 
 CHOICES = ("pre", "post", "rationale", "correction")
-UNITS = "units"  # error3 by the units of the segment
-SEGMENT_TASKS = ("error3", UNITS, "error2", "attributes", "multi", *CHOICES)
+SEGMENT_TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
 NORM_TASKS = ("adherence", "evidence", "norm")
 TASKS = (*SEGMENT_TASKS, *NORM_TASKS)
 CULTURES = {"us": "en", "cn": "zh"}
@@ -83,8 +80,6 @@ class SuiteAnswerer:
         """Answer any query; a choice is an index into the task's options."""
         if fault := _fault(query):
             return self._told(query, window, deadline, Outcome.INVALID, reason=fault)
-        if query.task == UNITS:
-            return self._by_units(query, window, deadline)
         locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
         prefix = self._prefix(query, window, locale)
         if query.task == "norm":
@@ -113,25 +108,6 @@ class SuiteAnswerer:
             chosen = chosen or (probabilities.index(max(probabilities)),)
         else:
             probabilities, chosen = scores[0].probabilities, (scores[0].best or 0,)
-        return self._told(query, window, deadline, chosen=chosen, probabilities=probabilities, made_by=made_by)
-
-    def _by_units(self, query: Query, window: Window, deadline: Deadline) -> Answer:
-        """Ask the live judge's first question about each unit of a segment, and choose by its clearest unit."""
-        scene = History().scene(window, input_ended=True)
-        scores: list[Scores] = []
-        for unit in units_of(scene, window.start_ns):
-            excerpt = Excerpt.of_unit(unit_view(unit, scene))
-            planned = plan(excerpt, self._images, self._rules.deployment_context)
-            scores += self._model.ask_many(planned.prompt, [planned.detection], deadline.from_now())
-        if not scores:  # nobody spoke: the segment itself is all there is
-            return self._scored(replace(query, task="error3"), window, deadline, "en")
-        made_by = self._made_by(window, scores)
-        if failed := next((score for score in scores if score.outcome is not Outcome.ANSWERED), None):
-            return self._told(query, window, deadline, failed.outcome, reason=failed.reason, made_by=made_by)
-        error, competence = (max(score.probabilities[place] for score in scores) for place in range(2))
-        weights = (error, competence, min(score.probabilities[2] for score in scores))
-        probabilities = tuple(weight / sum(weights) for weight in weights)
-        chosen = (probabilities.index(max(probabilities)),)
         return self._told(query, window, deadline, chosen=chosen, probabilities=probabilities, made_by=made_by)
 
     def _scores(self, query: Query, window: Window, deadline: Deadline, locale: str) -> list[Scores]:

@@ -23,7 +23,7 @@ from sim_replays.items.dataset_files import annotations
 from sim_replays.items.item_bag import in_order, shots_of, utterance_of
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, Target, first_pick
-from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
+from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
 from sim_replays.suites.suite import Form, Reading, Suite, json_object
 from sim_replays.suites.suite_questions import CULTURES
 
@@ -46,7 +46,10 @@ class Culture(StrEnum):
 
 
 class Annotation(Config):
-    """One norm in one clip, with the evidence and wording of every annotator."""
+    """One norm in one clip, with the evidence and wording of every annotator.
+
+    `label` is the majority's; null where annotators have none, and then only the norm is asked.
+    """
 
     id: str = Field(min_length=1)
     clip: str = Field(min_length=1)
@@ -54,13 +57,18 @@ class Annotation(Config):
     culture: Culture
     category: str = Field(min_length=1)
     norm: str = Field(min_length=1)
-    label: Side
+    label: Side | None
     verbal: tuple[str, ...] = ()
     nonverbal: tuple[str, ...] = ()
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
     duration_s: float = Field(default=15.0, gt=0, le=3600)
     start_s: float = Field(default=0.0, ge=0, description="where in the clip the moment begins that the norm is about")
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What is asked about it."""
+        return TASKS if self.label else ("norm",)
 
 
 def read(path: Path) -> list[Annotation]:
@@ -69,11 +77,11 @@ def read(path: Path) -> list[Annotation]:
 
 
 def targets(norms: Sequence[Annotation]) -> list[Target]:
-    """Make three questions per annotation."""
+    """Make the questions of each annotation."""
     questions = []
     for annotation in norms:
         common = {"culture": annotation.culture.value, "show": annotation.show, "category": annotation.category}
-        for task in TASKS:
+        for task in annotation.tasks:
             text = task == "norm"
             questions.append(
                 Target(
@@ -81,7 +89,7 @@ def targets(norms: Sequence[Annotation]) -> list[Target]:
                     task=task,
                     group=annotation.clip,
                     options=0 if text else len(Side),
-                    right=() if text else (list(Side).index(annotation.label),),
+                    right=() if text or not annotation.label else (list(Side).index(annotation.label),),
                     words=() if text else tuple(Side),
                     kinds=() if text else tuple(Side),
                     by=common,
@@ -94,9 +102,8 @@ def targets(norms: Sequence[Annotation]) -> list[Target]:
     return questions
 
 
-SIDES = {"us": ("adherence", "violation"), "cn": ("遵守", "违反")}
-_NAMES = [dict.fromkeys(names) for names in zip(*SIDES.values(), strict=True)]
-# Labelled lines, as the paper's own form has them.
+_NAMES = (("adhere", "遵守"), ("violat", "违反"))  # of each side, as a reply begins them
+# The labelled lines of the paper's output format.
 _LINE = r"^\W*(?:{})\W*[:：]\s*(.+)$"
 _FIELDS = {
     "label": "label|adherence/violation|遵守/违反",
@@ -107,7 +114,7 @@ _FIELDS = {
 
 
 def label(query: Query, reply: str) -> Reading | None:
-    """Read `{"label": "adherence"}`."""
+    """Read `Adherence/Violation: Adherence`; else the one side that the whole reply names."""
     fields, strict = _fields(reply)
     place = _side(fields.get("label", ""))
     if place is None and "label" not in fields:
@@ -116,7 +123,7 @@ def label(query: Query, reply: str) -> Reading | None:
 
 
 def evidence(query: Query, reply: str) -> Reading | None:
-    """Read a label with both kinds of evidence."""
+    """Read the lines of a label and of both kinds of evidence."""
     fields, strict = _fields(reply)
     place = _side(fields.get("label", ""))
     texts = {name: fields[name].strip() for name in ("verbal", "nonverbal") if fields.get(name, "").strip()}
@@ -126,7 +133,7 @@ def evidence(query: Query, reply: str) -> Reading | None:
 
 
 def norm(query: Query, reply: str) -> Reading | None:
-    """Read `{"norm": "..."}`."""
+    """Read `Specific Norm: ...`."""
     fields, strict = _fields(reply)
     text = fields.get("norm", "").strip()
     return Reading(text=json.dumps({"norm": text}, ensure_ascii=False), strict=strict) if text else None
@@ -136,23 +143,25 @@ FORMS: Mapping[str, Form] = {"adherence": label, "evidence": evidence, "norm": n
 
 
 def _fields(reply: str) -> tuple[dict[str, str], bool]:
-    """Return the fields of a JSON object, else of labelled lines; and whether the reply is such an object alone."""
-    answer_text = without_thought(reply)
+    """Return the fields of labelled lines, or of a JSON object; and whether they have the asked form, which is lines.
+
+    A field that stands there twice, and differs, is left out.
+    """
     plain = json_object(reply)
     if plain is not None:
-        fields = {name: value for name, value in plain.items() if isinstance(value, str)}
-        return fields, answer_text.startswith("{") and answer_text.endswith("}")
-    lines = {
-        name: re.search(_LINE.format(names), answer_text, re.MULTILINE | re.IGNORECASE)
+        return {name: value for name, value in plain.items() if isinstance(value, str)}, False
+    flags = re.MULTILINE | re.IGNORECASE
+    values = {
+        name: {value.strip(" []") for value in re.findall(_LINE.format(names), without_thought(reply), flags)}
         for name, names in _FIELDS.items()
     }
-    return {name: line.group(1) for name, line in lines.items() if line}, False
+    return {name: value for name, lines in values.items() if len(lines) == 1 for value in lines}, True
 
 
 def _side(text: str) -> int | None:
     """Return the one side that a text names; None for none or both."""
     side_text = text.casefold()
-    named = [any(name[:5] in side_text for name in names) for names in _NAMES]
+    named = [any(name in side_text for name in names) for names in _NAMES]
     return named.index(True) if sum(named) == 1 else None
 
 
@@ -169,7 +178,7 @@ class NormSetting(StrEnum):
 
 
 def items(asking: RunConfig) -> RunItems:
-    """Make one episode per norm in a clip, with all three questions."""
+    """Make one episode per norm in a clip, with all its questions."""
     data, setting = Path(asking.data), NormSetting(asking.setting)
     annotations = read(data)
     ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
@@ -183,11 +192,11 @@ def items(asking: RunConfig) -> RunItems:
                 id=annotation.id,
                 queries=tuple(
                     bare_query(annotation, task, utterances) if asking.bare else _norm_query(annotation, task)
-                    for task in TASKS
+                    for task in annotation.tasks
                 ),
                 shots=shots_of(data, asking, PAPER_FRAMES, annotation.clip, annotation.duration_s) if pictured else (),
                 utterances=utterances,
-                orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in TASKS},
+                orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in annotation.tasks},
             )
         )
     file = data / FILE if data.is_dir() else data
@@ -198,19 +207,15 @@ _TEXTS = prompt_file("videonorms_prompts", "sim_replays.suites").texts
 
 
 def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
-    """Make a query of the whole prompt, in the clip's own language."""
-    culture = annotation.culture.value
-    texts = _TEXTS[culture]
-    spoken_lines = [
+    """Make a query of the paper's whole prompt, in the clip's own language."""
+    lines = [
         f"{utterance.speaker_id}: {utterance.text}" if utterance.speaker_id else utterance.text
         for utterance in utterances
     ]
-    lines = [texts["role"], texts["moment"].format(annotation.start_s)]
-    lines += [texts["transcript"], *(f"> {line}" for line in spoken_lines)] if spoken_lines else []
-    lines.append(texts["category"].format(annotation.category))
-    lines += [texts["norm"].format(annotation.norm)] if task != "norm" else []
-    lines.append(texts["asked"][task].format(*SIDES[culture]))
-    return replace(_norm_query(annotation, task), question="\n".join(lines), style=task)
+    prompt = _TEXTS[annotation.culture.value][task].format(
+        ts=f"{annotation.start_s:g}", transcript="\n".join(lines), category=annotation.category, norm=annotation.norm
+    )
+    return replace(_norm_query(annotation, task), question=prompt, style=task)
 
 
 def _norm_query(annotation: Annotation, task: str) -> Query:
@@ -283,7 +288,7 @@ SUITE = Suite(
     read=lambda path, _: targets(read(path)),
     items=items,
     figures=figures,
-    controls={"always adherence": once(first_always), "prior": over_draws(prior), "uniform": uniform},
+    controls={"most frequent": once(most_frequent), "prior": over_draws(prior), "uniform": uniform},
     bare_settings=(NormSetting.GIVEN, NormSetting.WHISPER, NormSetting.TEXT, NormSetting.BLIND),
     forms=FORMS,
     tries=3,

@@ -1,7 +1,7 @@
 """The tables of `tactful bench` in a terminal: a run's score beside its control, and two runs beside each other."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
@@ -16,8 +16,16 @@ if TYPE_CHECKING:  # it needs inspect_ai
     from sim_replays.evals.logs import Difference
 
 
-def show_report(suite: Suite, scores: Report, as_json: bool = False, *, answered_by: str = "") -> None:
-    """Print the gain over a control, the figures with intervals, the paper's rows of a model alone, and notes.
+def show_report(
+    suite: Suite,
+    scores: Report,
+    as_json: bool = False,
+    *,
+    answered_by: str = "",
+    control: str = "",
+    variant: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the gain over a control, the figures with intervals, the paper's rows of this variant, and notes.
 
     With JSON, notes also go to standard error.
     """
@@ -27,7 +35,7 @@ def show_report(suite: Suite, scores: Report, as_json: bool = False, *, answered
         print_json(report_plain(scores))
         return
     if scores.headline:
-        show(_headline(scores.headline))
+        show(_headline(scores.headline, control))
     kind = f"{KINDS[scores.kind]}: {answered_by}: " if scores.kind else ""
     title = f"{suite.name}, {kind}{count_of(scores.items, 'item')}"
     table = Table("figure", "value", suite.ranges, "n", *scores.controls, title=title)
@@ -45,7 +53,7 @@ def show_report(suite: Suite, scores: Report, as_json: bool = False, *, answered
         if len(scores.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
             show(f"  {task}: {_counts(outcomes)}")
     if scores.kind == MODEL_KIND:
-        _show_published(suite)
+        _show_published(suite, variant)
     for note in scores.notes:
         show(f"note: {note}")
 
@@ -54,11 +62,11 @@ def _counts(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {in_words(name)}" for name, count in outcomes.items() if count)
 
 
-def _headline(headline: Headline) -> str:
+def _headline(headline: Headline, control: str) -> str:
     gain = headline.difference
-    beside = f"{headline.value.value:.1f} against {headline.at_random.value:.1f} %"
+    beside = f"{headline.value.value:.1f} against {headline.control.value:.1f} %"
     return (
-        f"over the same steps with a model that answers at random: {headline.name} {gain.value:+.1f} points "
+        f"over the control, {control}: {headline.name} {gain.value:+.1f} points "
         f"[{gain.low:+.1f}, {gain.high:+.1f}] ({beside})"
     )
 
@@ -74,10 +82,9 @@ def show_differences(first: str, second: str, differences: Sequence["Difference"
     print_table(table)
 
 
-def _show_published(suite: Suite) -> None:
+def _show_published(suite: Suite, variant: Mapping[str, Any] | None) -> None:
     """Print the rows of the suite's paper, which asks models alone."""
-    paper = published_results(suite)
-    for published in paper.tables if paper else ():
+    for published in published_results(suite, variant):
         table = Table("published", *published.columns, title=published.source)
         for name in published.rows:
             table.add_row(name, *published.cells(name, published.columns))

@@ -23,7 +23,6 @@ from sim_replays.own_items.hsri_tasks import draw_tasks
 from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, ItemRun, PhaseCount, RunFile
 from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.runs.asked_model import open_model
-from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.videonorms import Culture
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
@@ -34,38 +33,31 @@ app = group("Make items for a suite from your own recordings, and check whether 
 
 
 @app.command()
-def check(  # noqa: PLR0917
+def check(
     data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published one.")],
     suite: Annotated[
         str, typer.Option(help=f"One of {', '.join(suites())}, or a folder with suite.py; default: by the file.")
     ] = "",
-    model: Annotated[list[str] | None, typer.Option(help=f"Model to ask beside the {ENCODER}. Repeatable.")] = None,
-    pictures: Annotated[
-        Path | None, typer.Option(help="Folder of the pictures, for a model that sees: its own and another item's.")
-    ] = None,
     human: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
     ] = None,
     answers: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of your model, as answers.jsonl of a run.")
     ] = None,
-    pictures_may_leave: PicturesMayLeave = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what scores on a set of items without seeing the scene, beside people, a model and the published rows.
 
     A warning tells where a control is above chance or comes near the model. Exits with 1 if there is one.
     """
-    chosen, names = suite_called(suite or suite_name_of(data)), {ENCODER: ENCODER_MODEL, **{n: n for n in model or ()}}
-    models = {name: open_model(of, WallClock()) for name, of in names.items()}
+    chosen = suite_called(suite or suite_name_of(data))
     with err.status("reading") as status:
         checked = check_items(
             chosen,
-            read_items(chosen, data, pictures),
+            read_items(chosen, data),
             SentenceEncoder(),
-            models,
+            open_model(ENCODER_MODEL, WallClock()),
             answers={HUMAN: human, MODEL: answers},
-            pictures_may_leave=pictures_may_leave,
             progress=lambda name: status.update(f"asking: {name}"),
         )
     columns, table = chosen.columns, checked.published

@@ -77,7 +77,8 @@ def score(logs: Sequence[Path], control: Path | None, as_json: bool) -> None:
         print_json({"runs": plain, "tasks": to_plain(differences)} if differences else plain[0])
         return
     for run_of, (suite, scored) in zip(runs, reports, strict=True):
-        show_report(suite, scored, answered_by=run_of.name)
+        name = beside.name if beside else ""
+        show_report(suite, scored, answered_by=run_of.name, control=name, variant=run_of.asking)
     if differences:
         show_differences(runs[0].name, runs[1].name, differences)
 

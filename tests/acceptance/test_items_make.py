@@ -481,7 +481,7 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
     segments = [json.loads(line) for line in (run / "items/segments.jsonl").open()]
     assert Counter(segment["kind"] for segment in segments)["error"] == 11
     tasks = {*re.findall(r"(\w+): \d+", ended.stdout.splitlines()[-1])}
-    assert tasks == {"error3", "units", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
+    assert tasks == {"error3", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
     assert score("hsri", run / "items", "text", limit=2)["outcomes"]["failed"] == 0
     drawn = draw_questions(read(run / "items"))
     by_text = {segment.get("rationale", ""): segment.get("attributes") for segment in segments}

@@ -14,6 +14,7 @@ class ChatServer(FakeServer):
     def __init__(self, reply: Callable[[str], str | dict[str, Any]]) -> None:
         super().__init__()
         self.reply = reply
+        self.serves: Callable[[], str] = lambda: "stand-in-1"
         self.prompts: list[str] = []
 
     def complete(self, body: Answer) -> tuple[int, Answer]:
@@ -25,5 +26,5 @@ class ChatServer(FakeServer):
         message = {"role": "assistant", "content": fields.pop("content")}
         choice = {"index": 0, "message": message, "finish_reason": "stop", **fields}
         usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
-        plain = {"id": "x", "object": "chat.completion", "created": 0, "model": "stand-in-1", "choices": [choice]}
+        plain = {"id": "x", "object": "chat.completion", "created": 0, "model": self.serves(), "choices": [choice]}
         return 200, {**plain, "usage": usage}

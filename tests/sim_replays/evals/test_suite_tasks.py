@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.sim_replays.evals.chat_server import MODEL, ChatServer
-from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
+from tests.sim_replays.requested_data import hsri_folder, norm, videonorms_folder
 
 inspect_ai = pytest.importorskip("inspect_ai")
 
 DATA = Path(__file__).resolve().parents[4] / "shared/data"
 ROBOT_SET, BUNDLES = DATA / "egonormia/ood_robot.json", DATA / "egogapbench"
-REPLIES = {"[2, 3]": "They fit.\n[1, 2]", '"answer"': '{"answer": "B"}', "": "I weighed it.\n2"}
+REPLIES = {"[1, 4, 5]": "They fit.\n[1, 2]", '"answer"': '{"answer": "B"}', "": "I weighed it.\n2"}
 
 Reply = Callable[[str], str | dict[str, Any]]
 
@@ -79,7 +79,7 @@ def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) ->
     # The offered second option is another place in the dataset's own order.
     order = first.metadata["asked"]["item"]["orders"]
     assert chosen[0]["chosen"] == [order[first.metadata["asked"]["item"]["queries"][0]["query_id"]][1]]
-    justification = next(prompt for prompt in chat.prompts if "Of all that this person could do" in prompt)
+    justification = next(prompt for prompt in chat.prompts if "Justification options" in prompt)
     assert "{chosen" not in justification
 
 
@@ -147,13 +147,90 @@ def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> N
     assert scored.headline.difference.value == pytest.approx(row.difference)
 
 
-@pytest.mark.parametrize("choose", ["random", "first", "longest"])
-def test_controls_see_only_options(choose: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("choose", ["random", "first", "longest", "options"])
+@pytest.mark.parametrize("suite", ["egonormia", "egogapbench", "videonorms", "hsri"])
+def test_every_suite_has_controls_that_see_only_options(suite: str, choose: str, tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
 
-    log = run("tactful/egonormia", tmp_path, control(choose=choose), task_args=egonormia())
-    assert figures(log)["questions"] == 33
-    assert "unparsed" not in figures(log)
+    folders: dict[str, Callable[[Path], Path]] = {"videonorms": videonorms_folder, "hsri": hsri_folder}
+    published = {"egonormia": ROBOT_SET, "egogapbench": BUNDLES}
+    data = published.get(suite) or folders[suite](tmp_path / "data")
+    with server(lambda _: "A") as chat:
+        task = {"data": str(data), "setting": "blind"}
+        log = run(f"tactful/{suite}", tmp_path, control(choose=choose), chat, task_args=task, limit=2)
+    assert log.status == "success"
+    choices = [answer["prediction"] for answer in answers(log) if answer["prediction"]["task"] != "norm"]
+    assert {choice["outcome"] for choice in choices} == {"answered"}
+    assert bool(chat.prompts) is (choose == "options")
+    assert not any("transcript" in prompt.casefold() for prompt in chat.prompts)
+
+
+def test_the_first_and_longest_options_stand_beside_each_run(tmp_path: Path) -> None:
+    from sim_replays.evals.controls import control
+    from sim_replays.evals.logs import report_of, scored_run
+
+    for choose in ("first", "longest"):
+        log = run("tactful/egonormia", tmp_path, control(choose=choose), task_args=egonormia(), epochs=2)
+        _, scored = report_of(scored_run(log))
+        assert scored.controls[f"{choose} option"] == scored.figures
+
+
+def test_a_norm_without_its_form_is_asked_again_hotter(tmp_path: Path) -> None:
+    task = {"data": str(videonorms_folder(tmp_path / "data")), "setting": "text"}
+    with server(lambda _: "It is hard to say.") as chat:
+        log = run("tactful/videonorms", tmp_path, model=chat, task_args=task, limit=1)
+    assert [body["temperature"] for body in chat.bodies] == pytest.approx([0.0, 0.2, 0.4] * 3)
+    assert (figures(log)["unparsed"], figures(log)["asked_again"]) == (1.0, 1.0)
+
+
+def test_a_grader_gives_its_final_verdict_and_the_best_reference_counts(tmp_path: Path) -> None:
+    from inspect_ai.model import get_model
+
+    data = tmp_path / "data"
+    videonorms_folder(data)
+    (data / "annotations.jsonl").write_text(json.dumps(norm(1, other_norms=["Greet people."])) + "\n")
+    lines = "Adherence/Violation: Adherence\nVerbal Evidence: hello\nNonVerbal Evidence: a smile\nSpecific Norm: Greet."
+    with server(lambda _: lines) as chat, server(verdict) as judge:
+        grader = get_model(MODEL, base_url=judge.url, api_key="none", memoize=False)
+        log = run("tactful/videonorms", tmp_path, model=chat, task_args={"data": str(data), "setting": "text"},
+                  model_roles={"grader": grader})  # fmt: skip
+    assert log.status == "success"
+    assert [figures(log)[name] for name in ("norm", "verbal")] == [4.0, 2.0]
+    assert "nonverbal" not in figures(log)  # its evidence has no reference
+
+
+def verdict(prompt: str) -> str:
+    if "Gold verbal" in prompt:
+        return "1 point less, as 5 - 3 = 2.\nFinal Verdict: **2**"
+    return f"Final Verdict: {4 if 'Greet people.' in prompt else 3}"
+
+
+def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
+    from inspect_ai.model import get_model
+
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    cut = {"content": "So", "finish_reason": "length"}
+    replies: Iterator[str | dict[str, Any]] = iter(["Whoever stands here would wait.", cut])
+    with server(lambda _: next(replies)) as chat, server(lambda prompt: "C") as reader:
+        coercer = get_model(MODEL, base_url=reader.url, api_key="none", memoize=False)
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1,
+                  model_roles={"coercer": coercer})  # fmt: skip
+    read, cut = (answer["prediction"] for answer in answers(log))
+    assert (read["outcome"], read["chosen"], read["reading"]) == ("answered", [2], "read by a model")
+    assert (cut["outcome"], len(reader.prompts)) == ("unparsed", 1)  # a cut reply is no answer to anybody
+    assert "Whoever stands here would wait." in reader.prompts[0]
+    assert figures(log)["read_by_a_model"] == 0.5
+
+
+def test_another_model_behind_the_same_name_is_seen(tmp_path: Path) -> None:
+    from sim_replays.evals.logs import scored_run
+
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    names = iter(["stand-in-1", "stand-in-2"])
+    with server(lambda _: '{"answer": "A"}') as chat:
+        chat.serves = lambda: next(names)
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1)
+    assert any("stand-in-1, stand-in-2" in caution for caution in scored_run(log).cautions)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +240,12 @@ def test_requested_data_in_the_papers_layout_is_asked(
     suite: str, folder: Callable[[Path], Path], asked: int | None, tmp_path: Path
 ) -> None:
     task = {"data": str(folder(tmp_path / "data")), "setting": "text"}
-    reply = '{"label": "adherence", "verbal": "hello", "nonverbal": "a smile", "norm": "Say hello."}'
-    with server(lambda prompt: reply if "JSON" in prompt or "{" in prompt else "A") as chat:
+    lines = "Adherence/Violation: Adherence\nVerbal Evidence: hello\nNonVerbal Evidence: a smile\nSpecific Norm: Greet."
+    with server(lambda prompt: lines if suite == "videonorms" else "A") as chat:
         log = run(f"tactful/{suite}", tmp_path, model=chat, task_args=task)
     assert log.status == "success"
     scores = figures(log)
     assert asked is None or scores["questions"] == asked
-    assert "units_accuracy" not in scores  # no paper's task
     assert "norm" not in scores  # nothing was graded
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
+from norm_core.runtime.time import WallClock
 from sim_replays.own_items.check import check_items, read_items
+from sim_replays.runs.asked_model import open_model
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from tests.command_line import tactful
 
@@ -45,9 +47,8 @@ def test_the_published_chance_stands_beside_controls_and_published_rows(shared_d
     assert robot["published"]["rows"]["GPT-4o"][0] == 9.1
     assert "blind: encoder" in robot["rows"]
     asked = read_items(EGOGAPBENCH, shared_data / "egogapbench")
-    gap = check_items(
-        EGOGAPBENCH, asked, SentenceEncoder(), {}, answers={}, pictures_may_leave=False, progress=lambda name: None
-    )
+    blind = open_model(MODEL, WallClock())
+    gap = check_items(EGOGAPBENCH, asked, SentenceEncoder(), blind, answers={}, progress=lambda name: None)
     chance = [round(figure.value, 1) for figure in gap.rows["chance"].values()]
     assert chance == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
     assert gap.rows["least repeated option"]["overall"].value > 85

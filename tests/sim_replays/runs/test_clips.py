@@ -41,7 +41,9 @@ def kinds(episode: list[Record], kind: type) -> list[Any]:
 
 
 def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
-    what = asking("hsri", hsri_folder(tmp_path / "data"), "text", limit=3)
+    only = tmp_path / "only.txt"
+    only.write_text("s0 s1 s2")
+    what = asking("hsri", hsri_folder(tmp_path / "data"), "text", only=str(only))
     bag_of(what, tmp_path / "bag")
     [player] = open_players(JudgeAnswererConfig(), "direct", hosts=1, seed=0)
     together = {told.answer.query_id: told.answer for told in player.play(tmp_path / "bag", what_is_asked(what))}

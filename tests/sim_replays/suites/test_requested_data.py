@@ -1,5 +1,6 @@
 """VideoNorms and HSRI, from folders made here as documented."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ def test_videonorms_by_hand(tmp_path: Path) -> None:
     assert (figures["norm"].value, figures["norm"].count) == (4.75, 8)
     assert set(report.breakdown["culture"]) == {"us", "cn"}
     assert report.breakdown["show"]["Suits"]["macro_f1"].count < 8
+
+
+def test_only_the_norm_is_asked_where_annotators_have_no_majority(tmp_path: Path) -> None:
+    written(tmp_path / videonorms.FILE, [norm(0, label=None), norm(1)])
+    tasks = [(target.id, target.task) for target in VIDEONORMS.read(tmp_path, "")]
+    assert tasks == [("n0", "norm"), *(("n1", task) for task in VIDEONORMS.tasks)]
 
 
 def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
@@ -93,6 +100,21 @@ def test_partly_right_sets_count_as_partial(tmp_path: Path) -> None:
     assert figures["attributes_partial"].value == 100.0
     assert figures["attributes_exact"].value == pytest.approx(100 * len(single) / asked)
     assert 0 < figures["attributes_f1"].value < 100
+
+
+def test_labels_are_drawn_at_the_paper_s_rates() -> None:
+    segments = [
+        hsri.HsriSegment.model_validate({**segment(number), "study": ("empathic", "wellness")[number // 3 % 2]})
+        for number in range(900)
+    ]
+    kinds = {one.id: (one.kind.value, one.study) for one in segments}
+    drawn = Counter(
+        (question.task, *kinds[question.id.partition("#")[0]])
+        for question in hsri.draw_questions(segments)
+        if question.id.endswith("#0")
+    )
+    assert [drawn["error2", kind, "wellness"] for kind in ("error", "competence", "none")] == [50, 30, 20]
+    assert sum(count for (task, kind, _), count in drawn.items() if (task, kind) == ("attributes", "error")) == 47
 
 
 def test_questions_are_drawn_as_the_paper_says() -> None:

@@ -244,6 +244,7 @@ def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, 
         ("adherence", "Timestamp Start: 3\nAdherence/Violation: [Adherence]", (0,), ""),
         ("adherence", "The norm is adhered to.", (0,), ""),
         ("adherence", "Adherence or violation?", None, ""),
+        ("adherence", "Adherence/Violation: Adherence\nAdherence/Violation: Violation", None, ""),
         ("evidence", '{"label": "adherence", "verbal": "Hi", "nonverbal": ""}', None, ""),
         (
             "evidence",

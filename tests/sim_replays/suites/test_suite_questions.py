@@ -106,27 +106,6 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     )
 
 
-def test_units_are_asked_one_by_one_and_the_clearest_decides() -> None:
-    def blames_the_robot(question: Question, call: RequestContext) -> list[float]:
-        return [3.0, 0.0, 0.0] if ">> [2.0-3.0 s] ROBOT" in backend.asked[-1] else [0.0, 1.0, 3.0]
-
-    begin_ns, end_ns = START_NS + 2 * NS_PER_S, START_NS + 3 * NS_PER_S
-    reply = replace(said("Nowhere."), utterance_id="r", speaker=Speaker.ROBOT, stamp_ns=begin_ns, start_ns=begin_ns)
-    turns = said("Where is it?"), replace(reply, end_ns=end_ns)
-    asked = replace(query("units"), stamp_ns=START_NS + 4 * NS_PER_S)
-    backend = Writing(blames_the_robot)
-    found = answer(backend, asked, *turns)
-    assert (found.outcome, found.chosen, len(backend.asked)) == (Outcome.ANSWERED, (0,), 2)
-    assert [text.count(">> [") for text in backend.asked] == [1, 1]
-    assert sum(found.probabilities) == pytest.approx(1)
-
-
-def test_a_segment_in_which_nobody_speaks_is_judged_as_a_whole() -> None:
-    backend = Writing(first)
-    found = answer(backend, query("units"))
-    assert (found.outcome, found.chosen, len(backend.asked)) == (Outcome.ANSWERED, (0,), 1)
-
-
 def test_attributes_are_a_set_and_never_empty() -> None:
     def two(question: Question, call: RequestContext) -> list[float]:
         return [1.0, 0.0] if "feels" in str(question.parts) or "flow of talk" in str(question.parts) else [0.0, 3.0]
