@@ -1,36 +1,17 @@
-"""Reduce the pictures that a model gets after memory ran out, from all pictures down to words only."""
+"""Halve the pictures that a model gets each time that memory runs out, down to words only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from threading import Lock
 
-from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.engine import EngineHealth
 from norm_core.engines.prompt import Image, Part, Prompt, Question
-from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, Clock
 
 # The pause before one reduction is lifted, and the longest pause after doubling.
 _FIRST_PAUSE_NS, _MAX_PAUSE_NS = 60 * NS_PER_S, 960 * NS_PER_S
-
-
-@record
-class _Reduction:
-    """The share of the pictures that a model gets, the scale of their sides, and the wording for a user."""
-
-    count: float
-    side: float
-    wording: str
-
-
-_REDUCTIONS = (
-    _Reduction(count=1, side=1, wording="all its pictures"),
-    _Reduction(count=1 / 2, side=1, wording="half of its pictures"),
-    _Reduction(count=1 / 4, side=1 / 2, wording="a quarter of its pictures, at half their size"),
-    _Reduction(count=0, side=0, wording="words only"),
-)
+_MAX_LEVEL = 8  # leaves one picture in 256, which is none
 
 
 class PictureAllowance:
@@ -48,7 +29,7 @@ class PictureAllowance:
         """Whether pictures are withheld, and how often memory ran out."""
         with self._lock:
             issue = (
-                f"model {self._model}: memory ran out, so it gets {_REDUCTIONS[self._level].wording}; stop what else "
+                f"model {self._model}: memory ran out, so it gets one picture in {2**self._level}; stop what else "
                 "uses the memory, set max_images lower, or choose a smaller model or quantization"
             )
             return EngineHealth(
@@ -77,10 +58,10 @@ class PictureAllowance:
             is_again = bool(self._due_ns) and now_ns < self._due_ns + self._pause_ns
             self._pause_ns = min(2 * self._pause_ns, _MAX_PAUSE_NS) if is_again else _FIRST_PAUSE_NS
             self._due_ns = now_ns + self._pause_ns
-            before = _reduce_parts(parts, _REDUCTIONS[self._level])
-            while self._level + 1 < len(_REDUCTIONS) and _count(before):
+            before = _reduce_parts(parts, self._level)
+            while self._level < _MAX_LEVEL and _count(before):
                 self._level += 1
-                if _reduce_parts(parts, _REDUCTIONS[self._level]) != before:
+                if _reduce_parts(parts, self._level) != before:
                     return True
             return False
 
@@ -94,7 +75,7 @@ class PictureAllowance:
 
     def _fit(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         with self._lock:
-            reduced = _reduce_parts(parts, _REDUCTIONS[self._level])
+            reduced = _reduce_parts(parts, self._level)
             self._withheld += _count(parts) - _count(reduced)
             return reduced
 
@@ -103,25 +84,10 @@ def _count(parts: Sequence[Part]) -> int:
     return sum(isinstance(part, Image) for part in parts)
 
 
-def _reduce_parts(parts: Sequence[Part], step: _Reduction) -> tuple[Part, ...]:
-    """Return the parts with a share of the pictures, evenly spread and including the last."""
+def _reduce_parts(parts: Sequence[Part], level: int) -> tuple[Part, ...]:
+    """Return the parts with one picture in 2**level, evenly spread and including the last."""
     image_indices = [index for index, part in enumerate(parts) if isinstance(part, Image)]
-    count = ceil(len(image_indices) * step.count)
+    count = len(image_indices) >> level
     stride = len(image_indices) / count if count else 0
-    chosen_indices = {image_indices[len(image_indices) - 1 - int(number * stride)] for number in range(count)}
-    return tuple(
-        _shrink(part, step.side) if isinstance(part, Image) else part
-        for index, part in enumerate(parts)
-        if index in chosen_indices or not isinstance(part, Image)
-    )
-
-
-def _shrink(image: Image, side: float) -> Image:
-    """Return the picture with shorter sides; unchanged if it is not a JPEG, which the model itself refuses."""
-    pixels = decode_picture(image.jpeg) if side != 1 else None
-    if pixels is None:
-        return image
-    import cv2  # noqa: PLC0415  # for pictures alone
-
-    small = cv2.resize(pixels, None, fx=side, fy=side, interpolation=cv2.INTER_AREA)
-    return Image(jpeg=cv2.imencode(".jpg", small)[1].tobytes())
+    chosen = {image_indices[len(image_indices) - 1 - int(number * stride)] for number in range(count)}
+    return tuple(part for index, part in enumerate(parts) if index in chosen or not isinstance(part, Image))

@@ -26,12 +26,12 @@ def counts(engine: DirectEngine) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("room", "shown", "wording"),
     [
-        (5, [8, 4], "half of its pictures"),
-        (2, [8, 4, 2], "a quarter of its pictures, at half their size"),
-        (0, [8, 4, 2, 0], "words only"),
+        (5, [8, 4], "one picture in 2"),
+        (2.5, [8, 4, 2], "one picture in 4"),
+        (0, [8, 4, 2, 1, 0], "one picture in 16"),
     ],
 )
-def test_a_window_too_large_is_asked_again_with_less(room: int, shown: list[int], wording: str) -> None:
+def test_a_window_too_large_is_asked_again_with_less(room: float, shown: list[int], wording: str) -> None:
     engine, backend, _ = opened(room)
     answers = engine.ask_many(SEEN, QUESTIONS)
     assert [answer.outcome for answer in answers] == [Outcome.ANSWERED] * 3
@@ -82,6 +82,6 @@ def test_words_that_do_not_fit_fail_and_reduce_nothing() -> None:
 
 
 def test_writing_degrades_likewise() -> None:
-    engine, backend, _ = opened(2)
+    engine, backend, _ = opened(2.5)
     written: Generation[BaseModel] = engine.generate(SEEN)
     assert (written.outcome, written.usage.retries, backend.shown) == (Outcome.ANSWERED, 2, [8, 4, 2])

@@ -223,7 +223,7 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, 
     assert answers[1].probabilities == usual[1].probabilities
     assert starving.held
     assert starving.held() is None
-    assert "at half their size" in engine.health.issues[0]
+    assert "gets one picture in 2" in engine.health.issues[0]
 
 
 def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Checkpoints) -> None:
