@@ -1,17 +1,20 @@
 """From a manifest to an engine, and every way in which that cannot be, as where the model does not fit."""
 
+import inspect
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from norm_core.engines import engine_factory
-from norm_core.engines.engine_factory import check_memory, free_memory_mb, open_engine
+from norm_core.engines.engine_factory import OPENERS, check_memory, free_memory_mb, open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError
+from norm_core.engines.reply import ModelInfo
+from norm_core.engines.settings import Guide
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, HashedFile, Manifest
 from norm_core.models.store import ModelFiles, Store, WeightsError
@@ -227,3 +230,107 @@ def test_torchs_gpu_is_asked_with_activations_and_reserves(
     refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 9350 MB \(estimated\)")
     with refusal:
         check_memory(Manifest.model_validate(plain))
+
+
+KINDS = {
+    EngineKind.TRANSFORMERS: ("transformers.backend", "TransformersBackend"),
+    EngineKind.OPENAI: ("openai.backend", "OpenAIBackend"),
+}
+
+
+class Taken:
+    """Stands for a backend, or a server, and keeps what it was made with."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self.given, self.named = given, named
+        self.model_info = ModelInfo(model="its own", engine="taken")
+
+
+def described(engine: str, **changes: Any) -> Manifest:
+    plain = {
+        "name": "tiny",
+        "task": "vision-language",
+        "engine": engine,
+        "source": {"url": "http://127.0.0.1:1/v1"} if engine == "openai" else {"path": "weights"},
+        "quantization": "nf4",
+        "context_tokens": 2048,
+        "max_images": 3,
+        "licence": "MIT",
+    }
+    return check_config(Manifest, plain | changes, "tiny.yaml")
+
+
+def listed(*names: str) -> list[dict[str, Any]]:
+    return [{"path": name, "sha256": "0" * 64, "size_bytes": 1} for name in names]
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts Taken in the place of every backend, as their libraries are not in each environment."""
+    for name, kind in (*KINDS.values(), ("openai.client", "OpenAIServer")):
+        module = ModuleType(name)
+        vars(module).update({kind: Taken})
+        monkeypatch.setitem(sys.modules, f"norm_core.engines.{name}", module)
+
+
+def taken(given: Manifest, folder: Path | None = Path("/weights")) -> Any:
+    return OPENERS[given.engine](given, ModelFiles(folder=folder, sha256="f" * 64))
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_number_format_is_no_quantization() -> None:
+    quantized = taken(described("transformers", settings={"device": "cuda"}))
+    assert quantized.given == (Path("/weights"),)
+    assert (quantized.named["quantization"], quantized.named["device"]) == ("nf4", "cuda")
+    assert quantized.named["weights_sha256"] == "f" * 64
+    assert (quantized.named["context_tokens"], quantized.named["max_images"]) == (2048, 3)
+    assert taken(described("transformers", quantization="bf16")).named["quantization"] == ""
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_gguf_file_is_told_from_others_of_its_folder(tmp_path: Path) -> None:
+    for name in ("tiny-q4.gguf", "tiny-q8.gguf", "NOTICE.md"):
+        (tmp_path / name).touch()
+    by_files = described("transformers", files=listed("tiny-q4.gguf", "NOTICE.md"))
+    by_pattern = described("transformers", source={"hub": "a/b", "include": ["*q8.gguf"]})
+    assert taken(by_files, tmp_path).named["gguf_file"] == "tiny-q4.gguf"
+    assert taken(by_pattern, tmp_path).named["gguf_file"] == "tiny-q8.gguf"
+    assert taken(described("transformers"), tmp_path).named["gguf_file"] == ""
+    with pytest.raises(EngineFailedError, match=r"one GGUF file is needed, not tiny-q4\.gguf, tiny-q8\.gguf"):
+        taken(described("transformers", source={"hub": "a/b", "include": ["*.gguf"]}), tmp_path)
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_server_is_asked_for_its_own_name_of_the_model() -> None:
+    served = taken(described("openai", settings={"model": "Org/Tiny", "guide": "grammar", "tries": 2}), folder=None)
+    server, name = served.given
+    assert server.given == ("http://127.0.0.1:1/v1",)
+    assert server.named["tries"] == 2
+    assert (name, served.named["settings"].guide) == ("Org/Tiny", Guide.GRAMMAR)
+    assert taken(described("openai"), folder=None).given[1] == "tiny"
+
+
+@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_setting_is_refused_with_the_nearest(kind: EngineKind) -> None:
+    known = {"transformers": "device", "openai": "guide"}[kind]
+    with pytest.raises(ConfigError, match=f"tiny: settings: {known}s: unknown key; did you mean {known}\\?"):
+        taken(described(kind, settings={f"{known}s": 1}))
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_url_is_only_for_servers() -> None:
+    served = described("transformers", source={"url": "http://127.0.0.1:1"})
+    with pytest.raises(EngineFailedError, match="a url is for the openai engine, not for transformers"):
+        taken(served, folder=None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_takes_what_it_is_handed(kind: EngineKind, request: pytest.FixtureRequest) -> None:
+    """Without a stand-in: the signatures of what is really there."""
+    module_name, class_name = KINDS[kind]
+    module = pytest.importorskip(f"norm_core.engines.{module_name}", exc_type=ImportError)
+    signature = inspect.signature(getattr(module, class_name))
+    request.getfixturevalue("stand_ins")
+    handed = taken(described(kind), folder=None if kind is EngineKind.OPENAI else Path("/w"))
+    signature.bind(*handed.given, **handed.named)

