@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
-from norm_core.bags.reader import BagError
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.presence import Face
@@ -194,18 +193,6 @@ def test_stamps_of_another_clock_and_what_cannot_be_read_are_told(tmp_path: Path
     assert (report.pictures, report.unreadable, report.stamped_otherwise) == (20, 1, 20)
     assert any("20 messages placed by the time of recording" in remark for remark in report.remarks)
     assert any("1 message left out" in remark for remark in report.remarks)
-
-
-def test_what_makes_no_video_is_bad_input(tmp_path: Path) -> None:
-    with BagWriter(tmp_path / "bag") as bag:
-        bag.write_message("/notes", make("std_msgs/msg/String", {"data": "x"}), START_NS)
-    (tmp_path / "there.mp4").write_bytes(b"a film")
-    for name, told in (("there.mp4", "is there already"), ("a.avi", "end in .mp4"), ("a.mp4", "neither pictures nor")):
-        result = run("bag", "video", tmp_path / "bag", tmp_path / name, "--faces", "show")
-        assert isinstance(result.exception, BagError)
-        assert told in str(result.exception)
-    assert (tmp_path / "there.mp4").read_bytes() == b"a film"
-    assert not (tmp_path / "a.mp4").exists()
 
 
 @pytest.mark.parametrize("consents", [True, False])

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from norm_core.bags.reader import BagReader
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Polarity
-from norm_core.records.frame import Frame
-from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -24,11 +21,10 @@ from norm_monitor.judge.judge import Judge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from sim_replays.monitor_bench.event_metrics import EventSession, score_online
-from sim_replays.monitor_bench.script_driver import SensedEncounter, monitor_script, records_of_script, sense_bag
+from sim_replays.monitor_bench.script_driver import monitor_script
 from tactful_cli.main import app
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
 from tests.norm_core.engines.scripted import ScriptedBackend
-from tests.sensed_bag import TOPICS, write_sensed
 
 ENCOUNTER = read(find("kiosk_directions"))
 
@@ -104,20 +100,3 @@ def test_the_verb_shows_cues_alone_beside_cues_and_model(
     assert told["judge"]["outcomes"] == {"failed": told["judge"]["units"]}
     assert told["judge"]["units"] > 0
     assert told["judge"]["errors"] == told["errors"]
-
-
-def test_frames_are_kept_in_their_place_without_their_pictures_bytes(tmp_path: Path) -> None:
-    encounter = read(find("kiosk_directions"))
-    _, truth = records_of_script(encounter)
-    bag = tmp_path / "bag"
-    write_sensed(bag, encounter, 8.0)
-    kept = from_json(SensedEncounter, to_json(sense_bag(bag, truth, None)))
-    with BagReader(bag) as reader:
-        shown = [reader.decode(one) for one in reader.messages([TOPICS[Frame]])]
-    frames = [one.entry for one in kept.given if isinstance(one.entry, Frame)]
-    assert [(f.stamp_ns, f.source_topic, f.payload_sha256) for f in frames] == [
-        (f.stamp_ns, f.source_topic, f.payload_sha256) for f in shown
-    ]
-    assert frames
-    assert {frame.tile_jpeg for frame in frames} == {b""}
-    assert [one.at_ns for one in kept.given] == sorted(one.at_ns for one in kept.given)

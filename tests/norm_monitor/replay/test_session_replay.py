@@ -3,42 +3,18 @@
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from norm_core.records.json_codec import to_plain
-from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import find, read
 from norm_monitor.replay import node_process
-from norm_monitor.replay.node_driver import WINDOWS, NodeOutput, topics_of
+from norm_monitor.replay.node_driver import WINDOWS
 from norm_monitor.replay.node_process import MIDDLEWARE, claimed_domain, has_room
 from sim_replays.session_replay import in_process
 from tests.sensed_bag import write_sensed
-from tests.session_parity import first_differing_output, items
-
-
-def window(end_ns: int, sha256: str, *, late: bool = False) -> NodeOutput:
-    counts: dict[str, Any] = dict.fromkeys(
-        ("frame_count", "utterance_count", "robot_speech_count", "presence_count"), 0
-    )
-    record = ClosedWindow(stamp_ns=end_ns, start_ns=0, end_ns=end_ns, sha256=sha256, late=late, **counts)
-    return NodeOutput(topic=WINDOWS, at_ns=0, wall_s=0.0, message=to_plain(record))
-
-
-def test_the_first_difference_is_the_earliest_and_no_order_or_lateness() -> None:
-    first = [window(5, "a"), window(10, "b"), window(15, "x", late=True)]
-    assert first_differing_output(first, [window(10, "b"), window(5, "a")]) is None
-    found = first_differing_output(first, [window(10, "c"), window(5, "d")])
-    assert found is not None
-    assert (found["item"], found["differs_in"]) == ("5 window from 0", ["sha256"])
-    assert (found["first"], found["second"]) == ({"sha256": "a"}, {"sha256": "d"})
-    lacking = first_differing_output(first, [window(5, "a")])
-    assert lacking is not None
-    assert (lacking["item"], lacking["second"]["item"]) == ("10 window from 0", "missing")
 
 
 def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:
@@ -47,14 +23,6 @@ def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) ->
     windows = [one.message for one in in_process(tmp_path / "bag") if one.topic == WINDOWS]
     counted = {one["end_ns"] - START_NS: one["utterance_count"] for one in windows}
     assert counted[5 * NS_PER_S] == 2
-
-
-def test_a_bag_of_records_says_what_it_has(tmp_path: Path) -> None:
-    write_sensed(tmp_path / "bag", read(find("zoo_keeper")), 4.0)
-    topics = topics_of(tmp_path / "bag")
-    assert (topics.audio, topics.camera, topics.has_queries) == ("", "", True)
-    assert topics.sources == ("frames", "presence", "utterances")
-    assert items([]) == {}
 
 
 PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"

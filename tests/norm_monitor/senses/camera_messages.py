@@ -57,11 +57,5 @@ def face_image() -> Pixels:
     return np.asarray(image, np.uint8)
 
 
-def rotated(image: Pixels, clockwise_deg: float) -> Pixels:
-    height, width = image.shape[:2]
-    turn = cv2.getRotationMatrix2D((width / 2, height / 2), -clockwise_deg, 1.0)
-    return np.asarray(cv2.warpAffine(image, turn, (width, height)), np.uint8)
-
-
 def close(one: float | None, other: float, within: float) -> bool:
     return one is not None and math.isclose(one, other, abs_tol=within)

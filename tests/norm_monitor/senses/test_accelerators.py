@@ -6,18 +6,16 @@ from typing import Any
 
 import ctranslate2
 import numpy as np
-import onnxruntime
 import pytest
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CUDA, TENSORRT
+from norm_core.engines.onnx.session import CUDA
 from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.audio_message import chunks_of
@@ -27,12 +25,11 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.node_records import counted
 from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
-from tests.norm_monitor.senses.speech_path import CONFIG, segments, utterances
+from tests.norm_monitor.senses.speech_path import segments, utterances
 
 __all__ = ["broken_gpu"]  # a fixture
 
 NO_GPU = pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="a GPU is here")
-NO_CUDA_BUILD = pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="ONNX Runtime has CUDA")
 
 
 @pytest.fixture
@@ -108,20 +105,6 @@ def test_no_utterance_is_lost_where_whispers_gpu_breaks(
     assert counted(health_log) == {"provider_fallbacks": 1}
     assert health_log.health is Health.DEGRADED
     assert told in health_log.reasons[0]
-
-
-@NO_CUDA_BUILD
-def test_ears_count_and_name_what_voice_activity_cannot_run_on() -> None:
-    health_log = HealthLog()
-    config = CONFIG.model_copy(update={"voice_providers": ("tensorrt", "cuda")})
-    Ears(config, health_log)
-    assert counted(health_log) == {"provider_fallbacks": 2}
-    assert health_log.health is Health.DEGRADED
-    assert [reason.split(" does not")[0] for reason in health_log.reasons] == [
-        f"voice activity: {TENSORRT}",
-        f"voice activity: {CUDA}",
-    ]
-    assert all("setup gpu" in reason and "voice_providers of ears" in reason for reason in health_log.reasons)
 
 
 def test_voice_activity_goes_on_within_a_stream_when_its_gpu_breaks(broken_gpu: type[BrokenGpu]) -> None:

@@ -26,7 +26,7 @@ from norm_monitor.senses.faces.finder import (
     onnx_file,
 )
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
-from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, rotated, scene
+from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, scene
 
 # Eyes, mouth corners, forehead and chin of a head that looks straight at the camera: right, down, forward.
 HEAD = np.array([(-4, -3, 0), (4, -3, 0), (-2, 4, 0), (2, 4, 0), (0, -8, 0), (0, 9, 0)], float)
@@ -63,13 +63,6 @@ def test_mirroring_turns_yaw_and_roll_round(finder: FaceFinder) -> None:
     assert close(mirrored.yaw_deg, -plain.yaw_deg, 6)
     assert close(mirrored.roll_deg, -plain.roll_deg, 4)
     assert close(mirrored.pitch_deg, plain.pitch_deg, 6)
-
-
-@pytest.mark.parametrize("clockwise_deg", [-15.0, 15.0])
-def test_turning_the_picture_rolls_the_head(finder: FaceFinder, clockwise_deg: float) -> None:
-    (plain,), (turned,) = finder.find(kept(face_image())), finder.find(kept(rotated(face_image(), clockwise_deg)))
-    assert plain.roll_deg is not None
-    assert close(turned.roll_deg, plain.roll_deg + clockwise_deg, 5)
 
 
 def test_no_face_is_found_where_there_is_none(finder: FaceFinder) -> None:

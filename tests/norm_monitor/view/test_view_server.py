@@ -82,16 +82,6 @@ def token_of(server: ViewServer) -> str:
     return parse_qs(urlsplit(server.url).query)["token"][0]
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?token=wrong", "/changes?since=0", "/still?at=0", "/prompt?digest=" + "a" * 64]
-)
-def test_without_its_token_nothing_of_the_bag_is_told(server: ViewServer, path: str) -> None:
-    status, text = ask(server.port, path)
-    assert status == 403
-    assert "secret_bag" not in text
-    assert "picture" not in text
-
-
 def test_its_token_opens_the_page_and_its_stills(server: ViewServer, timeline: SessionTimeline) -> None:
     timeline.complete()
     token = token_of(server)
