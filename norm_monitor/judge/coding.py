@@ -2,18 +2,15 @@
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from math import exp
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, RootModel
 
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
-from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.engines.prompt import Prompt, Quoted, Text
 from norm_core.engines.prompt_file import prompt_file
 from norm_core.engines.reply import ModelInfo, Reply, parse_value, provenance
@@ -236,7 +233,8 @@ class RecordedJudge:
         if answer.outcome is not Outcome.ANSWERED:
             return judgement
         try:
-            coded, probability = read_answer(answer, mark)
+            coded = read_answer(answer, mark)
+            probability = coded.probability
             if self._calibration:
                 tempered = self._calibration.temper([probability[label] for label in LABELS])
                 probability = dict(zip(LABELS, tempered, strict=True))
@@ -257,20 +255,14 @@ class _TalkCoding(RootModel[dict[str, Any]]):
     """An object with the answer about each mark."""
 
 
-def read_answer(answer: BatchAnswer, mark: str) -> tuple[CodedUnit, Mapping[str, float]]:
-    """Return the answer about a unit and its probabilities: those of the tokens where there are some, else the stated.
-
-    What an answer holds beside the marks that were asked about is left out.
-    """
-    index, marks, text = 0, [""], answer.text
-    if mark:
-        by_mark = parse_value(text, _TalkCoding).root
-        if mark not in by_mark:
-            raise UnparsedError(f"the answer about the talk lacks {mark}")
-        marks = list(by_mark)
-        index, text = marks.index(mark), json.dumps(by_mark[mark])
-    coded, measured = parse_value(text, CodedUnit), list(token_probabilities(answer.tokens))
-    return coded, measured[index] if len(measured) == len(marks) else coded.probability
+def read_answer(answer: BatchAnswer, mark: str) -> CodedUnit:
+    """Return the answer about a unit, by its mark in an answer about a stretch; other marks are left out."""
+    if not mark:
+        return parse_value(answer.text, CodedUnit)
+    by_mark = parse_value(answer.text, _TalkCoding).root
+    if mark not in by_mark:
+        raise UnparsedError(f"the answer about the talk lacks {mark}")
+    return parse_value(json.dumps(by_mark[mark]), CodedUnit)
 
 
 def _with_coding(
@@ -285,27 +277,3 @@ def _with_coding(
     note = Note(rationale=coded.rationale, quote=coded.quote, correction=coded.correction)
     attributes = tuple(attribute for attribute in Attribute if attribute in coded.attributes)
     return with_note(judgement, view, Polarity(best), attributes, note)
-
-
-def token_probabilities(tokens: Sequence[TokenLogprob]) -> Iterator[dict[str, float]]:
-    """Yield the probabilities of the labels at each "polarity" of an answer, from the tokens that it may begin with."""
-    text, starts = "", []
-    for token in tokens:
-        starts.append(len(text))
-        text += token.token
-    for match in re.finditer(rf'"polarity"\s*:\s*"(?={"|".join(LABELS)})', text):
-        index = bisect_right(starts, match.end()) - 1
-        lead = text[starts[index] : match.end()]  # what the token has before the label, such as a quotation mark
-        weights = dict.fromkeys(LABELS, 0.0)
-        for top in {token.token: token for token in (*tokens[index].top_logprobs, tokens[index])}.values():
-            label_start = top.token.removeprefix(lead).rstrip('",')
-            labels = [
-                label
-                for label in LABELS
-                if label_start and top.token.startswith(lead) and label.startswith(label_start)
-            ]
-            if len(labels) == 1:
-                weights[labels[0]] += exp(top.logprob)
-        total = sum(weights.values())
-        if total:
-            yield {label: weight / total for label, weight in weights.items()}

@@ -44,7 +44,7 @@ def test_the_card_holds_each_answer_by_kind_and_onset() -> None:
     by_onset = {int(one.removeprefix(key)): answer for one, answer in card[name].by_id.items() if one.startswith(key)}
     assert by_onset
     for onset_ns, answer in by_onset.items():
-        coding, _ = read_answer(answer, "")
+        coding = read_answer(answer, "")
         assert onset_ns >= START_NS
         assert bool(coding.rationale) is bool(coding.attributes)
 

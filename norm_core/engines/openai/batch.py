@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.errors import EngineError
-from norm_core.engines.openai.reply import TokenLogprob, answer_format, parse_completion, user_message
+from norm_core.engines.openai.reply import answer_format, parse_completion, user_message
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.files.atomic_file import write_atomic
@@ -135,7 +135,6 @@ class BatchAnswer:
     text: str = ""
     reason: str = ""
     model: str = ""
-    tokens: tuple[TokenLogprob, ...] = ()  # empty where the service gave no log-probabilities
     prompt_version: str = ""  # of the request, if its file is in the folder
     request_sha256: str = ""
     completion: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as it came
@@ -254,9 +253,9 @@ def _answer_in(body: dict[str, Any]) -> BatchAnswer:
         reply = parse_completion(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
     except EngineError as error:
         return BatchAnswer(outcome=error.outcome, reason=str(error))
-    if reply.is_cut and len(reply.tokens) != 1:  # one token with its alternatives is a whole answer
+    if reply.is_cut:
         return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
-    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
+    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model)
 
 
 def _outcome_of(error: Any, status: Any) -> Outcome:

@@ -1,18 +1,16 @@
 """A coder's whole answer in one request: its questions, and how answers are read."""
 
 import json
-import math
 import re
 from pathlib import Path
 
 import pytest
 
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
-from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.assessment.unit import Unit, UnitKind
-from norm_monitor.judge.coding import RecordedJudge, UnitKeys, requests_about, token_probabilities
+from norm_monitor.judge.coding import RecordedJudge, UnitKeys, requests_about
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
 from tests.norm_monitor.encounter_talk import robot, user
@@ -37,9 +35,9 @@ def views() -> list[UnitView]:
     return list(views_of([*user(1, 3, "Hello?"), *robot(9, 11, "Good day."), *user(12, 13, "Thanks.")]).values())
 
 
-def judge_by(text: str, view: UnitView, *tokens: TokenLogprob) -> tuple[Outcome, dict[Polarity, float], str]:
+def judge_by(text: str, view: UnitView) -> tuple[Outcome, dict[Polarity, float], str]:
     keys = UnitKeys("talk")
-    answer = BatchAnswer(outcome=Outcome.ANSWERED, text=text, tokens=tokens)
+    answer = BatchAnswer(outcome=Outcome.ANSWERED, text=text)
     judged = RecordedJudge("talk", BatchAnswers(by_id={keys.of_unit(view.unit): answer})).judge(view)
     return judged.outcome, dict(judged.probability), judged.reason
 
@@ -94,21 +92,6 @@ def test_an_answer_is_read_as_it_stands_or_counted(text: str, outcome: Outcome, 
 def test_what_is_stated_is_taken_as_shares_of_its_sum() -> None:
     _, probability, _ = judge_by(json.dumps(ORDINARY), views()[0])
     assert probability == {Polarity.ERROR: pytest.approx(0.125), Polarity.COMPETENCE: pytest.approx(0.125)}
-
-
-@pytest.mark.parametrize("lead", ['"', ' "', ""])
-def test_log_probabilities_of_the_polarity_go_before_what_is_stated(lead: str) -> None:
-    text = json.dumps(ERROR)
-    at = text.index('"error"') + 1 - len(lead)
-    tops = [(f"{lead}error", 0.5), (f"{lead}comp", 0.2), (f"{lead}ordinary", 0.1), (f"{lead}o", 0.1), ("{", 0.1)]
-    top = [{"token": token, "logprob": math.log(share)} for token, share in tops]
-    pieces = [text[:at], f"{lead}error", text[at + len(lead) + len("error") :]]
-    tokens = [TokenLogprob(token=piece, logprob=math.log(0.5)) for piece in pieces]
-    tokens[1] = TokenLogprob.model_validate({**top[0], "top_logprobs": top})
-    (read,) = token_probabilities(tokens)
-    assert read == pytest.approx({"error": 5 / 9, "competence": 2 / 9, "ordinary": 2 / 9})
-    _, probability, _ = judge_by(text, views()[0], *tokens)
-    assert probability[Polarity.ERROR] == pytest.approx(5 / 9)
 
 
 def test_a_stretch_shows_how_its_turns_and_silences_ended() -> None:
