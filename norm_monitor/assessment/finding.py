@@ -33,18 +33,17 @@ class Reason:
 class Finding(Reason):
     """One piece of evidence on a unit, from a sighting or a custom cue.
 
-    A cue has one finding per unit and `anchor`, for example the reaction that it rests on; a newer one replaces it.
+    A cue has one finding per unit; a newer one replaces it.
     Without a probability a finding decides nothing where the unit's facts are weighed.
     """
 
     unit: Unit
-    anchor: str = ""
     probability: float = 0.0
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str]:
         """The key of a finding; a newer one with the same key replaces it."""
-        return self.unit.unit_id, self.cue_id, self.anchor
+        return self.unit.unit_id, self.cue_id
 
 
 @record

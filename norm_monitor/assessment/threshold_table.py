@@ -1,6 +1,7 @@
 """The versioned table of cues: the flag of each, and the thresholds of those that are evidence."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -103,24 +104,13 @@ class ThresholdTable(Config):
         cue_id: str,
         unit: Unit,
         *,
-        anchor: str = "",
         evidence: Iterable[Evidence],
         rationale: str,
         severity: Severity | None = None,
         probability: float | None = None,
     ) -> Finding:
         """Return a finding of this cue about a unit; the table supplies the missing values."""
-        cue = self.cues[cue_id]
-        return Finding(
-            cue_id=cue_id,
-            unit=unit,
-            anchor=anchor,
-            polarity=cue.polarity,
-            attributes=cue.attributes,
-            failure=cue.failure,
-            severity=severity or cue.severity,
-            probability=cue.probability if probability is None else probability,
-            evidence=tuple(evidence),
-            rationale=rationale,
-            correction=cue.correction,
-        )
+        reason = self.reason(cue_id, evidence, rationale, severity)
+        stated = {field.name: getattr(reason, field.name) for field in fields(reason)}
+        by_table = self.cues[cue_id].probability
+        return Finding(unit=unit, probability=by_table if probability is None else probability, **stated)

@@ -110,7 +110,7 @@ def weigh(
     support = tuple(
         sorted(
             (finding for finding in findings if finding.polarity is polarity),
-            key=lambda finding: (-finding.probability, finding.cue_id, finding.anchor),
+            key=lambda finding: (-finding.probability, finding.cue_id),
         )
     )
     supporting = judgement if judgement and is_for(judgement, polarity) else None

@@ -273,7 +273,7 @@ def test_a_weight_of_zero_leaves_the_judge_without_effect() -> None:
 
 EVIDENCE = (
     finding(unit(), probability=0.55),
-    finding(unit(), anchor="u2", probability=0.65, severity=Severity.MAJOR),
+    finding(unit(), "talks_over", probability=0.65, severity=Severity.MAJOR),
     finding(unit(offset_s=14), "no_apology", probability=0.8, attributes=(Attribute.ENGAGEMENT,)),
     competence(unit(), probability=0.75),
     competence(unit(), "thanks_user", probability=0.6),

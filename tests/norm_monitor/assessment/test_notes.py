@@ -14,7 +14,7 @@ from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.monitor_bench.script_driver import records_of_script
 from tests.norm_monitor.assessment.test_reasons import said_of
-from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seconds, user
+from tests.norm_monitor.encounter_talk import Watched, robot, seconds, user
 
 MOST_WORDS = 30
 SAMPLE = 20
@@ -69,27 +69,6 @@ def test_quotation_marks_within_a_quote_become_single(meaning: EncoderMatcher) -
     note = said["greets"].rationale
     assert "‘no dogs’" in note
     _check(note)
-
-
-def test_note_on_a_silence_quotes_the_words_before_it(meaning: EncoderMatcher) -> None:
-    asked = "We moved here from the coast last week, and my son starts school. Where is the town hall?"
-    flags = Watched(meaning).watch(user(0, 6, asked), robot(9.5, 12, "It is behind the church."), until_s=20)
-    note = last_of(flags)["response_delay"].rationale
-    assert note.startswith("After “… ")
-    assert "Where is the town hall?”" in note
-    _check(note)
-
-
-def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: EncoderMatcher) -> None:
-    said = said_of(meaning, user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
-    assert said["greets"].rationale == "The robot said “Good morning, Callum.”, which reads as a greeting."
-
-
-def test_note_states_the_whole_length_of_a_silence(meaning: EncoderMatcher) -> None:
-    answered = user(1, 2, "Where is the lift?"), robot(30, 32, "The lift is behind you.")
-    silence = last_of(Watched(meaning).watch(*answered, until_s=40))["no_response"]
-    assert "28.0 s" in silence.rationale
-    assert silence.evidence[0].value == 28.0
 
 
 def test_end_of_the_input_does_not_shorten_a_silence(meaning: EncoderMatcher) -> None:
