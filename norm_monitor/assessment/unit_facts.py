@@ -154,24 +154,36 @@ class MeasuredUnit:
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
     """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
     turns = [turn for turn in scene.turns if turn.text.strip()]
-    presence_facts = PresenceFacts(
-        presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS
-    )
-    reader_facts = _reader_facts(turns, scene, matcher)
-    units: dict[int, MeasuredUnit] = {}
-    # A robot may use an id again.
+    recent = (presence for presence in scene.presences if presence.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    presence_facts, reader_facts = PresenceFacts(recent), _reader_facts(turns, scene, matcher)
+    by_turn: dict[int, MeasuredUnit] = {}
+    # By onset or end too, because a robot may use an id again.
     indices = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
     for unit in units_of(scene, since_ns):
         index = indices.get((unit.of_id, unit.onset_ns))
         if index is None:
             continue
         near = _Neighbours(turns, index)
-        if index not in units:
-            reader_facts_of_turn, turns_on = reader_facts.get(index, ({}, None))
-            units[index] = replace(
-                _measure(unit, near, scene, matcher, presence_facts, reader_facts_of_turn), turns_on=turns_on
+        if index not in by_turn:
+            exchange = None
+            if near.turn.is_robot and not near.turn.ongoing and not scene.other_language:
+                exchange = exchange_of(scene, near.turn)
+            by_reader, turns_on = reader_facts.get(index, ({}, None))
+            by_turn[index] = MeasuredUnit(
+                unit=unit,
+                turn=near.turn,
+                facts={
+                    **_timing_facts(near, scene),
+                    **_form_facts(near),
+                    **presence_facts.around(near.turn),
+                    **(_exchange_facts(exchange, matcher) if exchange else {}),
+                    **by_reader,
+                },
+                exchange=exchange,
+                settled=_is_settled(near, scene),
+                turns_on=turns_on,
             )
-        yield replace(units[index], unit=_extend_silence(unit, near))
+        yield replace(by_turn[index], unit=_extend_silence(unit, near))
 
 
 def _extend_silence(unit: Unit, near: "_Neighbours") -> Unit:
@@ -183,33 +195,6 @@ def _extend_silence(unit: Unit, near: "_Neighbours") -> Unit:
     if following and following.start_ns - unit.onset_ns >= NO_ANSWER_NS:
         return unit  # no answer came by then, so the silence ends with the second question
     return replace(unit, offset_ns=near.robot_after.start_ns)
-
-
-def _measure(  # noqa: PLR0917
-    unit: Unit,
-    near: "_Neighbours",
-    scene: Scene,
-    matcher: TextMatcher,
-    presence_facts: "PresenceFacts",
-    reader_facts: Facts,
-) -> MeasuredUnit:
-    turn = near.turn
-    is_read = turn.is_robot and not turn.ongoing and not scene.other_language
-    exchange = exchange_of(scene, turn) if is_read else None
-    reading = _exchange_facts(exchange, matcher) if exchange else {}
-    return MeasuredUnit(
-        unit=unit,
-        turn=turn,
-        facts={
-            **_timing_facts(near, scene),
-            **_form_facts(near),
-            **presence_facts.around(turn),
-            **reading,
-            **reader_facts,
-        },
-        exchange=exchange,
-        settled=_is_settled(near, scene),
-    )
 
 
 class PresenceFacts:
@@ -367,10 +352,7 @@ def _form_facts(near: _Neighbours) -> Facts:
 
 
 def _exchange_facts(exchange: Exchange, matcher: TextMatcher) -> Facts:
-    now, alone = (
-        matcher.read(exchange),
-        matcher.read(replace(exchange, after="", then="")),
-    )
+    now, alone = matcher.read(exchange), matcher.read(replace(exchange, after="", then=""))
     facts = {"known_after": float(exchange.stage)}
     for polarity in Polarity:
         facts[f"text_{polarity}_log_odds"] = _log_odds(now.probability[polarity])
@@ -397,15 +379,13 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
     for line, (index, turn) in enumerate(zip(indices, finished, strict=True)):
         if turn.is_robot and readings:
             latest, at_once, back = latest_reading(readings, line), readings[line].turns[0], readings[line].turns_on
-            reader_facts_of_turn = {
+            facts_of_turn = {
                 **{f"reader_{name}": _log_odds(value) for name, value in _probabilities(latest).items()},
                 **{f"reader_{name}_at_once": _log_odds(value) for name, value in _probabilities(at_once).items()},
                 **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
             }
-            facts[index] = (
-                reader_facts_of_turn,
-                finished[line - back] if 0 < back <= line else None,
-            )  # None if it is no longer in the history
+            # None if the turn is no longer in the history.
+            facts[index] = facts_of_turn, finished[line - back] if 0 < back <= line else None
     return facts
 
 

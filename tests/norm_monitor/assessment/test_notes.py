@@ -13,7 +13,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.monitor_bench.script_driver import records_of_script
-from tests.norm_monitor.assessment.test_reasons import said_of
+from tests.norm_monitor.assessment.test_reasons import reasons_in
 from tests.norm_monitor.encounter_talk import Watched, robot, seconds, user
 
 MOST_WORDS = 30
@@ -65,7 +65,7 @@ def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: EncoderMat
 
 
 def test_quotation_marks_within_a_quote_become_single(meaning: EncoderMatcher) -> None:
-    said = said_of(meaning, robot(3, 5, "Good morning, the sign says “no dogs”. That was my fault."))
+    said = reasons_in(meaning, robot(3, 5, "Good morning, the sign says “no dogs”. That was my fault."))
     note = said["greets"].rationale
     assert "‘no dogs’" in note
     _check(note)

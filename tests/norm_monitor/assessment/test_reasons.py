@@ -108,7 +108,7 @@ LOOK_ALIKES: list[tuple[str, Parts]] = [
 ]  # fmt: skip
 
 
-def said_of(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
+def reasons_in(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
     """What words the flags of a talk, by cue."""
     reasons = Reasons(TABLE, meaning)
     reasons.scene = scene_of([entry for part in parts for entry in part])
@@ -116,8 +116,8 @@ def said_of(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
 
 
 @pytest.mark.parametrize("cue_id", HAS)
-def test_a_talk_that_has_it_is_worded_with_its_evidence(meaning: EncoderMatcher, cue_id: str) -> None:
-    said = said_of(meaning, *HAS[cue_id])
+def test_a_cue_words_the_talk_that_shows_it(meaning: EncoderMatcher, cue_id: str) -> None:
+    said = reasons_in(meaning, *HAS[cue_id])
     assert cue_id in said, sorted(said)
     reason = said[cue_id]
     assert reason.evidence
@@ -126,8 +126,8 @@ def test_a_talk_that_has_it_is_worded_with_its_evidence(meaning: EncoderMatcher,
 
 
 @pytest.mark.parametrize(("cue_id", "parts"), [*HAS_NOT.items(), *LOOK_ALIKES])
-def test_its_nearest_neighbour_is_not(meaning: EncoderMatcher, cue_id: str, parts: Parts) -> None:
-    assert cue_id not in said_of(meaning, *parts)
+def test_a_cue_does_not_word_a_similar_talk(meaning: EncoderMatcher, cue_id: str, parts: Parts) -> None:
+    assert cue_id not in reasons_in(meaning, *parts)
 
 
 def test_every_cue_of_the_table_is_tried_here_or_seen() -> None:
@@ -139,7 +139,7 @@ def test_every_cue_of_the_table_is_tried_here_or_seen() -> None:
 @pytest.mark.parametrize(("end_s", "words", "told"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
 def test_a_monologue_names_what_is_long(meaning: EncoderMatcher, end_s: float, words: int, told: str) -> None:
     lecture = " ".join(LECTURE.rstrip(".").split() * 4).split()[:words]
-    reason = said_of(meaning, robot(0, end_s, f"{' '.join(lecture)}."))["monologue"]
+    reason = reasons_in(meaning, robot(0, end_s, f"{' '.join(lecture)}."))["monologue"]
     assert reason.rationale == f"The robot spoke {told} without a pause for the person."
 
 
@@ -148,7 +148,7 @@ def test_a_monologue_names_what_is_long(meaning: EncoderMatcher, end_s: float, w
     [(4.5, "response_delay", Severity.MINOR), (6.5, "response_delay", Severity.MAJOR), (9, "no_response", "major")],
 )
 def test_a_late_answer_grows_worse(meaning: EncoderMatcher, reply_s: float, cue_id: str, severity: str) -> None:
-    said = said_of(meaning, user(0, 2, QUESTION), robot(reply_s, reply_s + 2, REPLY))
+    said = reasons_in(meaning, user(0, 2, QUESTION), robot(reply_s, reply_s + 2, REPLY))
     assert said[cue_id].severity == severity
     assert f"{reply_s - 2:.1f} s" in said[cue_id].rationale
 
@@ -172,7 +172,7 @@ def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
     given, called = names
     answer = user(6, 7, f"No, my name is {given}.") if is_corrected else []
     talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}."), answer
-    reason = said_of(meaning, *talk).get("wrong_name")
+    reason = reasons_in(meaning, *talk).get("wrong_name")
     assert (reason.severity if reason else None) is severity
 
 

@@ -1,8 +1,6 @@
 """Windows that the monitor tells of, and what the settings refuse."""
 
-from collections.abc import Callable, Sequence
-
-import pytest
+from collections.abc import Sequence
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vectors
 from norm_core.records.episode import Query
@@ -33,35 +31,29 @@ def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
     )  # fmt: skip
 
 
-@pytest.fixture
-def told(meaning: EncoderMatcher) -> Callable[..., list[ClosedWindow]]:
-    """Give a monitor's records, and get the windows that close by the last of them."""
-
-    def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
-        monitor = Monitor(
-            MonitorConfig.for_replay(sources, calls_per_hour=240.0), ThresholdTable.shipped(), meaning, ReplayClock()
-        )
-        for record in records[:-1]:
-            monitor.take(record)
-        monitor.closed_windows()
-        monitor.take(records[-1])
-        return monitor.closed_windows()
-
-    return told
+def closing(meaning: EncoderMatcher, *records: Record) -> list[ClosedWindow]:
+    """Give a monitor records, and return the windows that close by the last of them."""
+    config = MonitorConfig.for_replay(("frames", "utterances"), calls_per_hour=240.0)
+    monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
+    for record in records[:-1]:
+        monitor.take(record)
+    monitor.closed_windows()
+    monitor.take(records[-1])
+    return monitor.closed_windows()
 
 
-def test_silence_closes_windows_and_enters_none(told: Callable[..., list[ClosedWindow]]) -> None:
-    assert told(frame(1), frame(6)) == []
-    (window,) = told(frame(1), frame(6), said(5))
+def test_silence_closes_windows_and_enters_none(meaning: EncoderMatcher) -> None:
+    assert closing(meaning, frame(1), frame(6)) == []
+    (window,) = closing(meaning, frame(1), frame(6), said(5))
     assert (window.late, window.frame_count, window.utterance_count) == (False, 1, 0)
 
 
-def test_speech_under_way_holds_its_window_open(told: Callable[..., list[ClosedWindow]]) -> None:
+def test_speech_under_way_holds_its_window_open(meaning: EncoderMatcher) -> None:
     speaking = (frame(1), frame(20), said(4, "where"), said(4, "where are"))
-    assert told(*speaking) == []
+    assert closing(meaning, *speaking) == []
     ended = (*speaking, said(4, "where are the whales", final=True))
-    assert told(*ended) == []
-    first, *_ = told(*ended, said(12))
+    assert closing(meaning, *ended) == []
+    first, *_ = closing(meaning, *ended, said(12))
     assert first.utterance_count == 1
 
 
@@ -72,8 +64,8 @@ def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Encode
     for record in (frame(1), said(2, "Where are the whales?", final=True), query):
         monitor.take(record)
     monitor.end_input()
-    told = {window.end_ns: window for window in monitor.closed_windows()}
-    assert (told[query.stamp_ns].frame_count, told[query.stamp_ns].missing) == (1, ())
+    windows = {window.end_ns: window for window in monitor.closed_windows()}
+    assert (windows[query.stamp_ns].frame_count, windows[query.stamp_ns].missing) == (1, ())
 
 
 def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher) -> None:
@@ -95,13 +87,12 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Encode
     talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
     pictures = [(at(second), camera_frame(at(second), b"")) for second in range(40)]
     records: list[tuple[int, Record]] = [*with_silence(talk, 40.0), *pictures]
-    cited: set[str] = set()
-    told: set[str] = set()
+    cited, published = set[str](), set[str]()
     for _, record in sorted(records, key=lambda given: given[0]):
         cited |= {flag.provenance.window_digest for flag in monitor.take(record)}
-        told |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
+        published |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
     assert cited
-    assert cited <= told
+    assert cited <= published
 
 
 class Encoder(SentenceEncoder):
