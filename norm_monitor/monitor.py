@@ -424,19 +424,20 @@ class Monitor:
         flags = self._close_units(window.end_ns)  # first, so that it does not matter how often the sources mark time
         self._reasons.scene = scene
         changed: list[SocialFlag | None] = []
-        requested_ns = []
+        requested_ns = set[int]()
+        # All cues first, so that one that fails leaves no finding of the others.
         for answer in list(find_cues(scene, self._table, self._matcher, self._cues)):
             if isinstance(answer, Finding):
                 changed.append(self._fusion.add_finding(answer, cite, now_ns))
             else:
-                requested_ns.append(answer.at_ns)
+                requested_ns.add(answer.at_ns)
         changed += [self._fusion.add_facts(measured, cite, now_ns) for measured in self._measure(scene)]
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track_ends(units_of(scene, since_ns), now_ns)
         if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
             cite()  # the judge's answers cite the window
-        for end_ns in requested_ns:
+        for end_ns in sorted(requested_ns):
             if end_ns > window.end_ns:  # a cue that requests this window again would never end
                 self._cutter.request(end_ns, Purpose.CUE)
         return flags
