@@ -30,9 +30,6 @@ from study_desk.analysis.study_tables import (
 from study_desk.study.frozen_plan import no_plan_line, plan_lines
 from study_desk.study.outputs import note_study_output
 
-_LONGEST = 4  # most length of the axis, in highest rates
-
-
 _STYLE = shipped_text("study_desk.analysis", "study_report.css")
 
 
@@ -118,12 +115,9 @@ def _rate_table(tables: StudyTables) -> str:
     outcome_rates = [
         (in_words(outcome), name, rate) for outcome in outcomes for name, rate in _rates(tables, outcome).items()
     ]
-    highest = max((rate.rate for *_, rate in outcome_rates if rate.high is not None), default=0.0)
-    end = max((rate.high for *_, rate in outcome_rates if rate.high is not None), default=0.0)
-    end = min(end, _LONGEST * highest) if highest else end
-    head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion", "drawn")
+    head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion")
     rows = [(plural, name, *_cells(rate)) for plural, name, rate in outcome_rates]
-    return _table("Events per ten minutes", head, rows, text=2, drawn=[_strip(rate, end) for *_, rate in outcome_rates])
+    return _table("Events per ten minutes", head, rows, text=2)
 
 
 def _ratio_table(tables: StudyTables) -> str:
@@ -148,17 +142,6 @@ def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "–"
     return f"{low:.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{high:.2f}"
-
-
-def _strip(rate: EventRate, end: float) -> str:
-    """Draw a rate as a mark on its interval, of which what lies beyond the end is cut off."""
-    if rate.low is None or rate.high is None:
-        return ""
-    low, at, high = (100 * min(value / end, 1) for value in (rate.low, rate.rate, rate.high))
-    return (
-        '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" stroke="#111">'
-        f'<path d="M{low:.1f} 4H{high:.1f}"/><path d="M{at:.1f} 0v8" stroke-width="2"/></svg>'
-    )
 
 
 def _attribute_table(tables: StudyTables) -> str:
@@ -217,19 +200,19 @@ def _with_interval(rate: EventRate) -> str:
     return f"{_number(rate.rate)} ({_interval(rate.low, rate.high)})"
 
 
-def _table(
-    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1, drawn: Sequence[str] = ()
-) -> str:
-    def cells(row: Sequence[str], drawing: str) -> str:
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1) -> str:
+    """Render a table whose first `text` columns hold text; nothing without rows."""
+
+    def cells(row: Sequence[str]) -> str:
         inner = [
             f'<td class="text">{escape(c)}</td>' if n < text else f"<td>{escape(c)}</td>" for n, c in enumerate(row)
         ]
-        return f"<tr>{''.join(inner)}{f'<td>{drawing}</td>' if drawn else ''}</tr>"
+        return f"<tr>{''.join(inner)}</tr>"
 
     if not rows:
         return ""
     named = "".join(f'<th scope="col"{" class=text" if n < text else ""}>{escape(c)}</th>' for n, c in enumerate(head))
-    name, lines = escape(caption), "".join(map(cells, rows, drawn or [""] * len(rows)))
+    name, lines = escape(caption), "".join(map(cells, rows))
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{name}"><table><caption>{name}</caption>'
         f"<thead><tr>{named}</tr></thead><tbody>{lines}</tbody></table></div>"

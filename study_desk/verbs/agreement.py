@@ -12,7 +12,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.recording import Recording, check_distinct, open_recording
 from norm_monitor.session_log.study_folder import Study, is_study
-from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
+from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import sessions_of
 from study_desk.coding.reliability import (
     ALPHA,
@@ -34,12 +34,7 @@ LEGEND = (
     "Kappa, severity: linear weights, of events that both labelled alike. n: events that either marked; two with "
     "onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer than "
     f"{FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a figure, "
-    "which the interval leaves out."
-)
-SUMMARY_LEGEND = (
-    "n: events that either marked; two with onsets within the seconds named count once. "
-    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. F1: of the same matches as n. –: undefined. --all "
-    "adds intervals, conditions and all other measures."
+    "which the interval leaves out. --json adds each condition, and confusion matrices."
 )
 _SHORT = {
     EVENT_KAPPA: "kappa\nevents",
@@ -49,53 +44,18 @@ _SHORT = {
     SEVERITY: "kappa\nseverity",
 }
 
-
-_SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two")
-_BEYOND_CHANCE = (*_SUMMARY, "alpha\nframes")  # stand first
+_BEYOND_CHANCE = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "alpha\nframes")  # come first
 
 
-def summary(result: Agreement) -> Iterator[Table]:
-    """Make the tables to read first: who shares sessions, and one line per coders and label that somebody used."""
+def agreement_tables(result: Agreement) -> Iterator[Table]:
+    """Yield the shared sessions, then a table for each pair of humans, for all, and for the monitor with each human."""
     yield _shared(result)
-    tolerance_s = result.settings.kappa_tolerance_s
-    matched = f"F1\n{tolerance_s:g} s"
-    lines: dict[tuple[tuple[str, ...], str], dict[str, AgreementRow]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in result.rows:
-        if not row.condition and _measure(row) in {matched, *_SUMMARY}:
-            lines.setdefault((row.coders, _label(row)), {})[_measure(row)] = row
-    measures = [name for name in (*_SUMMARY, matched) if any(name in by_measure for by_measure in lines.values())]
-    numbers = (f"n\n{tolerance_s:g} s", *measures)
-    table = titled_table("agreement over all sessions", "coders", "label", numbers=numbers)
-    named = ""
-    for (coders, label), by_measure in lines.items():
-        of = ", ".join(coders)
-        count = str(by_measure[matched].units) if matched in by_measure else ""
-        figures = [_figure(by_measure[name].estimate) if name in by_measure else "" for name in measures]
-        table.add_row("" if of == named else of, label, count, *figures)
-        named = of
-    yield table
-
-
-def every_table(result: Agreement) -> Iterator[Table]:
-    """Make the tables: pairs of humans first, then the monitor with each human."""
-    yield _shared(result)
-    groups: dict[tuple[str, str, tuple[str, ...]], list[AgreementRow]] = {}
-    for row in result.rows:
-        groups.setdefault((row.condition, row.comparison, row.coders), []).append(row)
-    for (condition, comparison, coders), rows in groups.items():
-        where = f", condition {condition}" if condition else ""
-        yield _table(f"{comparison}: {', '.join(coders)}{where}", rows)
-    yield from map(_confusion, result.confusions)
-
-
-def _confusion(confusion: Confusion) -> Table:
-    rows, columns = confusion.coders
-    title = f"events matched within {confusion.tolerance_s:g} s: {rows} in rows, {columns} in columns"
-    names = [name.replace("_", " ") for name in confusion.categories]
-    table = titled_table(title, "", numbers=(name.replace(" ", "\n") for name in names))
-    for name, counts in zip(names, confusion.counts, strict=True):
-        table.add_row(name, *(str(count or "") for count in counts))
-    return table
+        if not row.condition:
+            groups.setdefault((row.comparison, row.coders), []).append(row)
+    for (comparison, coders), rows in groups.items():
+        yield _table(f"{comparison}: {', '.join(coders)}", rows)
 
 
 def _shared(result: Agreement) -> Table:
@@ -128,10 +88,6 @@ def _measure(row: AgreementRow) -> str:
     return f"F1\n{row.tolerance_s:g} s" if row.measure == "event F1" else _SHORT.get(row.measure, row.measure)
 
 
-def _figure(estimate: Estimate) -> str:
-    return "–" if estimate.value is None else _short(estimate.value)
-
-
 def _cell(estimate: Estimate) -> str:
     if estimate.value is None:
         return "–"
@@ -158,13 +114,9 @@ def agreement(
         int, typer.Option(min=1, max=100_000, help="Number of bootstrap samples of whole sessions.")
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
-    show_all: Annotated[
-        bool,
-        typer.Option("--all", help="Print every measure, with intervals, by condition, and confusions."),
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute agreement between human coders, and between the monitor and each of them; also by condition."""
+    """Compute agreement between human coders, and between the monitor and each of them."""
     recordings: list[Recording] = []
     left_out: list[str] = []
     for source in sources:
@@ -181,13 +133,6 @@ def agreement(
     if not sessions and left_out:
         raise TactfulError(f"agreement: no session is left to compare: {'; '.join(left_out)}")
     with progress("computing agreement") as tell:
-        result = measure_agreement(
-            sessions,
-            resamples=resamples,
-            seed=seed,
-            progress=tell,
-        )
+        result = measure_agreement(sessions, resamples=resamples, seed=seed, progress=tell)
     result = replace(result, remarks=(*left_out, *result.remarks))
-    tables = every_table(result) if show_all else summary(result)
-    legend = LEGEND if show_all else SUMMARY_LEGEND
-    print_result(to_plain(result), *tables, as_json=as_json, notes=(legend, *result.remarks))
+    print_result(to_plain(result), *agreement_tables(result), as_json=as_json, notes=(LEGEND, *result.remarks))

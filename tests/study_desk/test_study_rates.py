@@ -174,7 +174,7 @@ def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
     page.write_text(study_report(tables(*rows, study="<script>alert(1)</script>")))
     with Browser(tmp_path / "profile", width=420, height=800) as browser:
         browser.send("Page.navigate", url=page.as_uri())
-        browser.until("document.readyState === 'complete' && document.querySelector('svg') !== null")
+        browser.until("document.readyState === 'complete' && document.querySelector('table') !== null")
         assert inaccessible(browser) == []
         assert faults(browser) == []
         assert browser.run("document.documentElement.scrollWidth") <= 420

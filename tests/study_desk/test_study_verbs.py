@@ -26,7 +26,7 @@ from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import CodedSession
-from study_desk.verbs.agreement import every_table, summary
+from study_desk.verbs.agreement import agreement_tables
 from study_desk.verbs.coding_page import player_media
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
@@ -344,17 +344,12 @@ def columns(table: Table) -> dict[str, list[str]]:
 
 
 def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
-    agreement = found()
-    _, short = summary(agreement)
-    every = columns(list(every_table(agreement))[1])
+    every = columns(list(agreement_tables(found()))[1])
     # In each of two sessions, two events match within 1 s. The third counts as two.
-    assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
     assert every["n\n1 s"] == ["8", "2", "4", "2"]
-    assert list(columns(short))[3:] == ["kappa\nevents", "kappa\nframes", "F1\n1 s"]
     assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
     assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
-    assert columns(short)["coders"] == ["Ana, Bo", "", "", ""]
-    assert columns(short)["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+    assert every["label"] == ["all", "error emotions", "error engagement", "error user intention"]
 
 
 def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
