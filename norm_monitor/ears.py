@@ -1,4 +1,4 @@
-"""Ears: sound, what tells of the robot's speech, and external transcripts in; utterances and silence marks out.
+"""Ears: sound, messages about the robot's speech and external transcripts in; utterances and silence marks out.
 
 There are two stages: fast segmentation and slow transcription. Without a queue, both run in the caller's thread. With a
 queue, the `take_...` methods only fill it, and a second thread calls `transcribe`.
@@ -18,7 +18,7 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.block_stream import rate_problem, rate_remedy
+from norm_monitor.senses.microphone.sample_rate import rate_problem, rate_remedy
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
@@ -35,7 +35,7 @@ _FREE_MEMORY = "free memory, or use a smaller Whisper model"
 
 
 def late_sound(topic: str) -> str:
-    """Say that sound without stamps comes late, and what to do."""
+    """Return the message for sound without stamps that comes late."""
     return (
         f"{topic}: its messages have no stamps, and some came over 0.3 s late, so no flag is raised on timing then; "
         "use a driver that stamps its sound, or relieve the computer that takes or records it"
@@ -61,7 +61,7 @@ class Ears:
     ) -> None:
         """Without a recognizer, only robot speech and external transcripts are accepted.
 
-        `robot_offset_ns` was measured, and is added to the stamps of the robot's starts and stops.
+        Add `robot_offset_ns`, which was measured, to the stamps of the robot's starts and stops.
         """
         self._config, self._robot_offset_ns = config, robot_offset_ns or 0
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
@@ -97,7 +97,7 @@ class Ears:
     def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
         """Read a message about the robot's speech, or its sound; return starts and stops.
 
-        Raises NotRobotSpeechError if the message tells nothing of speech, and SoundError if its sound is unusable.
+        Raises NotRobotSpeechError for a message of another kind, and SoundError for unusable sound.
         """
         try:
             edges = self._robot.feed(message, arrival_ns, topic)
@@ -114,15 +114,15 @@ class Ears:
         return self._feed_robot_speech(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
-        """Await people's words from an external recognizer, in place of a microphone, and mark the silence between.
+        """Expect people's words from an external recognizer instead of a microphone, and mark silence between them.
 
-        In a topic a voice, {} stands for the id of the voice.
+        In the name of a topic per voice, {} stands for the id of the voice.
         """
         self._words, self._marks = Voices(topic, lateness_ns), SilenceMarks(topic)
         self.awaits_words = True
 
     def advance(self, now_ns: int) -> list[Heard]:
-        """Return what is due because time passed: late sound, stops of the robot's speech, the silence of words."""
+        """Return what is due at a time: late sound, stops of the robot's speech, and marks of silence."""
         due: list[Heard] = [*self._transcribe_segments(self._front_end.advance(now_ns))]
         for audio in self._robot_audio.values():
             due += self._feed_robot_audio(audio.advance(now_ns))
@@ -251,7 +251,7 @@ class Ears:
             self._count(self._front_end.counts)
 
     def _state_rate(self) -> None:
-        """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""
+        """Report in the status that samples arrive at another rate than the stated one."""
         other_hz = self._front_end.sample_rate.other_hz
         if other_hz is None:
             self._health_log.clear_issue("audio rate")
@@ -260,7 +260,7 @@ class Ears:
             self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
 
     def _state_lateness(self) -> None:
-        """State that sound without stamps comes so late that timing is uncertain."""
+        """Report in the status that sound without stamps comes so late that timing is uncertain."""
         has_rate = self._front_end.sample_rate.other_hz is None  # a wrong rate makes sound seem late
         if has_rate and self._front_end.is_timing_uncertain:
             self._health_log.raise_issue("audio lateness", Health.DEGRADED, late_sound(self._audio_topic))
@@ -283,7 +283,7 @@ class Ears:
         return utterances
 
     def _write_robot(self, speech: SpeechSegment) -> list[RobotSpeech]:
-        """Return the start and stop of the robot's speech again, with its words."""
+        """Transcribe the robot's speech, and return its start and stop again, with the words."""
         if self._robot_transcriber is None:
             return []
         recognized = self._robot_transcriber.transcribe(speech)

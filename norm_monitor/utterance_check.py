@@ -1,4 +1,4 @@
-"""Read what the robot is about to say in the talk so far, before it is said."""
+"""Check an utterance of the robot in the talk so far, before it is said."""
 
 from collections import deque
 from dataclasses import replace
@@ -29,11 +29,11 @@ _THRESHOLDS = {Sensitivity.QUIET: 0.86, Sensitivity.BALANCED: 0.67, Sensitivity.
 
 
 class UtteranceCheckError(TactfulError, ValueError):
-    """What cannot be read; the message says what to send instead."""
+    """The text cannot be checked; the message gives the remedy."""
 
 
 class TalkSoFar:
-    """What was said and seen in the last minutes. Any thread may add and read."""
+    """The speech and presence of the last minutes. Any thread may add and read."""
 
     def __init__(self) -> None:
         self._records: deque[Utterance | RobotSpeech | Presence] = deque(maxlen=MAX_RECORDS)
@@ -52,7 +52,7 @@ class TalkSoFar:
             self._records.clear()
 
     def speakers(self, start_ns: int, end_ns: int) -> set[str]:
-        """Return whose words fall in a time; an empty id is a voice that nobody knows."""
+        """Return the speakers within a time; an empty id is an unknown voice."""
         with self._lock:
             utterances = [
                 record
@@ -93,7 +93,7 @@ class CheckedUtterance:
 
 
 class UtteranceCheck:
-    """Read utterances ahead, by the monitor's own facts and weights of a turn before any reaction.
+    """Check utterances by the monitor's own facts and weights of a turn before any reaction.
 
     `matcher` is for this alone, as a talk reader goes back to where the talk stands after each utterance.
     """
@@ -107,12 +107,12 @@ class UtteranceCheck:
         self.read_by = "talk reader" if matcher.reader_size and is_weighed else "sentences"
 
     def forget(self) -> None:
-        """Forget what was read."""
+        """Clear the state of the talk reader."""
         with self._lock:
             self._matcher.forget()
 
     def follow(self, talk: TalkSoFar, at_ns: int) -> None:
-        """Read what was said since, so that the next check reads one line."""
+        """Read the talk up to a time, so that the next check reads only one line."""
         with self._lock:
             self._matcher.read_talk(read_lines(talk.until(at_ns)[0]))
 

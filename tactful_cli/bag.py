@@ -29,8 +29,9 @@ from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
 from norm_monitor.privacy.sound import audible_spans
 from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.recording import from_bag
-from norm_monitor.session_log.redact import KeyFile, NamesToRemove, RedactionPolicy
+from norm_monitor.session_log.redact import NamesToRemove, RedactionPolicy
 from norm_monitor.session_log.session_config import participants_of
 from tactful_cli.console import err, on_one_line, print_json, print_result, print_table, remark, show
 from tactful_cli.session_options import SessionPeople, face_finder

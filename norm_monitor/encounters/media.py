@@ -31,7 +31,7 @@ _EDGE_DEG = 72.0  # beyond this, a head's edge is not hair
 
 
 class EncounterPictureError(TactfulError, RuntimeError):
-    """An image cannot be made; the message says what to install."""
+    """An image cannot be made; the message names the missing package."""
 
     exit_code = 3
 

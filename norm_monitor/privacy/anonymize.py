@@ -1,4 +1,4 @@
-"""Anonymize a bag as far as a machine can: decide what becomes of each topic, do it, and report it."""
+"""Anonymize a bag as far as a machine can: choose the treatment of each topic, apply it, and report it."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
@@ -83,7 +83,7 @@ class TopicReport:
     left: int = 0
 
     def summary(self) -> str:
-        """Tell what was done with the topic."""
+        """Describe the treatment of the topic in one line."""
         if self.treatment is Treatment.DROPPED:
             return f"dropped, {count_of(self.messages, 'message')}: {self.why}"
         facts = f"{self.treatment.value}, {self.written} of {count_of(self.messages, 'message')}"
@@ -101,7 +101,7 @@ class TopicReport:
 
 @record
 class AnonymityReport:
-    """What was done with each topic, and what a reader must still check."""
+    """The treatment of each topic, and warnings about what a reader must still check."""
 
     made: str
     topics: tuple[TopicReport, ...]

@@ -1,4 +1,4 @@
-"""Make a video with sound from a bag, for coders: each picture and each sample stands where its stamp says."""
+"""Make a video with sound from a bag, for coders. Each picture and each sample is at the time of its stamp."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -38,7 +38,7 @@ _LATE_NS = NS_PER_S // 2
 
 @record
 class VideoOptions:
-    """What a video shows. Sound is heard within the spans in `audible_ns` alone; None: all of it."""
+    """The settings of a video. Sound is audible only within the spans in `audible_ns`; None: everywhere."""
 
     camera: str = ""  # topic; empty: the one with most pictures
     microphone: str = ""  # topic; empty: the one with most sound
@@ -52,7 +52,7 @@ class VideoOptions:
 
 @record
 class VideoReport:
-    """What a video holds, and how many messages could not be used or have stamps of another clock."""
+    """The contents of a video, with counts of messages that are unusable or have stamps of another clock."""
 
     made: str
     length_s: float
@@ -66,7 +66,7 @@ class VideoReport:
 
     @property
     def remarks(self) -> list[str]:
-        """Tell what the video lacks."""
+        """Describe what the video lacks."""
         texts = []
         if not (self.pictures and self.sounds):
             texts.append("the video has no picture" if self.sounds else "the video has no sound")

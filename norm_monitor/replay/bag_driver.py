@@ -43,9 +43,9 @@ _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
 @record
 class RecognizerTopics:
-    """The texts of a recognizer, and the Bool that times them; an empty name for none.
+    """The topic of a recognizer's texts and of the Bool that times them; an empty name for none.
 
-    Or the topics of voices and of whose they are, which lie in the namespace `humans`; {} then stands in `texts`.
+    Or the topics of voices and their owners in the namespace `humans`; then `texts` contains {} for the id of a voice.
     """
 
     texts: str = ""
@@ -60,7 +60,7 @@ class RecognizerTopics:
 
 
 def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
-    """Tell named topics apart by their types; the name of one namespace of humans (REP-155) takes all its voices.
+    """Sort named topics by their types. The name of a namespace of humans (REP-155) stands for all its voices.
 
     Raises BagError for a name that the bag lacks, for two of a kind, and beside an audio topic.
     """
@@ -84,7 +84,7 @@ def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "")
 
 
 def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterable[Heard]:
-    """Give the ears a text, a Bool or whose voice it is; raise NotSpeechError if the message is none."""
+    """Pass a text, a Bool or the owner of a voice to the ears. Raises NotSpeechError for any other message."""
     if topics.of_voices:
         return ears.take_voice(message, stored.stamp_ns, stored.topic.removeprefix(f"{topics.humans}/"))
     if stored.topic == topics.is_speaking:
@@ -143,10 +143,9 @@ class BagSenses:
     ) -> None:
         """Prepare the senses. Without a recognizer or an audio topic, utterances come from the bag.
 
-        With `words_topics`, people's words come from a recognizer of the robot's: its texts, and a Bool that times
-        them.
-        Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
-        `sensor_offsets` names an artefact that moves the stamps of camera and robot speech to the microphone's.
+        `words_topics` name the topics of the robot's own recognizer. `robot_topics`, which may name actions, hold the
+        robot's speech; default: the topics of RobotSpeech. `sensor_offsets` names an artefact whose offsets are added
+        to the stamps of camera and robot speech.
         """
         self.health_log = HealthLog()
         self._bag = bag
@@ -181,7 +180,7 @@ class BagSenses:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was wrong with the messages, and holds at the end or makes times uncertain."""
+        """Describe faults of the messages that still hold at the end, or that make times uncertain."""
         remarks = list(self.health_log.reasons)
         late = late_sound(self._audio_topic)
         if any(counter.name == "audio_stalls" for counter in self.health_log.counters) and late not in remarks:

@@ -80,7 +80,7 @@ def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def bag_digest(bag: BagReader) -> str:
-    """Hash what tells a bag from another: topics, types, counts, times and file sizes."""
+    """Hash the topics, types, counts, times and file sizes of a bag."""
     topics = [(topic.topic, topic.type_name, topic.message_count) for topic in bag.topics]
     return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
 

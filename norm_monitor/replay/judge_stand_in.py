@@ -1,4 +1,4 @@
-"""Measure what a judge adds to the cues."""
+"""Ask a judge in a replay, and measure its answers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ class UnitCollector:
         self.views: list[UnitView] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
-        """Take the units that are due."""
+        """Collect the units that are due."""
         for view in monitor.units_to_judge():
             seen = view if self._keeps_frames else replace(view, window=replace(view.window, frames=()))
             self.views.append(seen)
@@ -51,7 +51,7 @@ class UnitCollector:
 
 
 def outcome_lines(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
-    """Word what became of so many questions, and the three most frequent reasons for no answer, as lines."""
+    """Summarize the outcomes of questions, with the three most frequent reasons for no answer, as lines."""
     words = ", ".join(f"{number} {in_words(outcome)}" for outcome, number in outcomes.items())
     named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
     return [f"the judge's answers: {count}, {words or 'none asked'}", *named]
@@ -85,7 +85,7 @@ class JudgeStandIn:
                 yield from monitor.take_note(judge.write_note(request, deadline))
 
     def summary(self) -> list[str]:
-        """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
+        """Summarize the outcomes of the questions, as lines."""
         return outcome_lines(count_of(len(self.spent_s), "moment"), self.outcomes, self.reasons)
 
     def late_count(self, deadline_ns: int) -> int:

@@ -1,4 +1,4 @@
-"""How far the stamps of the camera and of the robot's speech lie from those of the microphone."""
+"""The offsets of camera stamps and robot speech stamps from those of the microphone."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -16,7 +16,7 @@ _REMEDY = f"measure anew ({PROGRAM} calibrate sensors BAG --write NAME)"
 
 
 class SensorOffsets(Artefact):
-    """What to add to stamps to bring them to the microphone's, each with its 95 % uncertainty; None is not known."""
+    """The offsets to add to stamps to align them with the microphone, with 95 % uncertainties; None: unknown."""
 
     camera_ms: float | None = Field(default=None, ge=-2000, le=2000)
     camera_uncertainty_ms: float | None = None
@@ -30,7 +30,7 @@ class SensorOffsets(Artefact):
 
     @classmethod
     def camera_ns(cls, name: str, topic: str) -> int:
-        """Return what to add to a camera's stamps; 0 if no file is named."""
+        """Return the offset of a camera's stamps; 0 if no file is named."""
         if not name:
             return 0
         offsets = cls.load(name, **{CAMERA: topic})
@@ -38,7 +38,7 @@ class SensorOffsets(Artefact):
 
     @classmethod
     def of_replay(cls, name: str, camera: str = "", robot_speech: str = "") -> tuple[int, int | None]:
-        """Return what a replay adds to a camera's and the robot speech's stamps, as far as the file holds it."""
+        """Return the offsets of a camera and of the robot's speech in a replay, as far as the file holds them."""
         if not name:
             return 0, None
         offsets = cls.load(name)
@@ -49,7 +49,7 @@ class SensorOffsets(Artefact):
 
     @classmethod
     def robot_speech_ns(cls, name: str, topics: str) -> int | None:
-        """Return what to add to the stamps of the robot's speech; None if no file is named."""
+        """Return the offset of the robot's speech; None if no file is named."""
         if not name:
             return None
         offsets = cls.load(name, **{ROBOT_SPEECH: topics})

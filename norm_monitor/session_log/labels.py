@@ -117,7 +117,7 @@ RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def _harmless(value: Any) -> Any:
-    """Quote what a spreadsheet would run or R would take for a missing value, and leave out NUL bytes."""
+    """Quote text that a spreadsheet would run or that R reads as missing, and leave out NUL bytes."""
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "")

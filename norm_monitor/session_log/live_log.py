@@ -121,9 +121,9 @@ class LiveLog:
             )
 
     def _reopen(self, log: StudyLog) -> StudyLog | None:
-        """Open the log anew if its folder or file is gone, and note what it lacks. None if the session ends first.
+        """Open the log anew after its folder or file was removed, and note the loss. None if the session ends first.
 
-        An entry that waited in the old log is still in the caller's hand.
+        The caller still holds the entry that waited in the old log.
         """
         self._report_failure(
             f"{log.folder}: was removed or replaced while it was written; it is begun anew once that is possible"
@@ -141,7 +141,7 @@ class LiveLog:
             self._note_loss(log, refused, f"refused, as {QUEUED} already waited for the disk")
 
     def _note_loss(self, log: StudyLog, count: int, how: str) -> None:
-        """State in the log and in the status, until the session ends, that the log is not whole."""
+        """Record in the log and in the status, until the session ends, that entries are missing."""
         what = f"{count_of(count, 'record')} {how}"
         self._health_log.count("study_log_lost", count)
         self._health_log.raise_issue("study_log_gap", Health.DEGRADED, f"study log: {log.folder} lacks {what}")

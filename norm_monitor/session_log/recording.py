@@ -75,7 +75,7 @@ def _latest_revisions(records: Sequence[Any]) -> dict[str, int]:
 def spoken_utterances(
     utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], end_ns: int
 ) -> tuple[Utterance, ...]:
-    """Put the robot's own account in place of its echo. Where it states no words, the words that were heard remain."""
+    """Replace the robot's echo by the words that its topics state. Where they state none, the words heard remain."""
     edges = tuple(robot_speech)
     voice = RobotVoice(RobotVoiceConfig(), max_edges=len(edges))
     for edge in edges:
@@ -116,7 +116,7 @@ def is_emptied(entries: Iterable[Entry]) -> bool:
 
 
 def reason_missing(entries: Iterable[Entry]) -> str:
-    """Tell why no figure may count a session: part of it was erased, so what is left is no result. Empty: it counts."""
+    """Return why no figure may count a session, because part of it was erased. Empty: it counts."""
     entries = tuple(entries)
     records = [e.record for e in entries]
     gone = [w.participant for w in _of(records, Withdrawal) if Consent.EVERYTHING in w.consents]
@@ -161,7 +161,7 @@ class Recording:
 
     @property
     def speech(self) -> tuple[Utterance, ...]:
-        """Who said what: the robot's words as it told them, and everybody else's as they were heard."""
+        """All utterances: the robot's words as its own topics state them, and those of others as they were heard."""
         return spoken_utterances(self.utterances, self.robot_speech, self.end_ns)
 
     @property

@@ -1,25 +1,19 @@
 """Redact words before they enter a log: names by policy and key file, and words without consent."""
 
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from operator import is_
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from norm_core.files.atomic_file import write_atomic
-from norm_core.files.plain_file import read_plain_file
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.config import Config
-from norm_core.runtime.errors import TactfulError
-from norm_monitor.session_log.reader import SEGMENTS
 from norm_monitor.session_log.schema import Label, Participant, Review, SessionInfo
 from norm_monitor.session_log.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
 
@@ -117,7 +111,7 @@ class Redactor:
                 return entry
 
     def text(self, text: str) -> str:
-        """Remove names from text, and what repeats withheld words."""
+        """Remove names and repetitions of withheld words from text."""
         if not text:
             return text
         text = self._withheld_runs.replaced_in(text, WITHHELD)
@@ -139,7 +133,7 @@ class Redactor:
         return self._any_name.sub(self._stand_in, text)
 
     def _learn_person(self, name: str, stand_in: str) -> None:
-        """Learn a name and its parts. A part of the names of several people stands for none of them."""
+        """Learn a name and its parts. A part that several people share is replaced by no pseudonym."""
         self._learn(name, stand_in)
         for part in name_parts([name]):
             _, other = self._parts.get(part.casefold(), (part, stand_in))
@@ -179,7 +173,7 @@ class Redactor:
     def _may_keep_echo(self, text: str) -> bool:
         """Whether words that were heard as the robot's may stay: a person's may be among them.
 
-        If words are withheld, and the robot tells its own, what remains of these must hold what was heard.
+        If words are withheld and the robot states its own, the stated words that remain must contain those heard.
         """
         if not (self._withholds() and self._robot_words):
             return True
@@ -289,106 +283,5 @@ def _find_introduced_names(text: str) -> Iterator[str]:
 
 
 def quotes_in(text: str) -> list[str]:
-    """Find what a text quotes between the marks of a rationale."""
+    """Return the quotes in the text of a rationale."""
     return _QUOTE.findall(text)
-
-
-# Without characters that are easily confused.
-MAX_KEY_BYTES = 16 << 20
-ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-
-
-class KeyFileError(TactfulError, ValueError):
-    """A key file cannot be used."""
-
-
-class KeyFilePerson(BaseModel):
-    """The real names behind a pseudonym."""
-
-    model_config = ConfigDict(extra="forbid")
-    names: tuple[str, ...] = ()
-
-
-class _KeyFileContent(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    version: int = 1
-    participants: dict[str, KeyFilePerson] = {}
-
-
-class KeyFile:
-    """Pseudonyms and names in a file, which must not lie inside a log."""
-
-    def __init__(self, path: Path) -> None:
-        if any(path.resolve().parent.glob(SEGMENTS)):
-            raise KeyFileError(f"{path}: lies in the folder of a log; name a file outside it")
-        self._path = path
-        try:
-            self._file = (
-                _KeyFileContent.model_validate_json(read_plain_file(path, MAX_KEY_BYTES))
-                if path.exists()
-                else _KeyFileContent()
-            )
-        except (OSError, ValidationError) as error:
-            raise KeyFileError(
-                f"{path}: is not a key file: {str(error).splitlines()[0]}; name one that study participant made"
-            ) from error
-
-    @property
-    def pseudonyms(self) -> tuple[str, ...]:
-        """All pseudonyms in the file, sorted."""
-        return tuple(sorted(self._file.participants))
-
-    def names_of(self, pseudonym: str) -> tuple[str, ...]:
-        """Return a participant's real names; none if the file lacks them. Raises KeyFileError if it is missing."""
-        self.names()
-        return self._file.participants.get(pseudonym, KeyFilePerson()).names
-
-    def add(self, names: tuple[str, ...], pseudonym: str = "") -> str:
-        """Add a participant, and return the pseudonym; random if none is given."""
-        if not names or not all(map(_is_name, names)):
-            raise KeyFileError(f"{self._path}: a name needs at least one letter; give one by which they may be called")
-        taken = self._file.participants
-        self._refuse_real_name(pseudonym, names)
-        while not pseudonym or pseudonym in taken:
-            if pseudonym:
-                raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already; give another pseudonym")
-            pseudonym = "P-" + "".join(secrets.choice(ALPHABET) for _ in range(5))
-        taken[pseudonym] = KeyFilePerson(names=names)
-        self._save()
-        return pseudonym
-
-    def forget(self, pseudonym: str) -> bool:
-        """Remove a participant. Returns whether they existed."""
-        there = self._file.participants.pop(pseudonym, None) is not None
-        if there:
-            self._save()
-        return there
-
-    def names(self) -> NamesToRemove:
-        """Return all names with their pseudonyms. Raises KeyFileError if the file is missing."""
-        if not self._path.exists():  # otherwise a mistyped path would keep every name
-            raise KeyFileError(f"{self._path}: there is no such key file; study participant makes one")
-        pairs = [(name, key) for key, person in self._file.participants.items() for name in person.names]
-        for name, key in pairs:
-            if not _is_name(name):
-                raise KeyFileError(
-                    f"{self._path}: {key} has the name {name!r}, without a letter: take it out of the file"
-                )
-        return NamesToRemove(by_name=tuple(sorted(pairs)))
-
-    def check_pseudonyms(self, pseudonyms: Iterable[str]) -> None:
-        """Raise KeyFileError if a pseudonym is a real name of the file."""
-        for pseudonym in pseudonyms:
-            self._refuse_real_name(pseudonym)
-
-    def _refuse_real_name(self, pseudonym: str, names: Iterable[str] = ()) -> None:
-        real_names = {name.strip().casefold() for person in self._file.participants.values() for name in person.names}
-        if pseudonym.strip().casefold() in real_names | {name.strip().casefold() for name in names}:
-            raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
-
-    def _save(self) -> None:
-        write_atomic(self._path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
-
-
-def _is_name(name: str) -> bool:
-    return any(map(str.isalpha, name))

@@ -89,7 +89,7 @@ class Review:
 
 @record
 class Opinion:
-    """What one coder had said of an event, before coders agreed on it."""
+    """One coder's label of an event before the coders agreed on it."""
 
     coder: str
     start_ns: int
@@ -104,7 +104,7 @@ class Opinion:
 class Label:
     """One interval with one attribute, from a coder or the monitor. Zero length is an instant.
 
-    Readers use the latest label of a coder and `label_id`; the disk keeps all. Without an id, each stands.
+    Readers use the latest label of a coder and `label_id`; the disk keeps all. Labels without an id all count.
     """
 
     start_ns: int
@@ -165,7 +165,7 @@ class Coding:
 
 
 class Consent(StrEnum):
-    """What a participant consents to, and may withdraw."""
+    """A consent that a participant gives and may withdraw."""
 
     WORDS = "words"
     CODERS = "coders"
@@ -176,7 +176,7 @@ class Consent(StrEnum):
 
 @record
 class Withdrawal:
-    """What a participant withdrew. The log holds it once what it asks to erase is erased."""
+    """The consents that a participant withdrew. It is logged after the erasure."""
 
     participant: str
     consents: tuple[Consent, ...]
@@ -193,7 +193,7 @@ class Tombstone:
 
 @record
 class Recovered:
-    """What a log lacks: a partial entry of a writer that crashed, or entries that a recovery or a live log lost."""
+    """The losses of a log: a partial entry of a writer that crashed, or entries that a recovery or a live log lost."""
 
     torn_bytes: int
     lost: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ class Entry:
 def after_withdrawals(
     participants: Iterable[Participant], withdrawals: Iterable[Withdrawal]
 ) -> tuple[Participant, ...]:
-    """Take withdrawn consents from participants."""
+    """Return participants without their withdrawn consents."""
     withdrawn = {(withdrawal.participant, consent) for withdrawal in withdrawals for consent in withdrawal.consents}
 
     def keeps(pseudonym: str, consent: Consent) -> bool:

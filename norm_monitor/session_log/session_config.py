@@ -1,4 +1,4 @@
-"""The study settings of a running node, and whose words may be told by what participants consent to."""
+"""The study settings of a running node, and whose words may be passed on."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from norm_core.records.record import record
 from norm_core.runtime.config import NAMES_FILE, Config, load_private_config
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import LogError
-from norm_monitor.session_log.redact import KeyFile, RedactionPolicy, Redactor
+from norm_monitor.session_log.redact import RedactionPolicy, Redactor
 from norm_monitor.session_log.schema import Participant
 
 
@@ -81,7 +82,7 @@ UNKNOWN_CONSENT = "(not told: whether people here let their words be told is not
 
 @record
 class WordsPolicy:
-    """Whose words may be told. Where somebody's may not, nor may those of a voice that could be theirs."""
+    """Whose words may be passed on. If one person keeps theirs private, an unknown voice counts as that person."""
 
     is_known: bool = True
     private: frozenset[str] | None = None  # person ids; None where nobody keeps their words private
@@ -89,7 +90,7 @@ class WordsPolicy:
 
     @classmethod
     def of_participants(cls, participants: Iterable[Participant]) -> Self:
-        """Take the consents to a transcript."""
+        """Read the consents to a transcript."""
         private = [participant for participant in participants if not participant.transcript]
         ids = frozenset(person for participant in private for person in participant.person_ids)
         return cls(
@@ -104,7 +105,7 @@ class WordsPolicy:
         return cls.of_participants(participants_of(named, (), no_words))
 
     def withheld(self, *person_ids: str) -> str:
-        """Return why the words of people are not told, or nothing."""
+        """Return the reason for withholding the words of people, or nothing."""
         if not self.is_known:
             return UNKNOWN_CONSENT
         if self.private is None:

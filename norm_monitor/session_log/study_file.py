@@ -24,7 +24,7 @@ _SEVERITIES = {severity: str(_CODEBOOK["severities"][severity.value]) for severi
 
 
 class StudyParticipant(Config):
-    """A participant's consents, and what they withdrew on which day."""
+    """A participant's consents, with the day of each withdrawal."""
 
     words: bool = Field(default=True, description="consent to a transcript of their words")
     coders: bool = Field(default=False, description="consent to be watched by coders")
@@ -39,7 +39,7 @@ class StudyParticipant(Config):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """What they allow of words, coders, clips and publication."""
+        """The consents that hold among words, coders, clips and publication."""
         return tuple(what.value for what in Consent if what is not Consent.EVERYTHING and self.allows(what))
 
 
@@ -99,7 +99,7 @@ OUTCOMES = ("errors", "competences", *(code.id for code in HSRI))
 
 
 class Plan(Config):
-    """What is decided before the analysis. `study plan --freeze` keeps it with its date and hash."""
+    """The decisions made before the analysis. `study plan --freeze` stores them with date and hash."""
 
     hypotheses: tuple[str, ...] = Field(default=(), description="what the study expects")
     primary_outcome: str = Field(default="", description="the count of sessions.csv that decides")
@@ -154,7 +154,7 @@ class StudyFile(Config):
         return self.sessions[session].coders or self.coders
 
     def sessions_of(self, coder: str) -> tuple[str, ...]:
-        """List what a coder is to code, in the order drawn for them. A session that is added later moves no other."""
+        """List the sessions of a coder in the order drawn for them. Adding a session changes no order of the others."""
         sessions = (name for name in self.sessions if coder in self.coders_of(name))
         return tuple(sorted(sessions, key=lambda name: sha256_of([self.study, self.seed, coder, name])))
 

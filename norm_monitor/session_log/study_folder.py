@@ -189,7 +189,7 @@ class Study:
         return differences
 
     def recording_of(self, name: str) -> Recording:
-        """Open a session, with what study.yaml says where its log is silent. Raises StudyError where they disagree."""
+        """Open a session, and complete its log from study.yaml. Raises StudyError where they disagree."""
         recording = open_recording(self.log_of(name))
         if differences := self.disagreements(name, recording.info):
             raise StudyError(f"session {name}: {'; '.join(differences)}: correct {self.path}, or log the session again")

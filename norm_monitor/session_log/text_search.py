@@ -99,7 +99,7 @@ class WordRuns:
         self._runs.update(run for run, _ in _runs(text) if leave_out is None or run not in leave_out)
 
     def occur_in(self, words: list[str]) -> bool:
-        """Whether any run stands in a text, of which these are the plain words. Fast, for whole files."""
+        """Whether any run occurs among the plain words of a text. Fast, for whole files."""
         if not self._runs:
             return False
         unspaced = (word for word in words if len(word) >= _TELLING_CHARACTERS and not word.isascii())

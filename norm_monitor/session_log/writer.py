@@ -346,7 +346,7 @@ UNNAMED = "unnamed"
 
 @record
 class LogRecoveryReport:
-    """The number of entries in the new log, and what of the old one is missing."""
+    """The number of entries in the new log, and the losses of the old one."""
 
     entries: int
     lost: tuple[str, ...]

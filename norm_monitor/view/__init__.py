@@ -1,1 +1,1 @@
-"""The view: a local page over what the robot noticed, of a bag or of a running graph."""
+"""The view: a local page that shows a bag or a running graph."""

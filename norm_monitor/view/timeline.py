@@ -1,4 +1,4 @@
-"""What a viewer sees of a session, filled record by record from a bag or a running graph."""
+"""The items of a session as a viewer sees them, filled record by record from a bag or a running graph."""
 
 import re
 import threading
@@ -45,7 +45,7 @@ class ItemStore:
             self.dropped += 1
 
     def since(self, version: int) -> list[Item]:
-        """Return copies of what changed after a version, in the order of change."""
+        """Return copies of the items that changed after a version, in the order of change."""
         changed = []
         for name in reversed(self.items):
             if self._versions[name] <= version:
@@ -54,7 +54,7 @@ class ItemStore:
         return changed[::-1]
 
     def forget(self, before: float) -> None:
-        """Drop what ended earlier, oldest change first."""
+        """Drop the items that ended before a time, oldest change first."""
         while self.items and next(iter(self.items.values()))["end"] < before:
             self._drop()
 
@@ -74,7 +74,7 @@ class SpeechTrack:
         self._voices = VoiceNumbers()
 
     def take_utterance(self, utterance: Utterance, start_ns: int) -> Item | None:
-        """Return what was heard, or None where the robot itself stated these words."""
+        """Return the item of an utterance, or None where the robot itself stated these words."""
         item = speech_item(utterance, start_ns, self._voices)
         own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
         return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
@@ -187,7 +187,7 @@ class SessionTimeline:
             self._forget()
 
     def mark_outage(self, start_ns: int, end_ns: int) -> None:
-        """State that no node was heard from one time to another; a later end replaces an earlier one."""
+        """Mark the time without a heartbeat of any node; a later end replaces an earlier one."""
         with self._changed:
             start, end = (ms_since(self.start_ns, time_ns) for time_ns in (start_ns, end_ns))
             self._end = max(self._end, end)
@@ -206,7 +206,7 @@ class SessionTimeline:
                 self._put("reviews", {**review, "id": review["event_id"], "start": flag["start"], "end": flag["end"]})
 
     def set_state(self, name: str, value: Any) -> None:
-        """State something that holds until it is set again, such as the settings of the monitor."""
+        """Set a value that holds until it is set again, such as the settings of the monitor."""
         with self._changed:
             if self._state.get(name) != value:
                 self._state[name] = value
@@ -230,7 +230,7 @@ class SessionTimeline:
             self._changed.notify_all()
 
     def changes(self, since: int = 0, wait_s: float = 0.0) -> Item:
-        """Return what changed after a version; wait for a change where there is none yet."""
+        """Return the changes after a version; wait up to `wait_s` for the first one."""
         with self._changed:
             if not self._waits(lambda: self._version > since, wait_s):
                 self._waits(lambda: self._news > since, min(wait_s, CALM_S))
@@ -299,7 +299,7 @@ class SessionTimeline:
         self._changed.notify_all()
 
     def _is_earlier(self, end: float) -> bool:
-        """Whether it ended before a live page began: the words around it are unknown, and others would stand there."""
+        """Whether an item ended before a live page began, so that the words around it are unknown."""
         return self._keep_ms is not None and end < self._from
 
     def _forget(self) -> None:

@@ -68,10 +68,10 @@ class Controls(Protocol):
         """Mute a cue or an attribute, or raise its flags again."""
 
     def restore(self, *, is_wanted: bool) -> str:
-        """Set again what a restart of the monitor lost, or let it go."""
+        """Restore the settings that a restart of the monitor lost, or discard them."""
 
     def prompt(self, digest: str) -> str:
-        """Return what the judge was asked; empty where nothing keeps it."""
+        """Return the prompt of the judge; empty where no file holds it."""
 
     def review(self, review: Review) -> str:
         """Record a verdict in the study log."""

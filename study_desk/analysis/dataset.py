@@ -17,8 +17,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import checkout_commit
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
+from norm_monitor.session_log.key_file import ALPHABET
 from norm_monitor.session_log.recording import Recording
-from norm_monitor.session_log.redact import ALPHABET
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
 from study_desk.analysis.study_tables import complete_coders, with_consensus

@@ -26,10 +26,11 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.live_log import RecordsOf, log_bag, name_bag
 from norm_monitor.session_log.reader import is_log, read
 from norm_monitor.session_log.recording import bag_records, open_recording
-from norm_monitor.session_log.redact import KeyFile, Redactor
+from norm_monitor.session_log.redact import Redactor
 from norm_monitor.session_log.schema import SessionInfo
 from norm_monitor.session_log.session_config import participants_of, redactor_of
 from norm_monitor.session_log.study_folder import Study, is_study

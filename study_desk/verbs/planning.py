@@ -11,7 +11,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.redact import KeyFile
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.study_folder import Study, init_study
 from study_desk.analysis.sample_size import Pilot, PlanAssumptions, pilot_of, sample_size
 from study_desk.analysis.study_tables import study_tables

@@ -11,8 +11,9 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.recording import open_recording
-from norm_monitor.session_log.redact import KeyFile, NamesToRemove
+from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
 from study_desk.analysis.dataset import LICENCES, PublicationKey
 from study_desk.analysis.publish import publish as publish_study

@@ -11,7 +11,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.redact import KeyFile, KeyFileError
+from norm_monitor.session_log.key_file import KeyFile, KeyFileError
 from norm_monitor.session_log.schema import Consent
 from norm_monitor.session_log.study_folder import Study
 from study_desk.study.withdrawal import StudyErasure, expire_study, plan_removal, remove_session, withdraw

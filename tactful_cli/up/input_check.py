@@ -12,8 +12,8 @@ from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
 from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
-from norm_monitor.senses.microphone.block_stream import other_rate_hz, rate_problem, rate_remedy
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
+from norm_monitor.senses.microphone.sample_rate import other_rate_hz, rate_problem, rate_remedy
 from tactful_cli.up.profile import NAMESPACE, EffectiveParameters, Survey, Topic
 
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"

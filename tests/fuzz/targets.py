@@ -43,8 +43,8 @@ from norm_monitor.senses.camera.picture import picture_in
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import compressed_kind
 from norm_monitor.senses.sensor_offsets import SensorOffsets
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read as read_log
-from norm_monitor.session_log.redact import KeyFile
 from norm_monitor.session_log.schema import SessionInfo
 from norm_monitor.session_log.session_config import WordsPolicy
 from norm_monitor.session_log.writer import StudyLog

@@ -18,9 +18,10 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, s_to_ns
+from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import open_recording
-from norm_monitor.session_log.redact import WITHHELD, KeyFile
+from norm_monitor.session_log.redact import WITHHELD
 from norm_monitor.session_log.schema import Label, LinkedMedia, Participant
 from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog

@@ -1,4 +1,4 @@
-"""The messages of a camera, and what can be wrong with them: the counter, the problem and the remedy."""
+"""The faults of camera messages, each with its counter, problem and remedy."""
 
 from enum import StrEnum
 
@@ -94,7 +94,7 @@ ADVICE: dict[CameraFault, Advice] = {
 
 
 def advice_for(fault: CameraFault, topic: str) -> str:
-    """Give the topic, what is wrong with it and the remedy, without figures."""
+    """Return the topic, its problem and the remedy, without figures."""
     return f"{topic}: {ADVICE[fault].problem}; {ADVICE[fault].remedy}"
 
 

@@ -100,7 +100,7 @@ class PeopleAdapter:
         return newest[1] if newest else ()
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Take the list of tracked people."""
+        """Read the list of tracked people."""
         _need(message, "ids")
         ids_in_message = tuple(dict.fromkeys(self._id(raw_id) for raw_id in message.ids if raw_id))
         beyond = len(ids_in_message) - self._config.most_persons
@@ -112,7 +112,7 @@ class PeopleAdapter:
         return self._settled_presences()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
-        """Take one person's engagement; a level outside REP-155 is counted as unknown."""
+        """Read one person's engagement; a level outside REP-155 is counted as unknown."""
         _need(message, "level")
         level = int(message.level)
         if level >= len(_LEVELS):
@@ -122,7 +122,7 @@ class PeopleAdapter:
         return self._settled_presences()
 
     def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Take who looks at whom; the robot has the empty id, and its own gaze is ignored."""
+        """Read who looks at whom. The robot has the empty id; its own gaze is ignored."""
         _need(message, "sender", "receiver")
         stamp_ns = self._advance_by(message, arrival_ns)
         if message.sender:
@@ -131,7 +131,7 @@ class PeopleAdapter:
         return self._settled_presences()
 
     def anchor(self, person_id: str, message: Any) -> None:
-        """Take the frame of one person's position; it has no stamp, and holds until the next one."""
+        """Read the frame of one person's position. It has no stamp and holds until the next one."""
         _need(message, "data")
         self._anchors.pop(person_id, None)
         self._anchors[person_id] = self._id(message.data)
@@ -140,7 +140,7 @@ class PeopleAdapter:
             self.counts["persons_evicted"] += 1
 
     def transforms(self, message: Any, static: bool = False) -> list[Presence]:
-        """Take a tf message; count and skip a transform that is invalid or from another timeline."""
+        """Read a tf message; count and skip a transform that is invalid or from another timeline."""
         _need(message, "transforms")
         for transform in message.transforms:
             stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
@@ -158,7 +158,7 @@ class PeopleAdapter:
         return self._settled_presences()
 
     def flush(self) -> list[Presence]:
-        """Return what still waits for the settling time, for example at the end of a bag."""
+        """Return the presences that still wait for the settling time, for example at the end of a bag."""
         return self._presences_at(sorted(self._due))
 
     def _advance_by(self, message: Any, arrival_ns: int) -> int:

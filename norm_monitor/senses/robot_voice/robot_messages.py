@@ -68,7 +68,7 @@ RobotEvent = TextToSay | SpokenWord | RobotVoiceState
 def read_robot_message(
     message: Any, arrival_ns: int, topic: str = "", speaker_ids: tuple[str, ...] = ()
 ) -> list[RobotEvent]:
-    """Return what a message tells of the robot's speech; raise NotRobotSpeechError if its type tells nothing."""
+    """Return the events in a message about the robot's speech. Raises NotRobotSpeechError for other types."""
     if any(hasattr(message, name) for name in _PERSON_FIELDS):
         raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
     stamp_ns = _stamp_ns(message, arrival_ns)
@@ -122,7 +122,7 @@ def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
 
 
 def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
-    """Read an action's feedback; other feedback, such as a progress, tells nothing."""
+    """Read an action's feedback; other feedback, such as progress, gives no event."""
     goal_id = getattr(message, "goal_id", None)
     voice_id = topic if goal_id is None else bytes(goal_id.uuid).hex()
     if hasattr(message.feedback, "audio"):
@@ -170,7 +170,7 @@ def is_likely_type(type_name: str) -> bool:
 
 
 def speech_content(message: Any) -> SpeechContent:
-    """Return what a message's type tells of the robot's speech; the message may be empty."""
+    """Return which part of the robot's speech messages of a type carry; the message may be empty."""
     try:
         events = read_robot_message(message, 0)
     except NotRobotSpeechError:

@@ -1,4 +1,4 @@
-"""Merge what a robot's topics tell of its speech into starts and stops.
+"""Merge the messages of a robot's topics about its speech into starts and stops.
 
 Texts alone give estimated times. Where a voice's state is known too, a text waits for the voice, which gives its times.
 """
@@ -96,7 +96,7 @@ class RobotSpeechAdapter:
     def feed(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
         """Return the starts and stops in a message; the stamp of an estimated stop may be in the future.
 
-        Raises NotRobotSpeechError if the type of the message tells nothing of speech.
+        Raises NotRobotSpeechError for a type that carries no speech.
         """
         edges = self.advance(arrival_ns)
         if isinstance(message, RobotSpeech):

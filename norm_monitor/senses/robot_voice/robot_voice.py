@@ -1,4 +1,4 @@
-"""When the robot spoke and what it said, by stamps alone: the order of arrival has no effect."""
+"""The robot's turns and their words, by stamps alone: the order of arrival has no effect."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ class RobotVoice:
         self._lateness_ns = max(self._lateness_ns, lateness_ns)
 
     def feed(self, edge: RobotSpeech, sound_until_ns: int | None) -> None:
-        """Take a start or stop that arrived when the sound had reached a stamp; None before any sound."""
+        """Add a start or stop that arrived when the sound had reached a stamp; None before any sound."""
         late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._lateness_ns
         if late and self._is_start_again(edge):
             return  # its words alone are late

@@ -19,8 +19,9 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
-from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
+from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
+from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice, RobotVoiceConfig
 from norm_monitor.senses.speech.recognition import GuardConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, Segmenter, VoiceActivityConfig
@@ -148,7 +149,7 @@ class AudioFrontEnd:
         return self._cut(self._microphone.advance(now_ns))
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
-        """Take the robot's start or stop, in its order of arrival among the sound."""
+        """Add the robot's start or stop, in its order of arrival among the sound."""
         self.robot.feed(edge, self._sound_until_ns)
 
     def flush(self) -> list[SpeechSegment]:

@@ -37,7 +37,7 @@ class LiveSpeechAdapter:
         return self._onset_ns if is_due else now_ns
 
     def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
-        """Take an edge; a repeated state changes nothing."""
+        """Add a start or end of speech; a repeated state changes nothing."""
         self.has_edges = True
         under_way = self._onset_ns is not None and self._offset_ns is None
         if speaking and not under_way:

@@ -27,7 +27,7 @@ class VoiceOwners:
         self._matches: dict[tuple[str, str], float] = {}  # by voice and person
 
     def state(self, person_id: str, voice_id: str) -> None:
-        """Take the voice_id of a person, empty for none."""
+        """Set the voice of a person, empty for none."""
         if self._voices.get(person_id, "") == voice_id:
             return
         self._voices.pop(person_id, None)
@@ -36,7 +36,7 @@ class VoiceOwners:
         _drop_oldest(self._voices, MAX_MATCHES)
 
     def match(self, message: Any) -> None:
-        """Take an IdsMatch; one without a voice and a person changes nothing."""
+        """Add an IdsMatch; one without a voice and a person changes nothing."""
         ids = {int(message.id1_type): str(message.id1), int(message.id2_type): str(message.id2)}
         pair = ids.get(_VOICE, ""), ids.get(_PERSON, "")
         if all(pair):
@@ -76,7 +76,7 @@ class Voices:
         return min(quiet_ns, default=now_ns if self._has_edges else now_ns - self._lateness_ns)
 
     def is_speaking(self, speaking: bool, stamp_ns: int, voice_id: str = "") -> None:
-        """Take an edge of one voice."""
+        """Add a start or end of speech of one voice."""
         self._has_edges = True
         self._adapter(voice_id).is_speaking(speaking, stamp_ns)
         self._speaker(voice_id, begins=speaking)
@@ -86,7 +86,7 @@ class Voices:
         return self._adapter(voice_id).live_speech(message, arrival_ns, self._speaker(voice_id))
 
     def track(self, message: Any, arrival_ns: int) -> bool:
-        """Take the list of tracked voices, which ends the speech of others; False for one older than the newest."""
+        """Read the list of tracked voices, and end the speech of all others. Returns False for an outdated list."""
         stamp_ns = join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
         if 0 < self._listed_ns - stamp_ns < _JUMP_NS:
             return False

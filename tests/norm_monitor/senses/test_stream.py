@@ -14,8 +14,9 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_core.streams.bounded_queue import OverflowPolicy
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
-from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
+from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
+from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig
 from tests.norm_monitor.senses.speech_path import CONFIG, LoudIsSpeech

@@ -16,18 +16,11 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.privacy.sound import RATE_HZ, muted_sound
 from norm_monitor.session_log import writer as log_module
+from norm_monitor.session_log.key_file import KeyFile, KeyFileError
 from norm_monitor.session_log.live_log import log_bag, name_bag
 from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import Recording, open_recording
-from norm_monitor.session_log.redact import (
-    NAME,
-    WITHHELD,
-    KeyFile,
-    KeyFileError,
-    NamesToRemove,
-    RedactionPolicy,
-    Redactor,
-)
+from norm_monitor.session_log.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
 from norm_monitor.session_log.schema import Label, Participant, Review, Tombstone
 from norm_monitor.session_log.session_config import redactor_of
 from norm_monitor.session_log.writer import StudyLog
