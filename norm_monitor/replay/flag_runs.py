@@ -18,7 +18,7 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.replay.run_folder import RAW, RunError, append_lines, begin, read_lines
+from norm_monitor.replay.run_folder import RunError, append_record, begin_or_resume, read_records
 from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_csv
 
 S_PER_HOUR = 3600
@@ -96,14 +96,14 @@ COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_h
 
 def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
     """Make the folder, or return the bags of an unfinished run with the same settings. Raises RunError."""
-    begin(folder, settings)
+    begin_or_resume(folder, settings)
     folder.chmod(0o700)
     return _read(folder)
 
 
 def append_bag(folder: Path, done: BagFlags) -> None:
     """Store a finished bag. Raises RunError, and keeps the bags before it."""
-    append_lines(folder / RAW, [done])
+    append_record(folder, done)
 
 
 def write_tables(folder: Path) -> None:
@@ -135,5 +135,5 @@ def write_tables(folder: Path) -> None:
 
 
 def _read(folder: Path) -> dict[str, BagFlags]:
-    bags = read_lines(folder / RAW, BagFlags)
+    bags = read_records(folder, BagFlags)
     return {bag.bag: bag for bag in bags}  # a bag that was run again stands for the last time

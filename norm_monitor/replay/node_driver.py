@@ -25,7 +25,7 @@ from norm_core.records.topics import ANSWERS_TOPIC, FLAGS_TOPIC, WINDOWS_TOPIC, 
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.replay.node_process import HOST, NodeProcess, claimed_domain, end_process, has_room
+from norm_monitor.replay.node_process import NodeProcess, claimed_domain, end_process, has_room
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
@@ -62,18 +62,13 @@ def play_to_nodes(
     hosts: Hosts,
     *,
     rate: float = 0.0,
-    quiet: bool = False,
     domain_id: int | None = None,
-    program: Sequence[str] = HOST,
 ) -> Iterator[NodeOutput]:
-    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message.
-
-    Where it is quiet, the summary alone comes. `program` hosts the nodes.
-    """
+    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
     with ExitStack() as stack:
         if domain_id is None:
             domain_id = stack.enter_context(claimed_domain())
-        started = [NodeProcess(list(host), host, domain_id, program=program) for host in hosts]
+        started = [NodeProcess(list(host), host, domain_id) for host in hosts]
         for process in started:
             process.begin()
             stack.push(process)
@@ -82,7 +77,7 @@ def play_to_nodes(
         names = [name for host in hosts for name in host]
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
         lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
-        options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
+        options = [*(["--roomy"] if has_room() else []), "--lossless", *lossless]
         player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
         for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)

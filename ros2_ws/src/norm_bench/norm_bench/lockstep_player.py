@@ -128,7 +128,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=0.0, help="0: in lockstep; else times its pace")
     parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes' subscriptions keep all")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
-    parser.add_argument("--quiet", action="store_true", help="print the last line alone")
     options = parser.parse_args(arguments)
 
     def play() -> None:
@@ -143,7 +142,7 @@ class LockstepPlayer(Player):
 
     def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
         super().__init__("play")
-        self._bag, self._rate, self._quiet = bag, options.rate, options.quiet
+        self._bag, self._rate = bag, options.rate
         self._batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
         self._batch_of = dict.fromkeys(options.lossless, BATCH_OF_LOSSLESS)
         self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
@@ -162,9 +161,8 @@ class LockstepPlayer(Player):
             record_class(MonitorStatus), full_topic(STATUS_TOPIC), self._on_status, STATUS_QOS
         )
         self._received: Counter[str] = Counter()
-        if not self._quiet:
-            for topic, cls in OUTPUT_TOPICS.items():
-                self._node.create_subscription(record_class(cls), topic, self._printer(topic, cls), EVENTS)
+        for topic, cls in OUTPUT_TOPICS.items():
+            self._node.create_subscription(record_class(cls), topic, self._printer(topic, cls), EVENTS)
         self._replies_at_start: dict[str, DrainReport] = {}
         self._statuses: dict[str, MonitorStatus] = {}
         self._sent: Counter[str] = Counter()
@@ -207,9 +205,8 @@ class LockstepPlayer(Player):
                 self._sent[topic] += 1
         lost = self._drain(lossless=not self._rate)
         took_s = time.monotonic() - self._began_s
-        if not self._quiet:
-            self._statuses.clear()  # drop statuses older than the last processed message
-            self._wait_until(lambda: len(self._statuses) == len(self._expected), REPLY_TIMEOUT_S, "the last heartbeats")
+        self._statuses.clear()  # drop statuses older than the last processed message
+        self._wait_until(lambda: len(self._statuses) == len(self._expected), REPLY_TIMEOUT_S, "the last heartbeats")
         self._print_line(
             "end",
             {
@@ -261,7 +258,7 @@ class LockstepPlayer(Player):
         self._at_ns = message.stamp_ns
         self._publishers[message.topic].publish(self._bag.playable(message))
         self._sent[message.topic] += 1
-        if message.type_name in BARRIER_TYPES and not self._quiet:
+        if message.type_name in BARRIER_TYPES:
             self._print_line(message.topic, to_plain(self._bag.decode(message)))
 
     def _drain(self, lossless: bool = True) -> dict[str, int]:
@@ -306,7 +303,7 @@ class LockstepPlayer(Player):
         for _, topic, count in self._counts_since_start("published"):
             published[topic] += count
         processed = {(node, topic): count for node, topic, count in self._counts_since_start("processed")}
-        if self._replies_at_start and not self._quiet:
+        if self._replies_at_start:
             processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
         counts = processed.items()
         return {f"{topic} to {node}": published[topic] - n for (node, topic), n in counts if n != published[topic]}
@@ -324,8 +321,7 @@ class LockstepPlayer(Player):
         status = from_ros(MonitorStatus, message)
         if status.node in self._expected:
             self._statuses[status.node] = status
-            if not self._quiet:
-                self._print_line(full_topic(STATUS_TOPIC), to_plain(status))
+            self._print_line(full_topic(STATUS_TOPIC), to_plain(status))
 
     def _printer(self, topic: str, cls: type) -> Callable[[Any], None]:
         def print_message(message: Any) -> None:
