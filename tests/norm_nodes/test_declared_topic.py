@@ -17,7 +17,7 @@ def installed_types() -> list[str]:
 
 
 def test_every_installed_class_describes_its_type_exactly() -> None:
-    from norm_nodes.bag_recorder import described
+    from norm_nodes.declared_topic import described
 
     hashes = {name: installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes

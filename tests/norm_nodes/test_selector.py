@@ -242,7 +242,7 @@ print(json.dumps({name: getattr(heard[0], name) for name in heard[0].get_fields_
 
 
 def test_an_intent_fits_a_newer_definition_too() -> None:
-    from norm_nodes.selector_node import intent_of
+    from norm_nodes.intents import intent_of
 
     class Intent:
         """As the generated class: a name that the message does not have cannot be set."""
@@ -360,11 +360,11 @@ def test_no_peer_reads_a_file_or_stops_a_node_by_a_parameter(
 
 def test_a_goal_without_a_decision_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     from norm_interfaces.action import SelectAction
-    from norm_nodes.tools import graph_printer
+    from norm_nodes.tools import graph_commands
 
-    monkeypatch.setattr(graph_printer, "ActionClient", client := Mock())
+    monkeypatch.setattr(graph_commands, "ActionClient", client := Mock())
     sent, replies = client.return_value.send_goal_async.return_value, list[dict[str, Any]]()
-    commands = graph_printer.GraphCommands(Mock(), "/tactful", replies.append)
+    commands = graph_commands.GraphCommands(Mock(), "/tactful", replies.append)
     asked: dict[str, Any] = {"others": None, "candidates": [], "situation": "", "facts": [], "deadline_ns": 1}
     commands.run(json.dumps({"id": 1, "select": asked}))
     handle = Mock()

@@ -17,7 +17,7 @@ from norm_nodes.endpoint import EVENTS
 from rclpy.publisher import Publisher
 
 from norm_bench.drain import DrainReport
-from norm_bench.lockstep_player import Player, PlayerError, run_player
+from norm_bench.player import Player, PlayerError, run_player
 from norm_core.files.plain_file import read_plain_file
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame

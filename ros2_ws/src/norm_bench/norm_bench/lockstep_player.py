@@ -6,7 +6,6 @@ nothing.
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -14,17 +13,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import rclpy
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.endpoint import EVENTS, STATUS_QOS
-from norm_nodes.executors import fastest_executor
-from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
-from norm_bench.drain import DrainClient, DrainReport
+from norm_bench.drain import DrainReport
+from norm_bench.player import Player, PlayerError, run_player
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
@@ -46,58 +42,7 @@ from norm_core.records.topics import (
     full_topic,
 )
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-
-SPIN_S = 0.2
-
-
-class PlayerError(TactfulError, RuntimeError):
-    """Nodes were not found, stopped replying or lost messages."""
-
-    exit_code = 1
-
-
-def run_player(play: Callable[[], None]) -> int:
-    """Run a player with ROS set up around it. Prints an error of ours; returns the exit code."""
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        play()
-    except TactfulError as error:
-        print(f"tactful: {error}", file=sys.stderr)
-        return error.exit_code
-    finally:
-        rclpy.try_shutdown()
-    return 0
-
-
-class Player:
-    """A node that publishes and waits, each wait with a deadline."""
-
-    def __init__(self, name: str) -> None:
-        self._parent = os.getppid()
-        self._node = Node(name, namespace="tactful", enable_rosout=False, start_parameter_services=False)
-        self._executor = fastest_executor()
-        self._executor.add_node(self._node)
-        self._drain_client = DrainClient(self._node)
-
-    def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
-        deadline_s = time.monotonic() + within_s
-        while not condition():
-            if time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {within_s:.0f} s in vain for {event}")
-            self._check_parent()
-            self._executor.spin_once(timeout_sec=SPIN_S)
-
-    def _spin_until(self, due_s: float) -> None:
-        while (left_s := due_s - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left_s)
-        self._check_parent()
-
-    def _check_parent(self) -> None:
-        if os.getppid() != self._parent:
-            raise PlayerError("whoever started this has gone")
-
 
 OUTPUT_TOPICS = {
     full_topic(UTTERANCES_TOPIC): Utterance,

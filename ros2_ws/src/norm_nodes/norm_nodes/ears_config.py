@@ -12,7 +12,7 @@ from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
-from norm_nodes.robot_topics import HUMANS_PATTERN
+from norm_nodes.tracked_ids import HUMANS_PATTERN
 
 
 class EarsConfig(Config):

@@ -25,7 +25,8 @@ from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.norm_node import NormNode
-from norm_nodes.robot_topics import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, RobotTopics
+from norm_nodes.robot_topics import RobotTopics
+from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE
 from norm_nodes.voice_topics import VOICES_TRACKED, VoiceTopics
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8

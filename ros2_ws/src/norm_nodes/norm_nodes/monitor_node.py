@@ -2,9 +2,9 @@
 
 The stages: `listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
 role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
-thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
+thread `monitor_judge` (`JudgeWorker`) asks the model and queues its answer in `_records`.
 
-What threads share has a lock of its own: both queues, both `_recent_...`, `_attention`, counts and issues. Callbacks
+What threads share has a lock of its own: both queues, `_explanations`, `_attention`, counts and issues. Callbacks
 set whole items of `_arrived_s`, and read two facts of `_monitor`; the rest of it, `_study` and `_counted` belong
 to `monitor_look`.
 """
@@ -12,11 +12,10 @@ to `monitor_look`.
 import difflib
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from threading import Thread
+from typing import Any
 
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
@@ -24,12 +23,10 @@ from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
 from norm_core.engines.engine_pool import EngineLease, Urgency
-from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
-from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
@@ -49,15 +46,13 @@ from norm_core.records.topics import (
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.streams.watermarks import FRAMES
-from norm_monitor.assessment.explanation import explain
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.session_log.session_config import StudyConfig
@@ -65,17 +60,18 @@ from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
+from norm_nodes.explanations import Explanations
+from norm_nodes.judge_worker import JudgeWorker
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
 
 # One unit waits at the judge, the others at the role, where the most useful goes first.
-RECORDS, TO_JUDGE, KEPT_EVENTS = 1000, 1, 1000
+RECORDS, TO_JUDGE = 1000, 1
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
 # How long after its activation the monitor waits for a publisher of the robot's speech.
 ROBOT_GRACE_S = 5.0
-FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
 JUDGE_BEHIND = (
     "judge: it answers slower than moments come, so cues alone decide about some; "
     "name a faster model in judge.model, or lower judge.calls_per_hour"
@@ -106,36 +102,6 @@ class Forget:
 
 class InputEnded:
     """An order to decide on what is open, because a recording has ended."""
-
-
-E = TypeVar("E")
-
-
-class RecentEvents(Generic[E]):
-    """The last state of the latest events of a kind. One thread adds, callbacks look up, a lock keeps them apart."""
-
-    def __init__(self, kind: str, max_events: int) -> None:
-        self._lock, self._kind, self._max_events = Lock(), kind, max_events
-        self._events: OrderedDict[str, E] = OrderedDict()
-
-    def add(self, event_id: str, event: E) -> None:
-        """Replace an event's state, and forget the oldest event beyond the limit."""
-        with self._lock:
-            self._events[event_id] = event
-            self._events.move_to_end(event_id)
-            if len(self._events) > self._max_events:
-                self._events.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forget all events."""
-        with self._lock:
-            self._events.clear()
-
-    def find(self, event_id: str) -> tuple[E | None, str]:
-        """Return the last state of an event, or None and what is held instead."""
-        with self._lock:
-            event, oldest = self._events.get(event_id), next(iter(self._events), "none")
-            return event, f"the last {len(self._events)} {self._kind}, of which the oldest is {oldest}"
 
 
 class MonitorNodeConfig(MonitorConfig):
@@ -182,7 +148,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._build_parts()
         self._advertise_flags()
         self.subscribe_senses()
-        self.serve(Explain, "explain", self._explain, "why an event was flagged or an action chosen")
+        self.serve(Explain, "explain", self._explanations.explain, "why an event was flagged or an action chosen")
         self.serve(ReviewFlag, "review", self._study.review, "a coder's verdict on an event, into the study's log")
         self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._start_threads()
@@ -210,8 +176,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._applied = config
         self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
         self._checks = self._checking()
-        self._recent_flags: RecentEvents[SocialFlag] = RecentEvents("flags", KEPT_EVENTS)
-        self._recent_decisions: RecentEvents[Any] = RecentEvents("decisions", KEPT_EVENTS)  # as messages
+        self._explanations = Explanations()
         self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
@@ -244,7 +209,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.listen_to(Decision, DECISIONS_TOPIC, "what is advised, to explain it and for a study's log")
 
     def _start_threads(self) -> None:
-        workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
+        workers = {"monitor_look": self._watch_records}
+        if self._judge:
+            worker = JudgeWorker(self, self._judge, self._prompts, self._to_judge, self._records)
+            workers["monitor_judge"] = worker.work
         self._threads = [self.start_worker(name, work) for name, work in workers.items()]
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
@@ -340,7 +308,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
             if type_ is Decision:
-                self._recent_decisions.add(message.decision_id, message)
+                self._explanations.decisions.add(message.decision_id, message)
                 if not self._study.keeps:
                     return
             if (record := self.read_record(type_, message, topic)) is not None:
@@ -386,7 +354,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
             self._checks.forget()
-            self._recent_decisions.clear()  # whose situations may tell of people
+            self._explanations.decisions.clear()  # whose situations may tell of people
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
@@ -405,57 +373,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             for asked in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
                 self._to_judge.put(asked)
 
-    def _ask_judge(self) -> None:
-        assert self._judge
-        while not self._to_judge.is_drained():
-            asked = self._to_judge.get(timeout_s=WAIT_S)
-            if asked is None:
-                continue
-            deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
-            if isinstance(asked, NoteRequest):
-                note = self._write_note(asked, deadline)
-                self.health_log.count(f"judge_note_{note.outcome}")
-                self._records.put_order(note)
-                continue
-            try:
-                planned = self._judge.plan(asked)
-                self._write_prompts(asked, planned)
-                judgement = self._judge.judge(asked, deadline, planned)
-            except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
-                self.get_logger().error(traceback.format_exc())
-                judgement = UnitJudgement(unit=asked.unit, outcome=Outcome.FAILED, reason=repr(error))
-            self.health_log.count(f"judge_{judgement.outcome}")
-            self._records.put_order(judgement)  # also without an answer, because the unit waits for one
-            if judgement.outcome is Outcome.ANSWERED:
-                self.health_log.clear_issue("judge")
-            else:
-                why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
-                if judgement.outcome is Outcome.TIMED_OUT:
-                    why += FASTER_JUDGE
-                self.health_log.state_issue("judge", why)
-                self.beat()
-
-    def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
-        assert self._judge
-        try:
-            return self._judge.write_note(request, deadline)
-        except Exception as error:  # noqa: BLE001  one note that the judge fails at must not end it
-            self.get_logger().error(traceback.format_exc())
-            return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
-
-    def _write_prompts(self, view: UnitView, planned: PromptPlan) -> None:
-        if self._prompts is None:
-            return
-        try:
-            self._prompts.write(view, planned)
-        except OSError as error:
-            self.health_log.count("prompts_not_written")
-            folder = self.config.judge.prompts_folder
-            why = f"judge.prompts_folder: no prompt can be written to {folder}: {error.strerror}; free some room there"
-            self.health_log.state_issue("prompts", why)
-        else:
-            self.health_log.clear_issue("prompts")
-
     def _publish(self, flags: list[SocialFlag]) -> None:
         """Publish flags and the windows that have closed."""
         windows = self._monitor.closed_windows()
@@ -463,7 +380,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._closed.publish(to_ros(window))
         self._study.keep_flags(flags)
         for flag in flags:
-            self._recent_flags.add(flag.event_id, flag)
+            self._explanations.flags.add(flag.event_id, flag)
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.health_log.count(f"flags_{flag.polarity}")
@@ -514,20 +431,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         report = self._monitor.missing_report(self.heartbeat.node_watch.active_nodes(), silent)
         self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))
         self.health_log.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
-
-    def _explain(self, request: Any, response: Any) -> Any:
-        flag, kept_flags = self._recent_flags.find(request.event_id)
-        decision, kept_decisions = self._recent_decisions.find(request.event_id)
-        response.found = True
-        if flag:
-            response.explanation, response.flag = explain(flag), [to_ros(flag)]
-        elif decision:
-            lines = filter(None, (decision.explanation, decision.trade_off))
-            response.explanation, response.decision = "\n".join(lines), [decision]
-        else:
-            response.found = False
-            response.explanation = f"no such event among {kept_flags}, and {kept_decisions}"
-        return response
 
     def _forget(self, _: Any, response: Any, send: Callable[[], None]) -> None:
         """Order to forget; the response is sent once that is done."""

@@ -16,7 +16,7 @@ from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, Pe
 from norm_nodes.convert import message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
+from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 WATCH_S = 0.5
 TF_TYPE = "tf2_msgs/msg/TFMessage"

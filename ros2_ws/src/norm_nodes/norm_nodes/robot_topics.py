@@ -1,16 +1,14 @@
 """Subscriptions that come and go: to what tells of the robot's speech, and of the persons or voices of REP-155."""
 
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.subscription import Subscription
 
 from norm_monitor.senses.robot_voice.robot_messages import expand_topics
-from norm_nodes.endpoint import EVENTS, LATCHED, SENSOR
+from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.endpoint_node import EndpointNode
 
 TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
@@ -74,64 +72,3 @@ class RobotTopics:
         parameter = "robot_speech_type" if topic in self._stated else ""
         if type_ := self._node.find_class(type_name, topic, parameter):
             self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)
-
-
-HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
-IDS_TYPE, STRING_TYPE, BOOL_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String", "std_msgs/msg/Bool"
-# Publishers often send what holds for long once, before any subscriber exists. A subscription of one durability alone
-# misses half of them; two take the messages of some publishers twice.
-EITHER_DURABILITY = (SENSOR, LATCHED)
-_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class TrackedIds:
-    """The subscriptions to `NAMESPACE/ID/NAME` of each id that a list names or that somebody publishes."""
-
-    def __init__(
-        self,
-        node: EndpointNode,
-        namespace: str,
-        names: tuple[str, ...],
-        subscribe: Callable[[str, str], list[Subscription]],
-        limit: int,
-    ) -> None:
-        """`subscribe` takes an id and the prefix of its topics; at most `limit` ids are followed."""
-        self._node, self._namespace, self._names = node, namespace, names
-        self._subscribe, self._limit = subscribe, limit
-        self._by_id: dict[str, list[Subscription]] = {}
-        self._published: list[str] = []
-        self._pattern = re.compile(rf"{re.escape(namespace)}/(\w+)/(?:{'|'.join(names)})")
-
-    def look(self) -> None:
-        """Find the ids with a publisher, even if no list names them: some topics are published once."""
-        matches = (self._pattern.fullmatch(name) for name, _ in self._node.get_topic_names_and_types())
-        ids = sorted({match[1] for match in matches if match})
-        self._published = [tracked_id for tracked_id in ids if self._is_published(tracked_id)]
-
-    def follow(self, listed: Iterable[str]) -> None:
-        """Unsubscribe from ids that are neither listed nor published, and subscribe to new ones, the listed first."""
-        wanted = list(dict.fromkeys((*listed, *self._published)))[: self._limit]
-        for gone in [tracked_id for tracked_id in self._by_id if tracked_id not in wanted]:
-            self._part_from(gone)
-        for tracked_id in wanted:
-            if tracked_id in self._by_id:
-                continue
-            is_token = bool(_TOKEN.fullmatch(tracked_id))
-            if not is_token:
-                self._node.health_log.count("ids_invalid")  # no topic can have this name, so none is published
-            prefix = f"{self._namespace}/{tracked_id}"
-            self._by_id[tracked_id] = self._subscribe(tracked_id, prefix) if is_token else []
-
-    def close(self) -> None:
-        """End every subscription."""
-        for tracked_id in list(self._by_id):
-            self._part_from(tracked_id)
-
-    def _part_from(self, tracked_id: str) -> None:
-        for subscription in self._by_id.pop(tracked_id):
-            self._node.destroy_subscription(subscription)
-
-    def _is_published(self, tracked_id: str) -> bool:
-        # The node's own subscriptions also count as topics in the graph.
-        prefix = f"{self._namespace}/{tracked_id}"
-        return any(self._node.count_publishers(f"{prefix}/{name}") for name in self._names)

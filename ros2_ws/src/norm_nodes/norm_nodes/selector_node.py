@@ -1,6 +1,5 @@
 """The selector node: recommend the robot's next action. It never actuates."""
 
-import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -39,43 +38,11 @@ from norm_core.records.topics import (
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
+from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.goal_server import asked_deadline
+from norm_nodes.intents import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
-
-# The message moved from one package to the other.
-TYPES = ("hri_actions_msgs/msg/Intent", "hri_msgs/msg/Intent")
-RECOMMENDED = "RECOMMENDED_ACTION"  # not a standard intent: a subscriber that knows only those ignores it
-PRIORITY = 128  # the default of the range 0 to 255
-
-
-def intent_class() -> Any:
-    """Import the message class. Raises TypeMissingError, which names the package to install."""
-    try:
-        return message_class(TYPES[0])
-    except TypeMissingError as missing:
-        try:
-            return message_class(TYPES[1])
-        except TypeMissingError:
-            raise missing from None
-
-
-def intent_of(decision: Decision, message_type: Any) -> Any:
-    """Convert a decision to the robot's own intent. Its confidence is the decision's probability."""
-    if decision.chosen_index is None:
-        raise ValueError(f"decision {decision.decision_id} chooses nothing to be an intent")
-    message = message_type()
-    # Newer definitions name this field `action`.
-    setattr(message, "intent" if hasattr(message, "intent") else "action", RECOMMENDED)
-    other = {"decision_id": decision.decision_id, "query_id": decision.query_id}
-    message.data = json.dumps({"object": decision.chosen, "other_data": other}, ensure_ascii=False)
-    message.source = getattr(message_type, "ROBOT_ITSELF", "__myself__")
-    message.modality = getattr(message_type, "MODALITY_INTERNAL", "__modality_internal__")
-    message.priority = PRIORITY
-    message.confidence = decision.candidates[decision.chosen_index].probability
-    return message
-
 
 WAITING = 8
 WAIT_S = 0.2

@@ -11,7 +11,7 @@ from norm_monitor.senses.speech.voices import MAX_VOICES
 from norm_nodes.convert import message_class
 from norm_nodes.endpoint import SENSOR
 from norm_nodes.endpoint_node import EndpointNode
-from norm_nodes.robot_topics import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, STRING_TYPE, TrackedIds
+from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, STRING_TYPE, TrackedIds
 
 MATCH_TYPE = "hri_msgs/msg/IdsMatch"
 VOICES_TRACKED = "voices/tracked"

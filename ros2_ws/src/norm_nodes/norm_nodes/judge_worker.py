@@ -1,0 +1,90 @@
+"""The thread that asks the judge: units and notes come in from one queue, answers go out to another."""
+
+import traceback
+from typing import Any
+
+from norm_core.engines.request_context import Deadline
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import s_to_ns
+from norm_core.streams.bounded_queue import BoundedQueue
+from norm_monitor.assessment.unit import UnitJudgement
+from norm_monitor.judge.excerpt import UnitView
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan
+from norm_monitor.judge.prompt_files import PromptFiles
+from norm_nodes.norm_node import NormNode
+
+WAIT_S = 0.2
+FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
+
+
+class JudgeWorker:
+    """Ask the judge about one unit or note after another, each within `judge.deadline_s` of the node's parameters."""
+
+    def __init__(
+        self,
+        node: NormNode[Any],
+        judge: Judge,
+        prompts: PromptFiles | None,
+        requests: BoundedQueue[UnitView | NoteRequest],
+        answers: BoundedQueue[Any],
+    ) -> None:
+        self._node, self._judge, self._prompts = node, judge, prompts
+        self._requests, self._answers = requests, answers
+
+    def work(self) -> None:
+        """Answer requests until their queue is closed. Each gets an answer, as the monitor waits for it."""
+        while not self._requests.is_drained():
+            request = self._requests.get(timeout_s=WAIT_S)
+            if request is None:
+                continue
+            clock = self._node.clock
+            deadline = Deadline(clock, clock.now_ns() + s_to_ns(self._node.config.judge.deadline_s))
+            if isinstance(request, NoteRequest):
+                note = self._write_note(request, deadline)
+                self._node.health_log.count(f"judge_note_{note.outcome}")
+                self._answers.put_order(note)
+            else:
+                judgement = self._judge_unit(request, deadline)
+                self._node.health_log.count(f"judge_{judgement.outcome}")
+                self._answers.put_order(judgement)
+                self._state_failure(judgement)
+
+    def _judge_unit(self, view: UnitView, deadline: Deadline) -> UnitJudgement:
+        try:
+            plan = self._judge.plan(view)
+            self._write_prompts(view, plan)
+            return self._judge.judge(view, deadline, plan)
+        except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
+            self._node.get_logger().error(traceback.format_exc())
+            return UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
+
+    def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
+        try:
+            return self._judge.write_note(request, deadline)
+        except Exception as error:  # noqa: BLE001  one note that the judge fails at must not end it
+            self._node.get_logger().error(traceback.format_exc())
+            return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
+
+    def _state_failure(self, judgement: UnitJudgement) -> None:
+        """State why a unit got no judgement, at once; clear that after the next that does."""
+        if judgement.outcome is Outcome.ANSWERED:
+            self._node.health_log.clear_issue("judge")
+            return
+        why = f"judge: the model {judgement.outcome.predicate}, and cues go on alone: {judgement.reason}"
+        if judgement.outcome is Outcome.TIMED_OUT:
+            why += FASTER_JUDGE
+        self._node.health_log.state_issue("judge", why)
+        self._node.beat()
+
+    def _write_prompts(self, view: UnitView, plan: PromptPlan) -> None:
+        if self._prompts is None:
+            return
+        try:
+            self._prompts.write(view, plan)
+        except OSError as error:
+            self._node.health_log.count("prompts_not_written")
+            folder = self._node.config.judge.prompts_folder
+            why = f"judge.prompts_folder: no prompt can be written to {folder}: {error.strerror}; free some room there"
+            self._node.health_log.state_issue("prompts", why)
+        else:
+            self._node.health_log.clear_issue("prompts")

@@ -1,0 +1,79 @@
+"""The sections of parameter files: which node each is for, and which miss their node."""
+
+import difflib
+import itertools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from norm_core.runtime.config import load_yaml
+from norm_nodes.catalogue import ALIKE
+from norm_nodes.parameters import flat
+
+_MARK = "ros__parameters"
+
+
+def parameter_files(argv: Sequence[str]) -> list[Path]:
+    """List the parameter files that ROS arguments name."""
+    return [Path(value) for option, value in itertools.pairwise(argv) if option == "--params-file"]
+
+
+def misplaced_sections(
+    files: Sequence[Path], hosted: Collection[str], siblings: Collection[str]
+) -> dict[str, list[str]]:
+    """Return a complaint for each misplaced section, by the node that it probably means.
+
+    `hosted` are the full names of nodes here, `siblings` those of all nodes that may run beside them.
+    """
+    sections = [(file, section) for file in files for section in _sections(load_yaml(file))]
+    named = {node for node in hosted for _, section in sections if _matches(section, node)}
+    complaints: dict[str, list[str]] = {}
+    for file, section in sections:
+        if any(_matches(section, node) for node in (*hosted, *siblings)):
+            continue
+        node = _nearest(section, [node for node in hosted if node not in named])
+        if node is None:
+            continue
+        complaints.setdefault(node, []).append(
+            f"{file}: the section {section} matches no node, so it has no effect; did you mean {node}? If it belongs "
+            f"to another package, give {node} a section of its own"
+        )
+    return complaints
+
+
+def robot_wide_parameters(files: Sequence[Path], hosted: Collection[str]) -> frozenset[str]:
+    """List the parameters that sections with wildcards name, and no section of a node hosted here does."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for file in files:
+        for section, values in _sections(load_yaml(file)).items():
+            if "*" in section or section.rpartition("/")[2] in hosted:
+                names["*" in section] |= flat(values).keys()
+    return frozenset(names[True] - names[False])
+
+
+def _sections(tree: Any, above: str = "") -> dict[str, Any]:
+    """Return the parameters of each section, which a file may also nest by namespace."""
+    sections: dict[str, Any] = {}
+    for key, value in tree.items() if isinstance(tree, Mapping) else ():
+        name = f"{above}/{str(key).strip('/')}"
+        if isinstance(value, Mapping) and _MARK in value:
+            sections[name] = value[_MARK]
+        else:
+            sections |= _sections(value, name)
+    return sections
+
+
+def _matches(section: str, node: str) -> bool:
+    """Whether ROS applies the section to the node: * stands for one name, and ** for any number."""
+    pattern = re.escape(section).replace(r"/\*\*", "(/[^/]+)*").replace(r"\*", "[^/]+")
+    return re.fullmatch(pattern, node) is not None
+
+
+def _nearest(section: str, nodes: Sequence[str]) -> str | None:
+    """Return the node whose name is most like the section's, its namespace aside."""
+    namespace, _, name = section.rpartition("/")
+    names = {node.rpartition("/")[2]: node for node in nodes}
+    is_ours = any(node.rpartition("/")[0] == namespace for node in nodes)
+    close = difflib.get_close_matches(name, names, 1, 0.6 if is_ours else ALIKE)
+    return names[close[0]] if close else None
