@@ -95,35 +95,6 @@ def test_a_section_that_misses_its_node_is_in_the_status(domain_id: int, observe
         )
 
 
-@pytest.mark.parametrize(
-    ("parameters", "complaint"),
-    [
-        ("windows: {sources: []}", "windows.sources: name one source at least, such as [utterances]"),
-        ("length_s: 20.0", "length_s: unknown key; did you mean windows.length_s?"),
-        ("study: {log: there}", "study: log needs name and session"),
-    ],
-)
-def test_a_parameter_out_of_place_is_one_clear_error(
-    domain_id: int, tmp_path: Path, parameters: str, complaint: str
-) -> None:
-    file = tmp_path / "my_robot.yaml"
-    file.write_text(f"{PREFIX}monitor:\n  ros__parameters:\n    {parameters}\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "norm_nodes.node_host",
-        "--autostart",
-        "monitor",
-        "--ros-args",
-        "--params-file",
-        str(file),
-    ]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 2
-    assert complaint in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 def test_a_file_for_all_nodes_of_a_robot_ends_none(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     """It names parameters of other packages; a section of our own node is strict as before."""
     file = tmp_path / "robot.yaml"

@@ -1,38 +1,18 @@
-"""The camera node over real DDS keeps what the pure path keeps of the same bag."""
+"""The camera node over real DDS: what its status says of a camera that is gone, wrong or lossy."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from norm_core.bags.types import make
-from norm_core.bags.writer import BagWriter
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.replay.node_process import NodeProcess
-from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
+from tests.norm_monitor.senses.camera_messages import START_NS, compressed, scene
 from tests.observer import Observer
 
 TOPIC = "/camera/image_raw/compressed"
-COUNT, CORRUPT = 195, (0, 121, 122)
-
-
-@pytest.fixture
-def bag(tmp_path: Path) -> Path:
-    """6.5 s at 30 Hz; some of the frames that would be kept are damaged."""
-    jpeg = compressed(0, scene(640, 480)).data
-    with BagWriter(tmp_path / "bag") as writer:
-        for index in range(COUNT):
-            stamp_ns = START_NS + index * PERIOD_NS
-            sec, nanosec = split_stamp(stamp_ns)
-            stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
-            header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})
-            data = jpeg[:1000] if index in CORRUPT else jpeg
-            values = {"header": header, "format": "jpeg", "data": data}
-            writer.write_message(TOPIC, make("sensor_msgs/msg/CompressedImage", values), stamp_ns)
-    return tmp_path / "bag"
 
 
 class Driver:

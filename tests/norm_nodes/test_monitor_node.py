@@ -494,21 +494,6 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
             assert any(told in s.notes for s in statuses)
 
 
-def test_units_that_the_judge_is_too_slow_for_are_stated(domain_id: int, observer: Observer, own_models: Path) -> None:
-    observer.watch_status()
-    long_talk: list[Entry] = []
-    for at_s in range(0, 60, 5):
-        long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
-    with serving() as server:
-        server.faults.append(stalling)
-        describe_model(own_models, "slow", server.url)
-        with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0}):
-            play(observer, long_talk, until_s=70)
-            observer.until(lambda: observer.counted("units_not_judged") > 0, "units to be left out")
-            observer.until_told("lower judge.calls_per_hour")
-            server.released.set()
-
-
 def test_a_flag_waits_for_no_note_and_is_updated_by_it(
     domain_id: int, observer: Observer, flags: Any, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -266,30 +266,6 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
         observer.until_told("install hri_actions_msgs")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "end", "error_code"),
-    [
-        (Outcome.CANCELLED, "canceled", 7),
-        (Outcome.ABSTAINED, "succeed", 0),
-        (Outcome.FAILED, "abort", 6),
-    ],
-)
-def test_only_a_goal_that_succeeds_has_no_error_code(outcome: Outcome, end: str, error_code: int) -> None:
-    from norm_nodes.selector_node import goal_end
-
-    handle = Mock()
-    decision = Decision(stamp_ns=1, decision_id="d", decided_ns=1, outcome=outcome, explanation="why")
-    change_state, result = goal_end(handle, decision)
-    assert change_state is getattr(handle, end)
-    assert (result.error_code, bool(result.error_msg)) == (error_code, error_code != 0)
-
-
-def test_a_goal_with_a_candidate_twice_is_invalid(node: NodeProcess, observer: Observer) -> None:
-    decision, _ = ask(observer, candidates=["Lay the table.", "lay the  table"])
-    assert decision.outcome is Outcome.INVALID
-    assert "candidates: number 2 repeats number 1" in decision.explanation
-
-
 RULES = """
 hard:
   - never: lay the table
