@@ -267,7 +267,7 @@ class Monitor:
             return []
         self._is_live |= received_ns is not None
         flags = self._close_if_ended(awaits_judge=False)
-        mark = self._watermarks.of(record)
+        mark = self._watermarks.watermark_after(record)
         if mark and self._cutter.jumps_back(*mark):
             flags += self._restart_timeline(*mark)
         self._add(record, received_ns)

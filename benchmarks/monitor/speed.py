@@ -79,7 +79,7 @@ class Measured:
             cutter.add(entry)
             if isinstance(entry, Utterance):
                 cutter.request(entry.end_ns + 1, Purpose.CUE)
-            mark = watermarks.of(entry)
+            mark = watermarks.watermark_after(entry)
             closed = [*cutter.advance(*mark), *(window for window, _ in cutter.closable_windows())] if mark else []
             took_ms = 1000 * (time.process_time() - began_s)
             self.plain_ms += [took_ms / len(closed) for _ in closed]

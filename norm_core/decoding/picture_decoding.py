@@ -1,4 +1,4 @@
-"""Decode pictures from outside; their size is read before it is taken in memory."""
+"""Decode pictures from outside; their size is checked before memory is used."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Limits on what comes packed from outside, checked before its size is taken in memory."""
+"""Unpack data from outside within limits, which are checked before memory is used."""
 
 from io import BytesIO
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Find data files: those shipped with Tactful, those of a site, and the cache of what can be made again."""
+"""Find data files: shipped ones, those of a site, and the cache."""
 
 import os
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Open only plain files: a pipe or a device that a setting names would hold a node until somebody writes to it."""
+"""Open regular files only: reading a pipe or device that a setting names could block a node for ever."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What each status counter counts, in one line, by counters.yaml; a name with a * at its end stands for a family."""
+"""The meaning of each status counter, from counters.yaml; a name that ends in * stands for a family."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from norm_core.runtime.config import load_yaml
 MEANINGS: dict[str, str] = load_yaml(shipped_file("norm_core.health", "counters.yaml"))
 
 
-# What a replay of the bag of a live run has otherwise, because it waits for every record and loses none.
+# A replay of a recorded run does not count these, because it waits for every record and loses none.
 _OUTSIDE_PARITY = {
     "messages_lost": "messages lost",
     "windows_late": "windows closed late",
@@ -26,7 +26,7 @@ _OUTSIDE_PARITY = {
 
 
 def parity_note(counters: Iterable[Counter], dropped: int) -> str:
-    """Say why a replay of the same input may decide otherwise; empty where nothing was late, lost or dropped."""
+    """Say why a replay of the same input may decide otherwise; return "" if nothing was late, lost or dropped."""
     counts = {counter.name: counter.count for counter in counters}
     reasons = [f"{counts[name]} {reason}" for name, reason in _OUTSIDE_PARITY.items() if counts.get(name)]
     reasons += [f"{dropped} records dropped from a full queue"] if dropped else []
@@ -34,7 +34,7 @@ def parity_note(counters: Iterable[Counter], dropped: int) -> str:
 
 
 def meaning_of(name: str) -> str:
-    """Give what a counter counts, by its own line or its family's; empty where it has neither."""
+    """Return the meaning of a counter or of its family; "" if neither is listed."""
     if name in MEANINGS:
         return MEANINGS[name]
     families = [family for family in MEANINGS if family.endswith("*") and name.startswith(family[:-1])]
@@ -42,5 +42,5 @@ def meaning_of(name: str) -> str:
 
 
 def describe(counters: Iterable[Counter]) -> list[str]:
-    """Give counters above zero as lines for a person: the name, the count and what it counts."""
+    """Return a line for each counter above zero: its name, count and meaning."""
     return [f"{counter.name}: {counter.count} ({meaning_of(counter.name)})" for counter in counters if counter.count]

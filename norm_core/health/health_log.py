@@ -31,7 +31,7 @@ class HealthLog:
         on_news: Callable[[Health, str], None] = lambda health, reason: None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Call `on_news` with each new issue, on the thread that raised it."""
+        """Call `on_news` with each new issue, in the thread that raised it."""
         self._on_news, self._now_s = on_news, now_s
         self._lock = Lock()
         self._tally: Tally[str] = Tally()
@@ -48,8 +48,7 @@ class HealthLog:
     ) -> bool:
         """Raise an issue until `clear_issue` is called or `lasting_s` has passed; return whether it is new.
 
-        `detail` is what is particular to an occurrence. The status shows that of the first, so that its words are
-        steady.
+        `detail` describes one occurrence. The status keeps showing that of the first, so that its text is stable.
         """
         with self._lock:
             before = self._known().get(about)
@@ -61,19 +60,19 @@ class HealthLog:
         return is_news
 
     def note_cut_texts(self, count: int) -> None:
-        """Count texts that were cut at the border, and state it for a while."""
+        """Count texts that were cut because they were too long, and state it for a while."""
         if count:
             self.count("texts_cut", count)
             why = "texts: some that came were too long and were cut; let their publisher send shorter ones"
             self.raise_issue("texts", Health.DEGRADED, why, lasting_s=CUT_TEXTS_STATED_S)
 
     def has_issue(self, about: str) -> bool:
-        """Whether the issue of a subject holds."""
+        """Return whether a subject has an issue."""
         with self._lock:
             return about in self._known()
 
     def clear_issue(self, about: str) -> None:
-        """Clear the issue of a subject, if there is one."""
+        """Clear the issue of a subject, if any."""
         with self._lock:
             self._issues.pop(about, None)
 

@@ -1,4 +1,4 @@
-"""What processes take of the machine, and the heartbeats of the nodes in them."""
+"""The memory and CPU use of processes, and the heartbeats of the nodes in them."""
 
 import ctypes
 import os
@@ -25,9 +25,9 @@ class ProcessUsage:
 
 
 def read_usage(process_id: int | None = None, memory_kb: int | None = None) -> ProcessUsage | None:
-    """Read what a process takes, this one by default; None if it has ended or the system does not state it.
+    """Read the usage of a process, by default this one; None if it has ended or the system does not state it.
 
-    Its memory is read unless it is given, which takes milliseconds.
+    Reading the memory takes milliseconds; `memory_kb` skips it.
     """
     process_id = process_id or os.getpid()
     folder = Path("/proc", str(process_id))
@@ -81,7 +81,7 @@ class NodeWatch:
         self._readings: dict[int, deque[tuple[float, ProcessUsage]]] = {}
 
     def own_counters(self) -> tuple[Counter, ...]:
-        """Return what this process takes, as counters of the status."""
+        """Return the usage of this process as counters of the status."""
         if self._now_s() >= self._read_s + READ_EVERY_S:
             self._read_own(self._now_s())
         if self._own is None:
@@ -102,7 +102,7 @@ class NodeWatch:
             self._memory_read_s, self._pages = now_s, pages
 
     def take(self, status: MonitorStatus) -> None:
-        """Take a heartbeat of any node, or of this one."""
+        """Note a heartbeat of any node, or of this one."""
         with self._lock:
             now_s = self._now_s()
             counts = {counter.name: counter.count for counter in status.counters}
@@ -128,7 +128,7 @@ class NodeWatch:
             )
 
     def usage_note(self) -> str:
-        """Say what all nodes take together; empty where no process states it."""
+        """Describe the usage of all nodes together; return "" if no process states it."""
         with self._lock:
             self._forget_ended()
             memory_mb = sum(readings[-1][1].memory_kb for readings in self._readings.values()) / 1024
@@ -145,8 +145,8 @@ class NodeWatch:
     def _forget_ended(self) -> None:
         since_s = self._now_s() - FORGOTTEN_S
         self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > since_s}
-        there = {beat.process_id for beat in self._heartbeats.values()}
-        self._readings = {number: readings for number, readings in self._readings.items() if number in there}
+        running = {beat.process_id for beat in self._heartbeats.values()}
+        self._readings = {number: readings for number, readings in self._readings.items() if number in running}
 
 
 def _cores(readings: deque[tuple[float, ProcessUsage]]) -> float:

@@ -1,4 +1,4 @@
-"""Load what calibration fits: a file that says what it was fitted on, and for what."""
+"""Files of fitted values, which state what they were fitted on and for."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,9 +41,9 @@ def load_artefact(
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path, or {remedy}") from error
     except ValidationError as error:
-        raise ConfigError(f"{path}: is no {kind} artefact; {remedy}") from error
+        raise ConfigError(f"{path}: is not a {kind} artefact; {remedy}") from error
     if (artefact.kind, artefact.format) != (kind, format_):
-        raise ConfigError(f"{path}: is no {kind} artefact of format {format_}; {remedy}")
+        raise ConfigError(f"{path}: is not a {kind} artefact of format {format_}; {remedy}")
     differing = sorted(name for name, value in made_with.items() if artefact.made_with.get(name) != value)
     if differing:
         raise ConfigError(f"{path}: differs from what runs here in {', '.join(differing)}; {remedy}")

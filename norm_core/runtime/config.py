@@ -17,11 +17,11 @@ from norm_core.runtime.wording import without_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
-# Of a field that names a file or a folder: a node is set only to those below the folders that its operator named.
+# Extra of a field that names a file or folder: a running node accepts only those in folders that its operator allowed.
 NAMES_FILE: dict[str, JsonValue] = {"file": True}
 LIVE_FILE: dict[str, JsonValue] = {**LIVE, **NAMES_FILE}
 
-# Of any text in a configuration; the longest are templates of prompts.
+# The longest texts in a configuration are templates of prompts.
 MAX_SETTING_CHARACTERS = 100_000
 
 P = TypeVar("P", bound=BaseModel)
@@ -157,7 +157,7 @@ def _key(event: yaml.NodeEvent, mapping: dict[str, Any]) -> str:
         raise _fault(event, "a key must be a text, not a list, a mapping or an alias")
     key = str(event.value)
     if key in mapping:
-        raise _fault(event, f"the key {key!r:.80} stands twice; merge the two into one")
+        raise _fault(event, f"the key {key!r:.80} appears twice; merge the two into one")
     return key
 
 
@@ -216,10 +216,10 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
 
 
 def _describe_without_content(model: type[BaseModel], fault: ErrorDetails) -> str:
-    """Say where a fault is and what is wanted there; a name of the file stands only where it is like a known one."""
+    """Describe a fault without quoting the file, except for a key that resembles a known one."""
     if fault["type"] != "extra_forbidden":
-        place = ".".join(map(str, fault["loc"])) or "the whole"
-        return f"{place}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+        key = ".".join(map(str, fault["loc"])) or "the whole"
+        return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
     close = _closest(str(fault["loc"][-1]), _models_at(model, fault["loc"][:-1]))
     return f"{fault['loc'][-1]}: unknown key; did you mean {close}?" if close else "has a key that is not known"
 

@@ -1,4 +1,4 @@
-"""The optional extras: the command that installs one, and whether it is here."""
+"""The optional extras: which are installed, and the command that installs one."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 
-# The packages by which an extra is known to be here, however it was installed.
+# The packages that show that an extra is installed, however that was done.
 _PACKAGES = {
     "gpu": ("onnxruntime-gpu",),
     "transformers": ("torch", "transformers"),
@@ -43,7 +43,7 @@ def serve_program() -> Path:
 
 
 def is_installed(package: str) -> bool:
-    """Say whether a package of this name is installed here."""
+    """Return whether a package is installed."""
     try:
         version(package)
     except PackageNotFoundError:

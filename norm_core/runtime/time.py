@@ -48,5 +48,5 @@ class ReplayClock:
     def advance_to(self, now_ns: int) -> None:
         """Advance to `now_ns`; raise ValueError for a time before the present one."""
         if now_ns < self._now_ns:
-            raise ValueError(f"the replay clock stands at {self._now_ns} ns and cannot go back to {now_ns} ns")
+            raise ValueError(f"the replay clock is at {self._now_ns} ns and cannot go back to {now_ns} ns")
         self._now_ns = now_ns

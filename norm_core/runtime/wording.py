@@ -4,15 +4,15 @@ import re
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Give a count with its noun, as "1 message" or "2 messages"; plural where it is not the noun with an s."""
+    """Return a count with its noun, as "1 message" or "2 messages"; name a plural that does not only add an s."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def in_words(identifier: str) -> str:
-    """Give an identifier without underscores, as "timed out"."""
+    """Return an identifier without underscores, as "timed out"."""
     return identifier.replace("_", " ")
 
 
 def without_password(text: str) -> str:
-    """Return a text with what stands before the host of an address left out, as logs and statuses show it."""
+    """Return a text without user names and passwords in its addresses, for logs and statuses."""
     return re.sub(r"(?s)(:/*|//).*@", r"\1(password)@", text)

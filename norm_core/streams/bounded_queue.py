@@ -21,11 +21,11 @@ class OverflowPolicy(StrEnum):
 class BoundedQueue(Generic[T]):
     """A first-in, first-out queue between threads; it counts every entry lost to a full queue.
 
-    An order, such as the end of the input, keeps its place and is never dropped; it takes no room from other entries.
+    An order, such as the end of the input, keeps its position and is never dropped; it does not use up capacity.
     """
 
     def __init__(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> None:
-        """Raises ValueError if `capacity` is below 1."""
+        """Raise ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"queue {name} needs room for at least one entry, not {capacity}")
         self._name, self._capacity, self._policy = name, capacity, policy
@@ -45,7 +45,7 @@ class BoundedQueue(Generic[T]):
                 self._dropped += 1
                 return False
             if full:
-                oldest = next(place for place, (_, is_order) in enumerate(self._entries) if not is_order)
+                oldest = next(index for index, (_, is_order) in enumerate(self._entries) if not is_order)
                 del self._entries[oldest]
                 self._dropped += 1
             self._entries.append((entry, False))
@@ -65,7 +65,7 @@ class BoundedQueue(Generic[T]):
             return True
 
     def withdraw(self, entry: T) -> None:
-        """Take out an entry that is not needed any more, if it waits."""
+        """Remove a waiting entry that is no longer needed."""
         with self._changed, suppress(ValueError):
             self._entries.remove((entry, False))
 

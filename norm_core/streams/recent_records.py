@@ -9,17 +9,17 @@ from norm_core.records.speech import Utterance
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import s_to_ns
 
-KEPT = 256  # records of each kind
+MAX_RECORDS = 256  # of each kind
 
 
 class RecentRecords:
-    """The records of the last seconds; an episode starts empty, so that it sees nothing of another episode."""
+    """The records of the last seconds. An episode starts empty, so that nothing of an earlier one is used."""
 
     def __init__(self, window_s: float) -> None:
         self._window_ns = s_to_ns(window_s)
-        self._frames: deque[Frame] = deque(maxlen=KEPT)
-        self._utterances: deque[Utterance] = deque(maxlen=KEPT)
-        self._presences: deque[Presence] = deque(maxlen=KEPT)
+        self._frames: deque[Frame] = deque(maxlen=MAX_RECORDS)
+        self._utterances: deque[Utterance] = deque(maxlen=MAX_RECORDS)
+        self._presences: deque[Presence] = deque(maxlen=MAX_RECORDS)
         self._begin_ns = 0
 
     def take(self, record: Frame | Utterance | Presence | Episode) -> None:

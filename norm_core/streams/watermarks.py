@@ -23,13 +23,13 @@ def known_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Watermarks:
-    """Derive a source's watermark from each of its records. Keeps no state between records."""
+    """Derive the watermark of a source from each of its records, without state between records."""
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
         """Frames and presence come once per period, so a record completes its source up to the period's end."""
         self._sources, self._period_ns = sources, period_ns
 
-    def of(self, record: object) -> tuple[str, int] | None:
+    def watermark_after(self, record: object) -> tuple[str, int] | None:
         """Return the source and its watermark after a record; None if the record moves no watermark."""
         match record:
             case Frame() | Presence():
@@ -64,7 +64,7 @@ class HeldQueries:
             return [*self._ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]
         if isinstance(record, Episode):
             return self.release()
-        if not (mark := self._marks.of(record)):
+        if not (mark := self._marks.watermark_after(record)):
             return []
         source, watermark_ns = mark
         released: list[Query] = []

@@ -73,8 +73,8 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
     bag = write_talk(tmp_path / "new", talk()[:3], 20)
     for changes, told in (
         ({"made_with": {**artefact["made_with"], "weights": "others"}}, "differs from what runs here in weights"),
-        ({"by_attribute": {"charm": 0.5}}, "is no thresholds artefact"),
-        ({"kind": "unit weights"}, "is no thresholds artefact of format 1"),
+        ({"by_attribute": {"charm": 0.5}}, "is not a thresholds artefact"),
+        ({"kind": "unit weights"}, "is not a thresholds artefact of format 1"),
     ):
         other = tmp_path / "other.json"
         other.write_text(json.dumps({**artefact, **changes}), encoding="utf-8")

@@ -21,7 +21,7 @@ from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_core.streams.recent_records import KEPT, RecentRecords
+from norm_core.streams.recent_records import MAX_RECORDS, RecentRecords
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.action_selector.test_models import jpeg, yes_to_all
 from tests.norm_core.engines.scripted import ScriptedBackend
@@ -113,11 +113,11 @@ def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: Sentence
     )
     assert live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
     recent = RecentRecords(600.0)
-    for number in range(2 * KEPT):
+    for number in range(2 * MAX_RECORDS):
         recent.take(presence(number / 1000, GUEST))
     kept = recent.window(NOW_NS, NOW_NS)
     assert kept is not None
-    assert len(kept.presences) == KEPT
+    assert len(kept.presences) == MAX_RECORDS
 
 
 def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEncoder) -> None:

@@ -49,7 +49,7 @@ def test_attention_rises_once_an_error(steps: list[tuple[int, Any]], raised_at_s
     for now_s in range(0, 12, 2):
         for at_s, flag in steps:
             if at_s == now_s:
-                attention.take(flag, now_s)
+                attention.update(flag, now_s)
         if attention.is_raised(now_s):
             raised.append(now_s)
     assert raised == raised_at_s

@@ -265,7 +265,7 @@ class CheckGoals:
 def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from norm_nodes.utterance_checks import WAITING
+    from norm_nodes.utterance_checks import MAX_WAITING
     from rclpy.lifecycle import TransitionCallbackReturn
 
     released, reading = Event(), Event()
@@ -297,7 +297,7 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
         assert reading.wait(PATIENCE_S)
         note("past", goals.send("past", -5.0))
         note("late", goals.send("late", 0.2))
-        waiting = [goals.send(f"waiting {number}", PATIENCE_S) for number in range(WAITING)]
+        waiting = [goals.send(f"waiting {number}", PATIENCE_S) for number in range(MAX_WAITING)]
         note("full", goals.send("full"))
         assert goals.waiting[:2] == [0, 1]
         observer.until(waiting[0].cancel_goal_async().done, "the cancelling")
@@ -322,7 +322,7 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
         "past": (ABORTED, late),
         "late": (ABORTED, late),
         **dict.fromkeys(("stopped", "stopped too"), (ABORTED, "the node is not active; activate it")),
-        "full": (ABORTED, f"{WAITING} utterances wait already; ask less often"),
+        "full": (ABORTED, f"{MAX_WAITING} utterances wait already; ask less often"),
         "cancelled": (CANCELED, "the goal was cancelled"),
         "read": (ABORTED, "that is how it reads"),
         "read after": (ABORTED, "that is how it reads"),

@@ -20,7 +20,7 @@ def test_numbers_of_one_publisher_only_rise(numbers: list[int | None], several: 
     senders = Senders(lambda: now_s)
     for number in numbers:
         now_s += 0.1
-        senders.take({"publication_sequence_number": number})
+        senders.add({"publication_sequence_number": number})
     assert senders.are_several() is several
     now_s += 10
     assert not senders.are_several()

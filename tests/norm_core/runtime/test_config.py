@@ -35,7 +35,7 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
         ("device: cpu", "device: unknown key; did you mean engine.device\\? known are engine, rate_hz"),
         ("engine_device: cpu", "engine_device: unknown key; did you mean engine.device\\?"),
         ("engine: {devise: cpu}", "engine.devise: unknown key; did you mean device\\?"),
-        ("rate_hz: 1\nrate_hz: 2", "line 2, column 1: the key 'rate_hz' stands twice; merge the two into one"),
+        ("rate_hz: 1\nrate_hz: 2", "line 2, column 1: the key 'rate_hz' appears twice; merge the two into one"),
         ("rate_hz: [1", "line [12], column"),  # the C parser names the line after
         ("- 1", "the whole: .* not \\[1\\]"),
         (b"\xff\xfe\x00", "is not UTF-8 text"),

@@ -78,9 +78,9 @@ WEIGHTS = SHIPPED.read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (WEIGHTS.replace(f'"kind": "{KIND}"', '"kind": "judge"', 1), "is no unit weights artefact of format"),
+        (WEIGHTS.replace(f'"kind": "{KIND}"', '"kind": "judge"', 1), "is not a unit weights artefact of format"),
         (re.sub(r'"facts": "\d+"', '"facts": "0"', WEIGHTS, count=1), "in facts; fit it anew"),
-        (WEIGHTS[:500], "is no unit weights artefact; fit it anew"),
+        (WEIGHTS[:500], "is not a unit weights artefact; fit it anew"),
         (None, "cannot be read"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_new_study_is_readable_by_its_owner_alone(study: Study) -> None:
     ("old", "new", "told"),
     [
         ("study: library", "study: [", r"study\.yaml, line \d+, column"),
-        ("sessions: {}", "sessions:\n  S1: {}\n  S1: {}", r"line \d+, column \d+: the key 'S1' stands twice"),
+        ("sessions: {}", "sessions:\n  S1: {}\n  S1: {}", r"line \d+, column \d+: the key 'S1' appears twice"),
         ("sessions: {}", "sessions: {S1: {condition: loud}}", "session S1: unknown condition loud; study.yaml has"),
         ("sessions: {}", "sessions: {S1: {coders: [C-9]}}", "session S1: unknown coder C-9; study.yaml has C-1, C-2"),
         ("sessions: {}", "sessions: {S1: {participants: {P-9: []}}}", "session S1: unknown participant P-9"),

@@ -60,4 +60,4 @@ class Player:
 
     def _check_parent(self) -> None:
         if os.getppid() != self._parent:
-            raise PlayerError("whoever started this has gone")
+            raise PlayerError("the process that started this has ended")

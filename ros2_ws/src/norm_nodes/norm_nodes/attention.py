@@ -1,25 +1,25 @@
-"""Whether a major error goes on."""
+"""Whether a major error is going on."""
 
 import math
 from threading import Lock
 
 from norm_core.records.flag import FlagState, Polarity, Severity, SocialFlag
 
-# How long attention stays raised after an error has ended.
+# How long attention stays raised after an error ends.
 ATTENTION_S = 3.0
-# A monitor that runs for days forgets the events of before.
+# A monitor that runs for days forgets earlier events.
 MAX_EVENTS = 1000
 
 
 class Attention:
-    """Raised once for each major error, until shortly after its end; any thread may take flags or ask."""
+    """Attention, raised once for each major error until shortly after its end. Callable from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._until_s: dict[str, float] = {}  # by event, of those that raised it
 
-    def take(self, flag: SocialFlag, now_s: float) -> None:
-        """Take a state of an event. Only the event's first state as a major error, or one that goes on, raises."""
+    def update(self, flag: SocialFlag, now_s: float) -> None:
+        """Apply a state of a flag. Only its first state as a major error, or one that goes on, raises attention."""
         with self._lock:
             until_s = self._until_s.pop(flag.event_id, None)
             if not _is_major_error(flag):
@@ -36,7 +36,7 @@ class Attention:
                 del self._until_s[next(iter(self._until_s))]
 
     def is_raised(self, now_s: float) -> bool:
-        """Whether a major error goes on, or has just ended."""
+        """Return whether a major error is going on, or has just ended."""
         with self._lock:
             return any(now_s < until_s for until_s in self._until_s.values())
 

@@ -24,11 +24,11 @@ from norm_nodes.publisher_node import PublisherNode
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
 
 ACKNOWLEDGED_WITHIN_S = 10.0
-A_MOMENT = Duration(seconds=0.05)
+ACKNOWLEDGED_POLL = Duration(seconds=0.05)
 
 
-def _tells_of_recorded_nodes(topic: BagTopic) -> bool:
-    """Whether a topic holds the health of the nodes of a recording, which others would take for that of today's."""
+def _is_health_of_nodes(topic: BagTopic) -> bool:
+    """Return whether a topic has the health of recorded nodes, which would be mistaken for that of running ones."""
     return topic.type_name == message_type(MonitorStatus) or topic.topic == DIAGNOSTICS_TOPIC
 
 
@@ -69,7 +69,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         except BagError as error:
             raise ConfigError(str(error)) from error
         for summary in self._reader.topics:
-            if _tells_of_recorded_nodes(summary):
+            if _is_health_of_nodes(summary):
                 self.get_logger().info(f"{summary.topic}: not played, because it is about the nodes of the recording")
                 continue
             try:
@@ -140,7 +140,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         return settled
 
     def _all_are_acknowledged(self) -> bool:
-        return all(publisher.wait_for_all_acked(A_MOMENT) for publisher in self._publishers_by_topic.values())
+        return all(publisher.wait_for_all_acked(ACKNOWLEDGED_POLL) for publisher in self._publishers_by_topic.values())
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s

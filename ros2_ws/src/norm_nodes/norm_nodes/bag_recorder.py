@@ -33,7 +33,7 @@ def beside_unfinished(bag: Path) -> Path:
 
 DISCOVERY_PERIOD_S = 0.2
 QUEUE_LENGTH = 2000
-A_MOMENT_S = 0.05
+POLL_S = 0.05
 
 _Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
 
@@ -129,7 +129,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             present = {name: types for name, types in self._published() if name in self._named}
             if len(present) == len(self._named) or time.monotonic() >= deadline_s:
                 break
-            time.sleep(A_MOMENT_S)
+            time.sleep(POLL_S)
         faults = []
         for topic, type_names in present.items():
             try:
@@ -158,7 +158,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             self._topics[topic] = self.create_subscription(
                 message_class(declared.type_name),
                 topic,
-                self._take(declared),
+                self._queue_message(declared),
                 self._quality(topic),
                 raw=True,
                 event_callbacks=self.loss_events(topic),
@@ -180,7 +180,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )
 
-    def _take(self, topic: BagTopic) -> Any:
+    def _queue_message(self, topic: BagTopic) -> Any:
         def callback(data: bytes) -> None:
             if self._active and self._queue:
                 self._queue.put((topic, bytes(data), self.clock.now_ns()))

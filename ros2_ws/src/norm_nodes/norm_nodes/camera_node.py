@@ -154,7 +154,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._stale_s = now_s if is_stale else self._stale_s
         self._state_while(CameraFault.STALE, is_stale and not mismatch)
         self._state_while(CameraFault.TWO_PUBLISHERS, self.count_publishers(topic) > 1)
-        # After an absence of the camera, the gap in its stamps is no loss.
+        # A gap in the stamps after an absence of the camera is not a loss.
         is_lossy = self.health_log.has_issue(CameraFault.STAMP_GAP.value) and now_s - self._stale_s > LASTS_S
         risks_loss = self.config.transport == "raw" and is_lossy
         publishers = self.get_publishers_info_by_topic(topic) if risks_loss else ()

@@ -55,6 +55,6 @@ class CountedPublisher(Publisher):
         tally[self._name] += 0
 
     def publish(self, msg: Any) -> None:
-        """Count the message and publish it: whoever hears it then finds it counted."""
+        """Count the message, then publish it, so that no subscriber sees it uncounted."""
         self._tally[self._name] += 1
         super().publish(msg)

@@ -232,7 +232,7 @@ class EndpointNode(LifecycleNode):
         return server
 
     def repeat(self, period_s: float, callback: Callable[[], None]) -> None:
-        """Call back at a steady pace, also where simulated time stands still."""
+        """Call back at a steady pace, also while simulated time does not advance."""
         timer = self.create_timer(period_s, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.on_release(lambda: self.destroy_timer(timer))
 
@@ -280,7 +280,7 @@ class EndpointNode(LifecycleNode):
     def find_class(self, type_name: str, topic: str, parameter: str) -> Any:
         """Import the class of a topic's messages; None where it is not installed, which the status then states.
 
-        `parameter` sets the type, if one does. Raises ConfigError for what is no type.
+        `parameter` sets the type, if one does. Raises ConfigError for a name that is not one of a type.
         """
         try:
             return message_class(type_name)

@@ -23,8 +23,8 @@ _PROFILES = dict.fromkeys(
 )
 
 
-def asked_deadline(goal: Any) -> int | None:
-    """Return the deadline of a goal in nanoseconds; None where it is zero or negative, for the node's own."""
+def deadline_of(goal: Any) -> int | None:
+    """Return the deadline of a goal in nanoseconds; None if it is zero or negative, which means the node's own."""
     deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
     return deadline_ns if deadline_ns > 0 else None
 
@@ -62,7 +62,7 @@ class GoalServer(ActionServer):
         self.register_cancel_callback(None)
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Begin a goal, in place of a task that ends it when the executor comes to it."""
+        """Begin a goal at once. rclpy would begin and end it in a task of the executor."""
         try:
             self._begin(goal_handle)
         except Exception:  # noqa: BLE001  one goal that a node fails at must not end the node

@@ -1,4 +1,4 @@
-"""The heartbeat of a node: its status once a second, also as ROS diagnostics, and what those of others say."""
+"""The heartbeat of a node: its status once a second, also as ROS diagnostics, and the heartbeats of others."""
 
 import math
 import platform
@@ -56,7 +56,7 @@ class Heartbeat:
         node.subscribe(
             MonitorStatus, STATUS_TOPIC, self._receive, STATUS_QOS, "which nodes are active, and twice the same"
         )
-        # The steady clock keeps the heartbeat running where simulated time stands still.
+        # `repeat` keeps the heartbeat running while simulated time does not advance.
         node.repeat(HEARTBEAT_S, self.beat)
 
     def beat(self) -> None:

@@ -1,7 +1,7 @@
 """The monitor node: flag social errors and competences from what the senses publish.
 
 The stages: `listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
-role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
+role (`_watch_records`, `_handle`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
 thread `monitor_judge` (`JudgeWorker`) asks the model and queues its answer in `_records`.
 
 What threads share has a lock of its own: both queues, `_explanations`, `_attention`, counts and issues. Callbacks
@@ -81,12 +81,12 @@ LEFT_OUT = (
     "monitor: a record came too late for any window, so it is not judged; "
     "read the status of the node that published it, or synchronise the clocks"
 )
-# What a counter of the monitor that rises raises in the status.
+# The issue that is raised when a counter of the monitor rises.
 FAULTS = {
     "entries_left_out": ("late", Health.DEGRADED, LEFT_OUT),
     "units_not_judged": ("judge_queue", Health.DEGRADED, JUDGE_BEHIND),
 }
-# How long the status reports such a fault, or a record on which a cue failed.
+# How long the status reports such an issue, or a record that was left out.
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
@@ -94,7 +94,7 @@ ATTENTION_EVERY_S = 0.5
 
 
 class Forget:
-    """An order to forget what people said about themselves, and what is called with why it failed, if it did."""
+    """An order to forget what people said about themselves. `answer` gets the problem, or "" when it is done."""
 
     def __init__(self, answer: Callable[[str], None] = lambda problem: None) -> None:
         self.answer = answer
@@ -105,7 +105,7 @@ class InputEnded:
 
 
 class MonitorNodeConfig(MonitorConfig):
-    """The configuration of the monitor, and of the parts that only its node has."""
+    """The parameters of the monitor, and of the parts that only its node has."""
 
     study: StudyConfig = StudyConfig()
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
@@ -161,7 +161,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._matcher = EncoderMatcher.shipped(config.reader)
             self._engine = self.lease_judge()
             self._judge, self._prompts = self.build_judge(self._engine) if self._engine else (None, None)
-            # Last, because it locks the log. If a later step failed, nothing would release the lock.
+            # Last, because it locks the log: if a later step failed, nothing would release the lock.
             self._study = StudySession(
                 config.study,
                 table,
@@ -175,7 +175,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
         self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
-        self._checks = self._checking()
+        self._checks = self._serve_checks()
         self._explanations = Explanations()
         self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
@@ -274,7 +274,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             raise ConfigError(f"monitor: judge.prompts_folder: {folder} cannot be made: {error}") from error
 
     def _judge_note(self) -> str:
-        """Say which model judges, on what, and how much it sees."""
+        """Say which model judges, on which device, and how many pictures it sees."""
         if not (self._judge and self._engine):
             return ""
         model_info, config = self._engine.model_info, self.config
@@ -293,8 +293,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
         self.health_log.state_issue("pictures", why)
 
-    def _checking(self) -> UtteranceChecks:
-        """Serve checks by a matcher beside the monitor's, with the same models."""
+    def _serve_checks(self) -> UtteranceChecks:
+        """Serve checks with a matcher of their own, which shares the models of the monitor's."""
         matcher, config = self._matcher.beside(), self.config
         check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
         return UtteranceChecks(self, check, lambda: self._active, shadow=config.shadow)
@@ -302,7 +302,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         """Pass the records of a topic to `receive` while the node is active."""
 
-        def take(message: Any) -> None:
+        def on_message(message: Any) -> None:
             if not self._active:
                 return
             if topic in self._arrived_s:
@@ -314,7 +314,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if (record := self.read_record(type_, message, topic)) is not None:
                 self.receive(record)
 
-        self.subscribe(type_, topic, take, SPEECH if type_ in (Utterance, RobotSpeech) else EVENTS, description)
+        self.subscribe(type_, topic, on_message, SPEECH if type_ in (Utterance, RobotSpeech) else EVENTS, description)
 
     def receive(self, record: Any) -> None:
         """Queue a record for the role, and note talk for checks of utterances."""
@@ -335,7 +335,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._state_sources()
                 continue
             try:
-                self._take(record)
+                self._handle(record)
             except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
                 self.get_logger().error(traceback.format_exc())
                 why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
@@ -345,7 +345,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                     record.answer(why)
         self._publish(self._monitor.end_input(awaits_judge=False))
 
-    def _take(self, record: Any) -> None:
+    def _handle(self, record: Any) -> None:
         if isinstance(record, UnitJudgement):
             self._publish(self._monitor.take_judgement(record))
         elif isinstance(record, NoteAnswer):
@@ -364,14 +364,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record, self.clock.now_ns()))
         self._ask_for_next()
-        self._take_counts()
+        self._report_counts()
 
     def _ask_for_next(self) -> None:
-        """Give the judge what is most useful: a unit, else the note on one that is flagged."""
+        """Give the judge the most useful unit, or else a note to write on a flagged one."""
         room = TO_JUDGE - self._to_judge.status().depth
         if room > 0:
-            for asked in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
-                self._to_judge.put(asked)
+            for request in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
+                self._to_judge.put(request)
 
     def _publish(self, flags: list[SocialFlag]) -> None:
         """Publish flags and the windows that have closed."""
@@ -384,13 +384,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.health_log.count(f"flags_{flag.polarity}")
-            self._take_attention(flag)
+            self._update_attention(flag)
 
-    def _take_attention(self, flag: SocialFlag) -> None:
+    def _update_attention(self, flag: SocialFlag) -> None:
         """Publish at once that attention is raised; its end can wait for the timer."""
         now_s = time.monotonic()
         was_raised = self._attention.is_raised(now_s)
-        self._attention.take(flag, now_s)
+        self._attention.update(flag, now_s)
         if self._attention.is_raised(now_s) and not was_raised:
             self._publish_attention()
 
@@ -400,7 +400,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._state_missing_robot()
 
     def _state_missing_robot(self) -> None:
-        """State that nothing is heard of the robot: nobody publishes its speech, or people speak and it never does."""
+        """State that the robot is not heard: nobody publishes its speech, or only people ever speak."""
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
         topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
         unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
@@ -410,7 +410,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         if self._active:
             self._attention_topic.publish(Bool(data=self._attention.is_raised(time.monotonic())))
 
-    def _take_counts(self) -> None:
+    def _report_counts(self) -> None:
         self._state_sources()
         for counter in self._monitor.counters:
             if counter.name in FAULTS and counter.count > self._counted.get(counter.name, 0):
@@ -424,7 +424,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.health_log.state_issue("reader", f"reader: {failure}; talk is read by sentences alone")
 
     def _state_sources(self) -> None:
-        """State what to expect, and which sources are missing and why."""
+        """State what to expect of the monitor, and which sources are missing and why."""
         now_s = time.monotonic()
         awaited = self._arrived_s if self.awaits_senses() else {}
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]

@@ -48,7 +48,7 @@ class PeopleNodeConfig(PeopleConfig):
 
 
 class PeopleNode(NormNode[PeopleNodeConfig]):
-    """Publish presence from the people whom the robot's own recognizers track, instead of from faces.
+    """Publish presence from the people that the robot's own recognizers track, instead of from faces.
 
     While active it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
     `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false beside it.
@@ -58,7 +58,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("people")
-        self._listening: list[Subscription] = []
+        self._active_subscriptions: list[Subscription] = []
         self._active = False
 
     def open(self) -> None:
@@ -97,16 +97,16 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._active = False
         self._publish(self._people.flush())
         self._persons.close()
-        while self._listening:
-            self.destroy_subscription(self._listening.pop())
+        while self._active_subscriptions:
+            self.destroy_subscription(self._active_subscriptions.pop())
 
     def _subscribe_each(
         self,
         type_: Any,
         topic: str,
-        take: Callable[[Any], Iterable[Presence] | None],
+        read: Callable[[Any], Iterable[Presence] | None],
         profiles: Iterable[QoSProfile],
-        held: list[Subscription] | None = None,
+        subscriptions: list[Subscription] | None = None,
     ) -> None:
         def on_message(message: Any) -> None:
             if not self._active:
@@ -114,7 +114,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self._heard_s = time.monotonic()
             self._people.set_rate(self.config.rate_hz)
             try:
-                self._publish(take(message) or ())
+                self._publish(read(message) or ())
                 self.health_log.clear_issue(f"messages on {topic}")
             except (NotPeopleError, ValueError, AttributeError) as error:
                 self.health_log.count("messages_refused")
@@ -123,7 +123,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
                 self.health_log.count(name, count)
             self._people.counts.clear()
 
-        (self._listening if held is None else held).extend(self.listen(type_, topic, on_message, profiles))
+        (self._active_subscriptions if subscriptions is None else subscriptions).extend(
+            self.listen(type_, topic, on_message, profiles)
+        )
 
     def _publish(self, presences: Iterable[Presence]) -> None:
         for presence in presences:
@@ -145,22 +147,22 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         return self._people.transforms(message, static=True)
 
     def _subscribe_to_person(self, person_id: str, prefix: str) -> list[Subscription]:
-        held: list[Subscription] = []
+        subscriptions: list[Subscription] = []
         self._subscribe_each(
             self._engagement_class,
             f"{prefix}/engagement_status",
             lambda message: self._people.engagement(person_id, message, self.clock.now_ns()),
             EITHER_DURABILITY,
-            held,
+            subscriptions,
         )
         self._subscribe_each(
             message_class(STRING_TYPE),
             f"{prefix}/anchor_frame",
             lambda message: self._people.anchor(person_id, message),
             EITHER_DURABILITY,
-            held,
+            subscriptions,
         )
-        return held
+        return subscriptions
 
     def _watch(self) -> None:
         """Follow ids as they come and go, and report input that stopped. No presence depends on this timer."""

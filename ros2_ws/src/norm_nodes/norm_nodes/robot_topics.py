@@ -1,4 +1,4 @@
-"""Subscriptions that come and go: to what tells of the robot's speech, and of the persons or voices of REP-155."""
+"""Subscriptions to the topics and actions that say what or when the robot speaks."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,8 +11,8 @@ from norm_monitor.senses.robot_voice.robot_messages import expand_topics
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.endpoint_node import EndpointNode
 
-TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
-LoseTopic = Callable[[str], None]  # takes a topic that lost its last publisher
+OnMessage = Callable[[str, Any], None]  # gets a topic and a message
+OnLoss = Callable[[str], None]  # gets a topic that lost its last publisher
 
 _LACKING = {
     "robot_speech_topic": "nothing is heard of the robot; start the robot's speech",
@@ -26,14 +26,14 @@ class RobotTopics:
     """The subscriptions to a robot's topics and actions, of any type. Call `find` until all are there."""
 
     def __init__(
-        self, node: EndpointNode, names: Mapping[str, str], stated_type: str, take: TakeMessage, lose: LoseTopic
+        self, node: EndpointNode, names: Mapping[str, str], stated_type: str, on_message: OnMessage, on_loss: OnLoss
     ) -> None:
-        """Take names by their parameter. The type of the first may be stated; publishers announce all others."""
-        self._node, self._take, self._lose = node, take, lose
+        """Follow the names, given by parameter. `stated_type` is that of the first; publishers announce all others."""
+        self._node, self._on_message, self._on_loss = node, on_message, on_loss
         self._published: set[str] = set()
         self._names = {parameter: node.resolve_topic_name(name) for parameter, name in names.items() if name}
         self._stated = {self._names["robot_speech_topic"]: stated_type} if stated_type else {}
-        self._types: dict[str, str] = {}  # of subscriptions
+        self._subscribed_types: dict[str, str] = {}  # by topic
         self._since_s = time.monotonic()
         for topic, type_name in self._stated.items():
             self._subscribe(topic, type_name, SENSOR)
@@ -51,16 +51,16 @@ class RobotTopics:
         if not publishers:
             if topic in self._published:
                 self._published.discard(topic)
-                self._lose(topic)
+                self._on_loss(topic)
             if time.monotonic() - self._since_s < DISCOVERY_S:
                 return ""
             return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
         self._published.add(topic)
         announced = self._node.published_types(topic)
-        if topic not in self._types:
+        if topic not in self._subscribed_types:
             reliable = all(publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers)
             self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)
-        used = self._types[topic]
+        used = self._subscribed_types[topic]
         if used in announced and len(announced) == 1:
             return ""
         remedy = "correct robot_speech_type" if topic in self._stated else "let one type be published"
@@ -68,7 +68,7 @@ class RobotTopics:
         return f"{topic}: is published as {others} and read as {used}; {remedy}, or name another {parameter}"
 
     def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
-        self._types[topic] = type_name
+        self._subscribed_types[topic] = type_name
         parameter = "robot_speech_type" if topic in self._stated else ""
         if type_ := self._node.find_class(type_name, topic, parameter):
-            self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)
+            self._node.subscribe(type_, topic, partial(self._on_message, topic), qos, _DESCRIPTION)

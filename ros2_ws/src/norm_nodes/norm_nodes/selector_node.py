@@ -40,15 +40,15 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes.convert import TypeMissingError, from_ros, to_ros
 from norm_nodes.endpoint import EVENTS, SPEECH
-from norm_nodes.goal_server import asked_deadline
+from norm_nodes.goal_server import deadline_of
 from norm_nodes.intents import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
 
-WAITING = 8
+MAX_WAITING = 8
 WAIT_S = 0.2
-REPAIRS_WAITING = WAITING // 2  # the rest is for goals and queries
+MAX_REPAIRS_WAITING = MAX_WAITING // 2  # the rest is for goals and queries
 FAILURE = "selector: the decision raised an error, which its log shows; report it"
-TOO_MANY = f"{WAITING} questions wait already: ask less often"
+TOO_MANY = f"{MAX_WAITING} questions wait already: ask less often"
 INACTIVE = "selector: the node is not active; activate it"
 CANCELLED = "the goal was cancelled"
 
@@ -101,7 +101,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             )
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
-        self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", WAITING, OverflowPolicy.REFUSE)
+        self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._open: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
@@ -119,7 +119,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._worker = self.start_worker("selector", self._work)
 
     def subscribe_senses(self) -> None:
-        """Subscribe to what decisions rest on, and to errors where the selector repairs them."""
+        """Subscribe to what decisions are based on, and to errors if the selector repairs them."""
         self.subscribe(Frame, FRAMES_TOPIC, self.decide_on(Frame), EVENTS, "kept frames")
         self.subscribe(Utterance, UTTERANCES_TOPIC, self.decide_on(Utterance), SPEECH, "who said what")
         self.subscribe(
@@ -160,7 +160,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self.health_log.note_cut_texts(cut)
         except MessageError as error:
             fault = str(error)
-        job = _Job(self._selector.ask(request, asked_deadline(goal)), handle)
+        job = _Job(self._selector.ask(request, deadline_of(goal)), handle)
         if fault:
             self._open.add(job)
             self._end(job, self._selector.without_decision(job.due, fault, Outcome.INVALID))
@@ -192,34 +192,34 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             job.handle.publish_feedback(SelectAction.Feedback(step=step, remaining=left))
 
     def decide_on(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
-        """Return a callback that gives records to the selector, and queues the requests that are then due."""
+        """Return a callback that passes records to the selector and queues the requests that become due."""
 
-        def take(message: Any) -> None:
+        def on_message(message: Any) -> None:
             if record_type in self.requesting and not self._active:
                 return
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
                 if not isinstance(record, SocialFlag):
                     self._hand_over(_Job(due))
-                elif len(self._repairs) < REPAIRS_WAITING:
+                elif len(self._repairs) < MAX_REPAIRS_WAITING:
                     self._repairs.add(record.event_id)
                     self._hand_over(_Job(due))
                 else:
                     self.health_log.count("repairs_refused")
 
-        return take
+        return on_message
 
     def _end_input(self, _: Any) -> None:
         for due in self._selector.end_input():
             self._hand_over(_Job(due))
 
     def _hand_over(self, job: _Job) -> None:
-        self._open.add(job)  # first, as the thread passes over what is not open
+        self._open.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
             self._end(job, self._selector.without_decision(job.due, TOO_MANY))
 
     def _work(self) -> None:
-        # The encoder loads with its first sentence, which takes seconds on a busy machine.
+        # Otherwise the encoder would load with its first sentence, which takes seconds on a busy machine.
         self.health_log.state_issue("encoder", "sentence encoder: it is being loaded; the first answer waits for it")
         try:
             self._selector.prepare()
@@ -267,7 +267,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._intents.publish(intent_of(decision, self._intents.msg_type))
 
     def _later(self, step: Callable[[], None]) -> None:
-        """Run `step` in the executor. Does nothing where the node is no longer spun."""
+        """Run a step in the executor."""
         self.run_later("select_action", step)
 
     def _offer_intents(self) -> Any:

@@ -35,7 +35,7 @@ class TrackedIds:
         self._pattern = re.compile(rf"{re.escape(namespace)}/(\w+)/(?:{'|'.join(names)})")
 
     def look(self) -> None:
-        """Find the ids with a publisher, even if no list names them: some topics are published once."""
+        """Find the ids that have a publisher, even if no list names them, as some topics are published only once."""
         matches = (self._pattern.fullmatch(name) for name, _ in self._node.get_topic_names_and_types())
         ids = sorted({match[1] for match in matches if match})
         self._published = [tracked_id for tracked_id in ids if self._is_published(tracked_id)]
@@ -43,8 +43,8 @@ class TrackedIds:
     def follow(self, listed: Iterable[str]) -> None:
         """Unsubscribe from ids that are neither listed nor published, and subscribe to new ones, the listed first."""
         wanted = list(dict.fromkeys((*listed, *self._published)))[: self._limit]
-        for gone in [tracked_id for tracked_id in self._by_id if tracked_id not in wanted]:
-            self._part_from(gone)
+        for tracked_id in self._by_id.keys() - set(wanted):
+            self._unsubscribe(tracked_id)
         for tracked_id in wanted:
             if tracked_id in self._by_id:
                 continue
@@ -57,9 +57,9 @@ class TrackedIds:
     def close(self) -> None:
         """End every subscription."""
         for tracked_id in list(self._by_id):
-            self._part_from(tracked_id)
+            self._unsubscribe(tracked_id)
 
-    def _part_from(self, tracked_id: str) -> None:
+    def _unsubscribe(self, tracked_id: str) -> None:
         for subscription in self._by_id.pop(tracked_id):
             self._node.destroy_subscription(subscription)
 

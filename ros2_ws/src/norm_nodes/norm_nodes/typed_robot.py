@@ -35,15 +35,15 @@ class TypedRobotNode(PublisherNode[TypedRobotConfig]):
 
     def publish_until_halted(self) -> None:
         """Publish lines until the input ends."""
-        typed = b""
+        buffered = b""
         while not self.halt.is_set():
             ready, _, _ = select.select([sys.stdin], [], [], WAIT_S)
             if not ready:
                 continue
-            read = os.read(sys.stdin.fileno(), READ_BYTES)
-            if not read:
+            data = os.read(sys.stdin.fileno(), READ_BYTES)
+            if not data:
                 return
-            *lines, typed = (typed + read).split(b"\n")
+            *lines, buffered = (buffered + data).split(b"\n")
             for line in lines:
                 if words := line.decode(errors="replace").strip():
                     self._words.publish(String(data=words))

@@ -1,6 +1,6 @@
-"""Serve CheckUtterance, as a service and an action, from a thread of its own, which follows the talk once it was asked.
+"""Serve CheckUtterance, as a service and an action.
 
-The executor's thread begins and ends requests; the thread of checks only reads.
+The executor's thread begins and ends requests. A thread of its own reads texts, and follows the talk after the first.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from norm_core.records.flag import Attribute
 from norm_core.runtime.time import ns_to_s
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
-from norm_nodes.goal_server import asked_deadline
+from norm_nodes.goal_server import deadline_of
 from norm_nodes.norm_node import NormNode
 
-WAITING, WAIT_S, LONGEST_S = 8, 0.2, 10.0
+MAX_WAITING, WAIT_S, MAX_CHECK_S = 8, 0.2, 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
 INACTIVE = {"reason": "monitor: the node is not active; activate it"}
 CANCELLED = {"reason": "monitor: the goal was cancelled"}
@@ -29,7 +29,7 @@ ABOUT = "how what the robot is about to say would read"
 
 @dataclass(eq=False)
 class _Request:
-    """A text, the response or result to fill, what sends it, and the handle of its goal where it is one."""
+    """A text to check, the response or result to fill, and the function that sends it; of a goal also the handle."""
 
     text: str
     answer: Any
@@ -37,14 +37,14 @@ class _Request:
     handle: Any = None
     timer: Any = None  # of its deadline
 
-    def tell_waiting(self, waiting: int) -> None:
-        """Feed back how many are read before it."""
+    def publish_waiting(self, waiting: int) -> None:
+        """Publish as feedback how many are read before it."""
         if self.handle:
             self.handle.publish_feedback(CheckUtteranceAction.Feedback(waiting=waiting))
 
 
 class UtteranceChecks:
-    """Tell how what the robot is about to say would read, by the talk that `talk` takes."""
+    """Check how what the robot is about to say would read, after the talk that `talk` collects."""
 
     def __init__(
         self, node: NormNode[Any], check: UtteranceCheck, is_active: Callable[[], bool], *, shadow: bool
@@ -52,17 +52,19 @@ class UtteranceChecks:
         """Serve both, and start the thread."""
         self._node, self._check, self._is_active, self._shadow = node, check, is_active, shadow
         self.talk = TalkSoFar()
-        self._queue: BoundedQueue[_Request] = node.health_log.queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
+        self._queue: BoundedQueue[_Request] = node.health_log.queue(
+            "utterance_checks", MAX_WAITING, OverflowPolicy.REFUSE
+        )
         self._open: list[_Request] = []  # the first is being read
         node.serve_later(
-            CheckUtterance, "check_utterance", lambda asked, *rest: self._begin(_Request(asked.text, *rest)), ABOUT
+            CheckUtterance, "check_utterance", lambda request, *rest: self._begin(_Request(request.text, *rest)), ABOUT
         )
         self._goals = node.serve_action(
             CheckUtteranceAction,
             "check_utterance",
             self._begin_goal,
             f"{ABOUT}; can be cancelled, and ends by a deadline",
-            accept=lambda _: GoalResponse.ACCEPT,  # a goal that is rejected is not told why
+            accept=lambda _: GoalResponse.ACCEPT,  # rejecting a goal gives no reason
             cancel=self._cancel,
         )
         self._worker = node.start_worker("utterance_checks", self._work)
@@ -87,12 +89,12 @@ class UtteranceChecks:
         if not self._is_active():
             request.answer.reason = INACTIVE["reason"]
         else:
-            self._open.append(request)  # first, as the thread of checks passes over what is not open
+            self._open.append(request)  # before the queue, because the thread skips requests that are not open
             if self._queue.put(request):
-                request.tell_waiting(len(self._open) - 1)
+                request.publish_waiting(len(self._open) - 1)
                 return
             self._open.remove(request)
-            request.answer.reason = f"monitor: {WAITING} utterances wait already; ask less often"
+            request.answer.reason = f"monitor: {MAX_WAITING} utterances wait already; ask less often"
         request.send()
 
     def _end(self, request: _Request, fields: dict[str, Any]) -> None:
@@ -104,11 +106,11 @@ class UtteranceChecks:
                 setattr(request.answer, name, value)
             request.send()
             for waiting, other in enumerate(self._open):
-                other.tell_waiting(waiting)
+                other.publish_waiting(waiting)
 
     def _begin_goal(self, handle: Any) -> None:
-        deadline_ns, now_ns = asked_deadline(handle.request), self._node.clock.now_ns()
-        left_s = LONGEST_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
+        deadline_ns, now_ns = deadline_of(handle.request), self._node.clock.now_ns()
+        left_s = MAX_CHECK_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
         request = _Request(handle.request.text, CheckUtteranceAction.Result(), lambda: self._end_goal(request), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         request.timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
@@ -128,13 +130,13 @@ class UtteranceChecks:
             self._end(request, CANCELLED)
 
     def _work(self) -> None:
-        is_asked = False
+        has_been_asked = False
         while not self._queue.is_drained():
             if request := self._queue.get(timeout_s=WAIT_S):
-                is_asked = True
+                has_been_asked = True
                 if request in self._open:
                     self._node.run_later("check_utterance", self._end, request, self._read(request.text))
-            elif is_asked:
+            elif has_been_asked:
                 self._follow()
 
     def _follow(self) -> None:
@@ -147,16 +149,16 @@ class UtteranceChecks:
 
     def _read(self, text: str) -> dict[str, Any]:
         try:
-            read = self._check.check(text, self.talk, self._node.clock.now_ns())
+            reading = self._check.check(text, self.talk, self._node.clock.now_ns())
         except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer the next
             return {"reason": f"{type(error).__name__}: {error}"}
-        self._node.health_log.count("utterances_advised_against", int(read.advised_against))
+        self._node.health_log.count("utterances_advised_against", int(reading.advised_against))
         self._node.health_log.count("utterances_checked")
         names = ("error", "competence", "advised_against_from", "reason", "correction", "read_by")
-        return {name: getattr(read, name) for name in names} | {
+        return {name: getattr(reading, name) for name in names} | {
             "checked": True,
             "shadow": self._shadow,
-            "advised_against": read.advised_against and not self._shadow,
-            "attributes": [list(Attribute).index(name) for name in read.attributes],
-            "attribute_probabilities": list(read.attributes.values()),
+            "advised_against": reading.advised_against and not self._shadow,
+            "attributes": [list(Attribute).index(name) for name in reading.attributes],
+            "attribute_probabilities": list(reading.attributes.values()),
         }

@@ -32,7 +32,7 @@ class GraphCommands:
         self._select = ActionClient(node, SelectAction, self._action)
 
     def run(self, text: str) -> None:
-        """Run one command. What is no command has no reply, as it has no id."""
+        """Run one command. A line that is not a command gets no reply, because it has no id."""
         try:
             command = json.loads(text)
             number = int(command["id"])
@@ -47,11 +47,11 @@ class GraphCommands:
         if "get" in command:
             names = list(command["get"])
 
-            def take_values(response: Any) -> dict[str, Any]:
+            def read_values(response: Any) -> dict[str, Any]:
                 values = map(parameter_value_to_python, response.values)
                 return {"values": {name: _plain(value) for name, value in zip(names, values, strict=False)}}
 
-            self._call(number, self._get, GetParameters.Request(names=names), take_values)
+            self._call(number, self._get, GetParameters.Request(names=names), read_values)
         elif "set" in command:
             wanted = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
             self._call(number, self._set, SetParameters.Request(parameters=wanted), _problem_of_set)
@@ -65,10 +65,10 @@ class GraphCommands:
             self._reply({"id": number, "problem": f"{client.srv_name}: no node serves it; start the monitor"})
             return
 
-        def take(future: Any) -> None:
+        def on_response(future: Any) -> None:
             self._reply({"id": number, "problem": "", **read(future.result())})
 
-        client.call_async(request).add_done_callback(take)
+        client.call_async(request).add_done_callback(on_response)
 
     def _send_goal(self, number: int, fields: dict[str, Any]) -> None:
         if not self._select.server_is_ready():
@@ -79,19 +79,19 @@ class GraphCommands:
         goal.others = [to_ros(from_plain(OtherAgent, other)) for other in fields["others"] or ()]
         goal.deadline = Time(nanoseconds=fields["deadline_ns"]).to_msg()
 
-        def take_result(future: Any) -> None:
+        def on_result(future: Any) -> None:
             decision = future.result().result.decision
             # A goal that fails has an empty result, which would read as an answer.
             problem = "" if decision.decision_id else f"{self._action}: the goal failed; see the selector's log"
             self._reply({"id": number, "problem": problem, "decision": plain_record(Decision, decision)})
 
-        def take_handle(future: Any) -> None:
+        def on_handle(future: Any) -> None:
             if future.result().accepted:
-                future.result().get_result_async().add_done_callback(take_result)
+                future.result().get_result_async().add_done_callback(on_result)
             else:
                 self._reply({"id": number, "problem": f"{self._action}: the selector is not active; activate it"})
 
-        self._select.send_goal_async(goal).add_done_callback(take_handle)
+        self._select.send_goal_async(goal).add_done_callback(on_handle)
 
 
 def _plain(value: Any) -> Any:

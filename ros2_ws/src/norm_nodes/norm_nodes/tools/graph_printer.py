@@ -1,4 +1,4 @@
-"""Print every message of Tactful's topics as one line of JSON, until whoever started this has gone.
+"""Print every message of Tactful's topics as one line of JSON, until the parent process ends.
 
 Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`, in which bytes are URL-safe base64.
 Two kinds are no messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
@@ -89,14 +89,14 @@ class GraphSubscriptions:
             problem = "a publisher is best effort, so that its messages do not arrive; make it reliable"
             self._put("refused", topic, {"problem": problem})
 
-        def take(message: Any) -> None:
+        def on_message(message: Any) -> None:
             try:
                 self._put(kind, topic, convert(message))
             except MessageError as error:
                 self._put("refused", topic, {"problem": str(error)})
 
         events = SubscriptionEventCallbacks(message_lost=lost, incompatible_qos=refused)
-        node.create_subscription(type_, topic, take, _QOS, event_callbacks=events)
+        node.create_subscription(type_, topic, on_message, _QOS, event_callbacks=events)
 
     def reply(self, record: dict[str, Any]) -> None:
         """Queue the reply to a command."""

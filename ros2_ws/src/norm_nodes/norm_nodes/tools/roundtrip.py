@@ -37,10 +37,10 @@ def _ask(node: Node) -> int:
     returned: list[str] = []
     publisher = node.create_publisher(String, "tactful/roundtrip/there", EVENTS)
 
-    def take(message: Any) -> None:
+    def on_message(message: Any) -> None:
         returned.append(message.data)
 
-    node.create_subscription(String, "tactful/roundtrip/back", take, EVENTS)
+    node.create_subscription(String, "tactful/roundtrip/back", on_message, EVENTS)
     deadline_s = time.monotonic() + PATIENCE_S
     while not (publisher.get_subscription_count() and node.count_publishers("tactful/roundtrip/back")):
         if time.monotonic() > deadline_s:

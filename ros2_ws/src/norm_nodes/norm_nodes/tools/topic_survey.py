@@ -26,22 +26,22 @@ RECENT_S = 3.0
 
 
 class Senders:
-    """Take the numbers that each publisher gives its messages: those of one only rise, and fall once if it restarts."""
+    """Detect several publishers by the numbers of messages: those of one only rise, and fall once if it restarts."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self._last = -1
         self._fell_s: deque[float] = deque(maxlen=2)
 
-    def take(self, info: Mapping[str, Any]) -> None:
-        """Take what rclpy tells of a message. Without a number, the list of DDS has to be believed."""
+    def add(self, info: Mapping[str, Any]) -> None:
+        """Add the info of a message. Without a number, every message counts as if from another publisher."""
         number = info["publication_sequence_number"] or 0
         if number <= self._last:
             self._fell_s.append(self._now_s())
         self._last = number
 
     def are_several(self) -> bool:
-        """Whether several have sent of late."""
+        """Return whether several have sent recently."""
         return len(self._fell_s) == 2 and self._now_s() - self._fell_s[0] < RECENT_S
 
 
@@ -111,7 +111,7 @@ class TopicSurvey:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
     def _note(self, topic: str, sound_type: Any, data: bytes, info: Any) -> None:
-        self._senders[topic].take(info)
+        self._senders[topic].add(info)
         if sound_type and self._arrivals_s[topic]:
             with suppress(SoundError):  # as compressed sound, which ears refuses with its remedy
                 values = len(decode(deserialize_message(data, sound_type), _BYTES).samples)
@@ -132,13 +132,13 @@ def list_graph(node: Node) -> dict[str, Any]:
 
 def settled_graph(node: Node) -> dict[str, Any]:
     """List the graph once it is stable for one second, or after four seconds."""
-    seen, stood_still_since, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + GRAPH_S
-    while time.monotonic() < min(deadline_s, stood_still_since + SETTLE_S):
+    graph, stable_since_s, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + GRAPH_S
+    while time.monotonic() < min(deadline_s, stable_since_s + SETTLE_S):
         time.sleep(SPIN_S)
-        now = list_graph(node)
-        if now != seen:
-            seen, stood_still_since = now, time.monotonic()
-    return seen
+        latest = list_graph(node)
+        if latest != graph:
+            graph, stable_since_s = latest, time.monotonic()
+    return graph
 
 
 def main() -> int:
@@ -159,7 +159,7 @@ def main() -> int:
 
 
 def _rate_hz(arrivals_s: list[float]) -> float:
-    """Return the rate between the first and the last message, at least what one in the time of counting means."""
+    """Return the rate from the first to the last message; a single one counts for the whole time."""
     if len(arrivals_s) < 2:
         return len(arrivals_s) / COUNTED_S
     return (len(arrivals_s) - 1) / max(_length_s(arrivals_s), SPIN_S)
