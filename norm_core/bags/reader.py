@@ -169,10 +169,8 @@ class BagReader:
         stated_counts = {self._names.new_name(name): count for name, count in listing.promised.items()}
         short_topics = [name for name, count in stated_counts.items() if counted.get(name, 0) < count]
         if short_topics:
-            promised_count, present_count = (
-                sum(stated_counts[n] for n in short_topics),
-                sum(counted.get(n, 0) for n in short_topics),
-            )
+            promised_count = sum(stated_counts[topic] for topic in short_topics)
+            present_count = sum(counted.get(topic, 0) for topic in short_topics)
             raise BagError(
                 f"{self._path}: is damaged: metadata.yaml promises "
                 f"{count_of(promised_count, 'message')} on {', '.join(short_topics[:3])}"

@@ -68,10 +68,8 @@ class DirectEngine:
         answers: dict[int, Scores] = {}
         retries = 0
         while True:
-            fitted_prefix, fitted_questions = (
-                self._allowance.fit(prefix),
-                [*map(self._allowance.fit_question, open_questions.values())],
-            )
+            fitted_prefix = self._allowance.fit(prefix)
+            fitted_questions = [self._allowance.fit_question(question) for question in open_questions.values()]
             replies, starved_indices = self._ask_each(fitted_prefix, fitted_questions, deadline, retries)
             answers |= zip(open_questions, replies, strict=True)
             open_questions = {
