@@ -117,7 +117,7 @@ class HealthLog:
             return tuple(queue.status() for queue in self._queues)
 
     def is_idle(self) -> bool:
-        """Whether every queue is idle; checked in creation order, because one queue may feed the next."""
+        """Return whether every queue is idle; checked in creation order, because one queue may feed the next."""
         with self._lock:
             queues = tuple(self._queues)
         return all(queue.is_idle() for queue in queues)

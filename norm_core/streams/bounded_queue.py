@@ -82,12 +82,12 @@ class BoundedQueue(Generic[T]):
             return entry
 
     def is_idle(self) -> bool:
-        """Whether the queue is empty and its only consumer has finished its last entry."""
+        """Return whether the queue is empty and its only consumer has finished its last entry."""
         with self._changed:
             return not self._entries and not self._in_hand
 
     def is_drained(self) -> bool:
-        """Whether the queue is closed and empty."""
+        """Return whether the queue is closed and empty."""
         with self._changed:
             return self._closed and not self._entries
 

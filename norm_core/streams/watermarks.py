@@ -43,7 +43,7 @@ class Watermarks:
 
 
 class HeldQueries:
-    """Take records and queries in order of arrival, and release a query once every source has passed its stamp.
+    """Hold queries, in order of arrival with the records, until every source has passed their stamps.
 
     A query with a deadline is never held. Without sources, no query is held. Beyond MAX_HELD, the oldest is released.
     """
@@ -58,7 +58,7 @@ class HeldQueries:
         return len(self._held)
 
     def take(self, record: object) -> list[Query]:
-        """Take a record and return the queries that can now be answered."""
+        """Add a record, and return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
             return [*self._ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]

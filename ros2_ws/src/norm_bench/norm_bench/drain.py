@@ -37,7 +37,7 @@ class DrainReport:
 
 
 class DrainClient:
-    """Ask every node for its report, and keep the last reply of each by name."""
+    """Request reports from nodes, and store the latest of each by name."""
 
     def __init__(self, node: Node) -> None:
         """Advertise requests and subscribe to reports through `node`."""
@@ -48,7 +48,7 @@ class DrainClient:
         self.replies: dict[str, DrainReport] = {}
 
     def has_nodes(self, count: int) -> bool:
-        """Whether `count` nodes can receive requests and reply."""
+        """Return whether `count` nodes can receive requests and reply."""
         counts = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
         return all(number >= count for number in counts)
 
@@ -71,7 +71,7 @@ class DrainReporter(NormNode[C]):
         self._processed: Counter[str] = Counter()
         self._subscriptions_counted: list[Subscription] = []
         super().__init__(*arguments)
-        # What every node has carries no content of a replay.
+        # The endpoints of every node carry no content of a replay.
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
         self._drain_reports = self.create_publisher(String, DRAIN_REPORT_TOPIC, EVENTS)
         self.create_subscription(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS)
@@ -101,13 +101,13 @@ class DrainReporter(NormNode[C]):
         return subscription
 
     def destroy_subscription(self, subscription: Subscription) -> bool:
-        """Destroy a subscription, and report no publishers of it any more."""
+        """Destroy a subscription, and no longer report its publishers."""
         if subscription in self._subscriptions_counted:
             self._subscriptions_counted.remove(subscription)
         return bool(super().destroy_subscription(subscription))
 
     def _on_drain_request(self, message: Any) -> None:
-        # Read idleness first: work that a thread gave to the executor earlier then runs before the reply.
+        # Read idleness before queuing the reply: work that a thread queued earlier then runs before it.
         idle = self.health_log.is_idle()
         self.run_later(DRAIN_REPORT_TOPIC, self._publish_drain_report, message.data, idle)
 

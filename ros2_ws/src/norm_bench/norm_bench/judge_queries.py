@@ -1,4 +1,4 @@
-"""Answer a suite's queries with the monitor's judge, in a separate thread."""
+"""Answer the queries of a suite with the monitor's judge, in a separate thread."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.streams.recent_records import RecentRecords
 from sim_replays.suites.suite_questions import TASKS, SuiteAnswerer
 
-WAITING = 8
+MAX_WAITING = 8
 WAIT_S = 0.2
 
 
@@ -26,7 +26,7 @@ class JudgeQueries:
         """Advertise answers, and start the answering thread."""
         self._node, self._answerer = node, answerer
         self._recent = RecentRecords(window_s)
-        self._jobs: BoundedQueue[Any] = node.health_log.queue("questions", WAITING, OverflowPolicy.REFUSE)
+        self._jobs: BoundedQueue[Any] = node.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
         self._worker = node.start_worker("judge_queries", self._work)
 
@@ -46,7 +46,7 @@ class JudgeQueries:
         if query.task not in TASKS:
             return
         if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
-            self._publish(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
+            self._publish(_failed(query, f"judge: {MAX_WAITING} questions wait already; ask less often"))
 
     def _work(self) -> None:
         while not self._jobs.is_drained():

@@ -57,7 +57,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         self._finished = False
 
     def is_finished(self) -> bool:
-        """Whether the last message was published."""
+        """Return whether the last message was published."""
         return self._finished
 
     def open(self) -> None:

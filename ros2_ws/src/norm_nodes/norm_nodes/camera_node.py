@@ -101,7 +101,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         return super().loss_events(topic, reported=reported and topic != self.config.topic)
 
     def start(self) -> None:
-        """Take images; the camera counts as stale from this moment on."""
+        """Accept images; the camera counts as stale from now on."""
         self._arrived_s = time.monotonic()
         self._active = True
 

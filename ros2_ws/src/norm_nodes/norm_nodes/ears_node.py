@@ -85,7 +85,7 @@ class EarsNode(NormNode[EarsConfig]):
         self.repeat(WATCH_S, self._watch)
 
     def start(self) -> None:
-        """Take sound; the microphone counts as silent from this moment on."""
+        """Accept sound; the microphone counts as silent from now on."""
         self._active = True
         self._last_sound_s = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Play shipped encounters as a robot that is there now: its sound, pictures and speech, one encounter after another."""
+"""Play shipped encounters in turn, as a simulated robot: its sound, pictures and speech."""
 
 import time
 from dataclasses import replace
@@ -41,7 +41,7 @@ class EncounterPlayerConfig(Config):
 
 
 class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
-    """Publish encounters for ever, with the stamps of this moment."""
+    """Publish encounters for ever, with current stamps."""
 
     config_model = EncounterPlayerConfig
 
@@ -81,7 +81,7 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
 
     def _publish(self, topic: str, message: Any, later_ns: int) -> None:
         if isinstance(message, RobotSpeech):
-            # An encounter that comes again says other things than before.
+            # Each repetition of an encounter is new speech.
             speech_id = f"{message.speech_id}-{later_ns}"
             self._robot.publish(to_ros(replace(message, stamp_ns=message.stamp_ns + later_ns, speech_id=speech_id)))
             return

@@ -297,7 +297,7 @@ class EndpointNode(LifecycleNode):
         return sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})
 
     def wrong_type(self, topic: str, type_name: str) -> str:
-        """Say that a topic is published in other types alone than it is read in; return "" otherwise."""
+        """Return the problem if a topic is published in other types only than it is read in, else ""."""
         types = self.published_types(topic)
         if not types or type_name in types:
             return ""

@@ -98,7 +98,7 @@ class Heartbeat:
             self._node.health_log.raise_issue("duplicate_node", Health.DEGRADED, advice)
 
     def _is_published_by(self, node: str) -> bool:
-        """Whether another node of this name publishes statuses now; a player repeats those of a recording."""
+        """Return whether another node of this name publishes statuses now; a player repeats those of a recording."""
         names = [
             f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
             for publisher in self._node.get_publishers_info_by_topic(STATUS_TOPIC)

@@ -28,10 +28,10 @@ class ManagedNode(EndpointNode):
         """Acquire what the node holds while it is configured. An error fails the transition."""
 
     def start(self) -> None:
-        """Begin to take messages, on activation."""
+        """Begin to accept messages, on activation."""
 
     def stop(self) -> None:
-        """Take no more messages, on deactivation."""
+        """Accept no more messages, on deactivation."""
 
     def clean_up(self) -> None:
         """Release what `configure` acquired."""

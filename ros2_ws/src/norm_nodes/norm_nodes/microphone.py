@@ -49,7 +49,7 @@ class MicrophoneConfig(Config):
 
 
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
-    """Publish a microphone's sound: 16 kHz, mono, 16 bit. What fails is tried again every few seconds.
+    """Publish a microphone's sound: 16 kHz, mono, 16 bit. It retries every few seconds after a failure.
 
     The type is AudioDataStamped where its package is installed, else a UInt8MultiArray with its stamp in a label.
     """
@@ -73,7 +73,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         self._sound = self.advertise(type_, self.config.topic, EVENTS, "the sound of this microphone")
 
     def publish_until_halted(self) -> None:
-        """Publish sound as long as a program records it, and start that again when it ends."""
+        """Publish sound while a recording program runs, and restart the program when it ends."""
         if self._info:
             self._info.publish(self._info_type(**_FORMAT))
         while not self.halt.is_set():

@@ -66,7 +66,7 @@ from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
 
-# One unit waits at the judge, the others at the role, where the most useful goes first.
+# Only one unit waits here. The monitor holds the others, so that the most useful goes first.
 RECORDS, TO_JUDGE = 1000, 1
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
@@ -217,7 +217,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
     def start(self) -> None:
-        """Take records; each source counts as silent from this moment on."""
+        """Accept records; each source counts as silent from now on."""
         self._arrived_s = dict.fromkeys(self.config.windows.sources, time.monotonic())
         self._active = True
         self._active_since_s = time.monotonic()
@@ -322,7 +322,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._checks.talk.take(record)
 
     def awaits_senses(self) -> bool:
-        """Whether to state senses that publish nothing, and a robot whose speech nobody publishes."""
+        """Return whether silent senses, and a robot that is not heard, are stated as faults."""
         return self._active
 
     def _watch_records(self) -> None:

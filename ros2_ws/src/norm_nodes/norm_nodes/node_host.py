@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = cata
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory in the process. Mapping and clearing pages for each raw image costs more than reading it."""
+    """Keep freed memory in the process: mapping and clearing pages for each raw image costs more than reading it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for name, value in _MALLOC_SETTINGS:
@@ -110,7 +110,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_parameter_files(argv: Sequence[str]) -> None:
-    """Say what is wrong with a file that ROS refused, whose own error is that of a C parser."""
+    """Raise a clear error for a file that ROS refused with the message of a C parser."""
     for file in parameter_files(argv):
         load_yaml(file)
 
@@ -166,7 +166,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
         sys.stdout.write(f"{'running' if options.autostart else 'waiting'} {names}\n")
         sys.stdout.flush()
         while is_wanted():
-            # Callbacks follow one another without a return to Python, which costs as much as one that skips a frame.
+            # One long spin runs many callbacks: each return to this loop costs as much as skipping a frame.
             executor.spin_until_future_complete(Future(), timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.heartbeat.superseded_by for node in nodes if node.heartbeat.superseded_by), None)
             if superseded:

@@ -58,7 +58,7 @@ class NormNode(ManagedNode, Generic[C]):
         """Release what `open` acquired; not called if `open` raised."""
 
     def is_finished(self) -> bool:
-        """Whether the node has nothing left to do, like a player at the end of its bag."""
+        """Return whether the node has nothing left to do, like a player at the end of its bag."""
         return False
 
     def configure(self) -> None:

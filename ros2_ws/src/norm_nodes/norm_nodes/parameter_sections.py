@@ -65,7 +65,7 @@ def _sections(tree: Any, above: str = "") -> dict[str, Any]:
 
 
 def _matches(section: str, node: str) -> bool:
-    """Whether ROS applies the section to the node: * stands for one name, and ** for any number."""
+    """Return whether ROS applies the section to the node: * stands for one name, and ** for any number."""
     pattern = re.escape(section).replace(r"/\*\*", "(/[^/]+)*").replace(r"\*", "[^/]+")
     return re.fullmatch(pattern, node) is not None
 

@@ -30,7 +30,7 @@ OUTSIDE = (
     "it lies in no folder that this node may use; move it beside what the node was started with, set it in the node's "
     f"parameter file, or start the node with {FILE_FOLDERS}"
 )
-# What comes before a parameter that is not live can change, by the node's state.
+# The steps before a parameter that is not live can change, by the node's state.
 _FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
 
 
@@ -49,12 +49,12 @@ class ParameterSpec:
 
     @property
     def is_live(self) -> bool:
-        """Whether the parameter may change while the node runs."""
+        """Return whether the parameter may change while the node runs."""
         return bool(self.schema.get("live"))
 
     @property
     def names_file(self) -> bool:
-        """Whether the parameter names a file or a folder, which whoever is on the network must not choose freely."""
+        """Return whether the parameter names a file or folder, which other machines must not choose freely."""
         return bool(self.schema.get("file"))
 
     def in_type(self, value: Any) -> Any:
@@ -62,13 +62,13 @@ class ParameterSpec:
         return float(value) if self.schema.get("type") == "number" and type(value) is int else value
 
     def descriptor(self) -> ParameterDescriptor:
-        """Describe the parameter for ROS tools: its meaning, its range, and what values it takes."""
+        """Describe the parameter for ROS tools: its meaning, range and allowed values."""
         low, high = (self._bound(name) for name in ("inimum", "aximum"))
         descriptor = ParameterDescriptor(
             name=self.name,
             description=self.description,
             additional_constraints=self._constraints(),
-            # An empty list, and nothing, have no type that values could keep to.
+            # An empty list and None have no type to hold values to.
             dynamic_typing=self.default is None or isinstance(self.default, list),
         )
         if self.schema.get("type") == "number" and (low, high) != (None, None):
@@ -154,7 +154,7 @@ def review(
 ) -> SetParametersResult:
     """Check that changes are valid, by the model and by `check`, and allowed in the node's state.
 
-    Whoever is on the network may set a parameter and read the result, so that it tells nothing of a file.
+    Anyone on the network may set a parameter and read the result, so it reveals nothing of a file.
     """
     changes = [change for change in changes if not change.name.startswith(OF_EVERY_NODE)]
     if not changes:
@@ -187,7 +187,7 @@ def review(
 
 
 def _is_path(value: Any) -> bool:
-    """Whether a value is more than the bare name of an artefact that the site made."""
+    """Return whether a value is a path, and not the bare name of an artefact of the site."""
     return isinstance(value, str) and ("/" in value or value.startswith("~") or (bool(value) and Path(value).exists()))
 
 
@@ -206,7 +206,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(values: Any, prefix: str = "") -> dict[str, Any]:
-    """Give nested values names with dots; anything but a mapping has none."""
+    """Flatten nested values to names with dots; return {} for anything but a mapping."""
     names: dict[str, Any] = {}
     for key, value in values.items() if isinstance(values, Mapping) else ():
         names |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}

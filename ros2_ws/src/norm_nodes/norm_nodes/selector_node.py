@@ -131,7 +131,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
     def start(self) -> None:
-        """Take goals."""
+        """Accept goals."""
         self._active = True
 
     def stop(self) -> None:

@@ -34,7 +34,7 @@ class StudySession:
         context: str,
         config_sha256: str,
     ) -> None:
-        """Take the digest of the node's whole configuration, including the study part.
+        """Open the log, if one is configured. `config_sha256` covers the whole configuration of the node.
 
         Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept.
         """
@@ -46,7 +46,7 @@ class StudySession:
 
     @property
     def keeps(self) -> bool:
-        """Whether a study log is configured."""
+        """Return whether a study log is configured."""
         return self._log is not None
 
     def keep(self, record: Any) -> bool:

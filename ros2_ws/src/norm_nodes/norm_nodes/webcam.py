@@ -40,7 +40,7 @@ class WebcamNode(PublisherNode[WebcamConfig]):
         self._pictures = self.advertise(CompressedImage, self.config.topic, EVENTS, "the pictures of this camera")
 
     def publish_until_halted(self) -> None:
-        """Publish pictures as long as the camera gives them, and open it again when it does not."""
+        """Publish pictures while the camera delivers them, and reopen it when it stops."""
         while not self.halt.is_set():
             problem = problem_of(Path(self.config.device)) or self._publish_pictures()
             if problem:
