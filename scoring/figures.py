@@ -101,11 +101,11 @@ def average_grade(values: Sequence[float]) -> Figure:
 def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
     """Return the means of values over groups resampled with replacement; a seed fixes the groups."""
     names = sorted(set(groups))
-    place = {name: number for number, name in enumerate(names)}
+    index_of = {name: number for number, name in enumerate(names)}
     sums, counts = np.zeros(len(names)), np.zeros(len(names))
     for value, group in zip(values, groups, strict=True):
-        sums[place[group]] += value
-        counts[place[group]] += 1
+        sums[index_of[group]] += value
+        counts[index_of[group]] += 1
     chance, rows = np.random.default_rng(seed), max(1, _PLACES_AT_ONCE // max(1, len(names)))
     means = []
     for begin in range(0, _DRAWS, rows):

@@ -27,12 +27,12 @@ class Bin:
 def reliability_bins(stated: Sequence[Stated]) -> tuple[Bin, ...]:
     """Return ten bins of equal width, without the empty ones."""
     bins = []
-    for place in range(BINS):
-        inside = [(p, right) for p, right in stated if min(BINS - 1, int(p * BINS)) == place]
+    for index in range(BINS):
+        inside = [(p, right) for p, right in stated if min(BINS - 1, int(p * BINS)) == index]
         if inside:
             confidence = sum(p for p, _ in inside) / len(inside)
             share = sum(right for _, right in inside) / len(inside)
-            low, high = place / BINS, (place + 1) / BINS
+            low, high = index / BINS, (index + 1) / BINS
             bins.append(Bin(low=low, high=high, count=len(inside), confidence=confidence, right=share))
     return tuple(bins)
 

@@ -1,4 +1,4 @@
-"""How well scores rank what is wanted, for many weightings of the items at once, such as those of a bootstrap."""
+"""Measures of ranking, for many weightings of the items at once, such as those of a bootstrap."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -62,8 +62,8 @@ class PublicationKey:
         """Return a session's label, such as ses-01: the next free number of its subject."""
         sessions = self._file.sessions
         if not sessions.get(name, "").startswith(f"{subject}/"):
-            taken = [int(label.rpartition("-")[2]) for label in sessions.values() if label.startswith(f"{subject}/")]
-            sessions[name] = f"{subject}/ses-{max(taken, default=0) + 1:02}"
+            numbers = [int(label.rpartition("-")[2]) for label in sessions.values() if label.startswith(f"{subject}/")]
+            sessions[name] = f"{subject}/ses-{max(numbers, default=0) + 1:02}"
         return sessions[name].rpartition("/")[2]
 
     def folder_of(self, session: str) -> str:

@@ -1,4 +1,4 @@
-"""Publish what participants consented to share, after a check of every file."""
+"""Publish the sessions that participants consented to share, after a check of every file."""
 
 import hashlib
 import re
@@ -90,12 +90,12 @@ def _text(data: bytes) -> str | None:
         return None
 
 
-_MOST_SHOWN = 20
+_MAX_LEAKS_SHOWN = 20
 
 
 @record
 class Publication:
-    """What was published, who was left out and why, and which files were kept as somebody had edited them."""
+    """The published files, the sessions left out with the reason, and the edited files that were kept."""
 
     files: tuple[str, ...]
     sessions: int
@@ -165,7 +165,7 @@ def publish(  # noqa: PLR0917
 
 
 def _forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
-    """Collect what may stand in no published file: names, the study's pseudonyms, and what people said."""
+    """Collect names, the study's pseudonyms and speech, which no published file may hold."""
     participants: set[str] = {*study.file.participants}
     coders = {*study.file.coders}
     sentences: set[str] = set()
@@ -190,8 +190,8 @@ def _forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
 def _refuse(folder: Path, leaks: Sequence[Leak]) -> None:
     """Raise PublishError with each file and line, if there are any."""
     if leaks:
-        listed = "\n".join(f"  {leak}" for leak in leaks[:_MOST_SHOWN])
-        more = f"\n  and {len(leaks) - _MOST_SHOWN} more" if len(leaks) > _MOST_SHOWN else ""
+        listed = "\n".join(f"  {leak}" for leak in leaks[:_MAX_LEAKS_SHOWN])
+        more = f"\n  and {len(leaks) - _MAX_LEAKS_SHOWN} more" if len(leaks) > _MAX_LEAKS_SHOWN else ""
         raise PublishError(
             f"{folder}: not to be shared, so nothing is written: the check has {count_of(len(leaks), 'hit')}:\n"
             f"{listed}{more}\n"

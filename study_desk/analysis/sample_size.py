@@ -15,7 +15,7 @@ _LEVEL = 0.05  # of the two-sided test
 
 @record
 class PlanAssumptions:
-    """What is assumed: rates per ten minutes, sessions of `minutes`, and the differences of participants.
+    """The assumptions of a plan: rates per ten minutes, sessions of `minutes`, and differences of participants.
 
     `spread` is the coefficient of variation of participants' own rates within a condition. `correlation` is that of
     their own rates between the conditions, if each meets both.
@@ -28,7 +28,7 @@ class PlanAssumptions:
     correlation: float | None = None
 
     def __post_init__(self) -> None:
-        """Raises TactfulError for values from which nothing can be planned."""
+        """Raises TactfulError for values that allow no plan."""
         values = {"rate of a": self.rate_a, "rate of b": self.rate_b, "length of a session": self.minutes}
         for name, value in values.items():
             if not (math.isfinite(value) and value > 0):
@@ -46,7 +46,7 @@ class PlanAssumptions:
 
 @record
 class Pilot:
-    """What a pilot study shows: rates by condition, mean minutes of a session, and the spread.
+    """The figures of a pilot study: rates by condition, mean minutes of a session, and the spread.
 
     `spread` is None if no condition has two units to compare.
     """

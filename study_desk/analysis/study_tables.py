@@ -48,12 +48,12 @@ class StudyTables:
 
     @property
     def analysed(self) -> tuple[Row, ...]:
-        """The row of each session that stands for it."""
+        """The row by which each session counts."""
         return tuple(row for row in self.sessions if row["analysed"])
 
 
 def study_tables(study: Study, coder: str = "") -> StudyTables:
-    """Tabulate every session. The plan's coder stands for it, else the consensus, else its first human coder.
+    """Tabulate every session. It counts by the plan's coder, else by the consensus, else by its first human coder.
 
     `coder` takes the place of all of them.
     """
@@ -146,7 +146,7 @@ def complete_coders(session: CodedSession) -> list[str]:
 
 
 def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
-    """Choose whose labels stand for the session: the plan's coder, the consensus, or who coded it first."""
+    """Choose the coder by whom a session counts: the plan's coder, the consensus, or its first human coder."""
     if planned in coders:
         return planned
     alone = [who for who in session.independent if who in coders]
@@ -225,7 +225,7 @@ _CODER_COLUMNS: list[_Described] = [
         "a judge of flags coded nothing else, so found nothing that the monitor missed",
         _KINDS_OF_CODER,
     ),
-    ("analysed", "0 or 1", "1: this coder stands for the session", ()),
+    ("analysed", "0 or 1", "1: the session counts by this coder", ()),
 ]
 _PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
 _EVENT_COLUMNS: list[_Described] = [
@@ -305,7 +305,7 @@ class EventRate:
 
 @record
 class RateRatio:
-    """A rate by that of a reference, with its 95 % interval: None with few participants or without an event."""
+    """A rate over a reference rate, with its 95 % interval; None with few participants or without an event."""
 
     ratio: float | None = None
     low: float | None = None

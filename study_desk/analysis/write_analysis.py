@@ -67,7 +67,7 @@ def study_report(tables: StudyTables) -> str:
 
 
 def _plan_part(tables: StudyTables) -> str:
-    """Show the frozen plan with its date and hash, and in what the analysis deviates from it."""
+    """Show the frozen plan with its date and hash, and the deviations of the analysis."""
     versions, deviations = tables.plan.versions, tables.plan.deviations
     lines = plan_lines(versions[-1]) if versions else (no_plan_line(),)
     earlier = [plan_lines(version)[0] for version in versions[:-1]]
@@ -249,9 +249,9 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
     }
     changed = []
     for script in sorted(_SCRIPTS.glob("analysis.*")):
-        text, there = script.read_text(encoding="utf-8"), folder / script.name
-        if there.is_file() and there.read_text(encoding="utf-8", errors="replace") != text:
-            changed.append(there)
+        text, target = script.read_text(encoding="utf-8"), folder / script.name
+        if target.is_file() and target.read_text(encoding="utf-8", errors="replace") != text:
+            changed.append(target)
         else:
             contents[script.name] = text
     for name, text in contents.items():

@@ -1,4 +1,4 @@
-"""Take coders' events and their consensus, answer their pages, and keep each coder blind until theirs is done."""
+"""Serve the coding page, and keep each coder blind until their own coding is done."""
 
 import json
 import math
@@ -38,8 +38,8 @@ from norm_monitor.view.page_server import (
 from norm_monitor.view.pictures import video_reply
 from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders, label_of
 
-MOST_EVENTS = 10_000  # of one coder
-MOST_CHARACTERS = 500  # of a comment
+MAX_EVENTS = 10_000  # of one coder
+MAX_CHARACTERS = 500  # of a comment
 
 
 class CodingError(TactfulError, ValueError):
@@ -60,7 +60,7 @@ class EventForm:
 
 @record
 class ConsensusForm:
-    """What coders agree on: the opinion of one of them, another event, or, with neither, that there is none."""
+    """A decision of the coders: an opinion of one of them, another event or, without either, no event."""
 
     label_id: str
     opinion_of: str = ""
@@ -78,13 +78,13 @@ class CodingDesk:
         self._lock = threading.Lock()
         self._drafts: dict[str, dict[str, Label]] = defaultdict(dict)
         self._ids: dict[str, set[str]] = defaultdict(set)  # every id that a coder has used
-        standing: list[Label | LabelRemoval] = [*recording.labels, *recording.drafts, *recording.removals]
-        for version in standing:
+        versions: list[Label | LabelRemoval] = [*recording.labels, *recording.drafts, *recording.removals]
+        for version in versions:
             self._ids[version.coder].add(version.label_id)
         for label in recording.drafts:
             self._drafts[label.coder][label.label_id] = label
         self._coded = coder_labels(recording)
-        self._settled = {label.label_id: label for label in standing if label.coder == CONSENSUS}
+        self._settled = {label.label_id: label for label in versions if label.coder == CONSENSUS}
 
     def is_done(self, coder: str) -> bool:
         """Whether a coder has coded the whole session, and may see what others found."""
@@ -101,8 +101,8 @@ class CodingDesk:
             ids = self._ids[coder]
             if form.label_id and form.label_id not in ids:
                 raise CodingError("there is no such event of yours; load the page again")
-            if not form.label_id and len(self._drafts[coder]) >= MOST_EVENTS:
-                raise CodingError(f"you have {MOST_EVENTS} events, which is the most; remove some")
+            if not form.label_id and len(self._drafts[coder]) >= MAX_EVENTS:
+                raise CodingError(f"you have {MAX_EVENTS} events, which is the most; remove some")
             label = replace(self._label(form), coder=coder, label_id=form.label_id or _next_id(ids))
             self._write(label, label.start_ns)
             ids.add(label.label_id)
@@ -110,7 +110,7 @@ class CodingDesk:
             return label
 
     def remove(self, coder: str, label_id: str) -> None:
-        """Take an event of a coder back. Its versions stay in the log. Raises CodingError."""
+        """Remove an event of a coder. Its versions stay in the log. Raises CodingError."""
         with self._lock:
             self._check_open(coder)
             if label_id not in self._drafts[coder]:
@@ -119,7 +119,7 @@ class CodingDesk:
             del self._drafts[coder][label_id]
 
     def finish(self, coder: str) -> None:
-        """Mark a coder's coding as done, also with no event. From then on it stays as it is. Raises CodingError."""
+        """Mark a coding as done, also with no event. It cannot change afterwards. Raises CodingError."""
         with self._lock:
             self._check_open(coder)
             labels = in_order(self._drafts[coder].values())
@@ -141,7 +141,7 @@ class CodingDesk:
         return self._settled.get(label_id)
 
     def agree(self, coder: str, form: ConsensusForm) -> ComparedEvent:
-        """Write what the coders agree on, and return the event; `coder` is who enters it. Raises CodingError."""
+        """Write a decision of the consensus, which `coder` enters, and return the event. Raises CodingError."""
         with self._lock:
             events = {event.label_id: event for event in self.compared(coder)}
             if len(self._coded) < 2 or form.label_id not in events:
@@ -150,7 +150,7 @@ class CodingDesk:
             return events[form.label_id]
 
     def adopt_agreed(self, coder: str) -> int:
-        """Write the events on which all coders agree into the consensus. Returns their number. Raises CodingError."""
+        """Copy the events on which all coders agree to the consensus. Return their number. Raises CodingError."""
         with self._lock:
             open_events = [event for event in self.compared(coder) if event.label_id not in self._settled]
             agreed = [event for event in open_events if event.is_agreed and len(event.opinions) > 1]
@@ -177,7 +177,7 @@ class CodingDesk:
             raise CodingError("your coding is done and stays as it is; change the consensus instead")
 
     def _label(self, form: EventForm) -> Label:
-        """Make a label without a coder of an event. Raises CodingError."""
+        """Convert an event to a label without a coder. Raises CodingError."""
         code = self.codes.get(form.code)
         if code is None or code.attribute is None:
             raise CodingError("there is no such code for events in the codebook; load the page again")
@@ -188,8 +188,8 @@ class CodingDesk:
         start_ns, end_ns = (self.recording.start_ns + round(ms * NS_PER_MS) for ms in (form.start_ms, form.end_ms))
         if not self.recording.start_ns <= start_ns <= end_ns <= self.recording.end_ns + NS_PER_MS:
             raise CodingError("an event lies within the session and ends after its start; correct its times")
-        if len(form.comment) > MOST_CHARACTERS:
-            raise CodingError(f"a comment has at most {MOST_CHARACTERS} characters; shorten it")
+        if len(form.comment) > MAX_CHARACTERS:
+            raise CodingError(f"a comment has at most {MAX_CHARACTERS} characters; shorten it")
         return Label(
             start_ns=start_ns,
             end_ns=min(end_ns, self.recording.end_ns),
@@ -220,7 +220,7 @@ _SEVERITY_KEYS = "asdfghjkl;zxcvbnmp"
 
 @record
 class PlayerMedia:
-    """Where the pictures and the sound of a session come from; None: it has none. Times are the session's."""
+    """The sources of a session's pictures and sound; None where there is none. Times count from its start."""
 
     still_at: StillAt | None = None
     sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
@@ -270,7 +270,7 @@ def coding_page(  # noqa: PLR0917
 
 
 def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -> Item:
-    """Return a label for the timeline and the list. `lane` tells whose it is, `number` which, if it has no id."""
+    """Return a label for the timeline and the list. `lane` is its coder; `number` replaces a missing id."""
     return {
         "id": f"{lane}/{label.label_id or number}",
         "label_id": label.label_id,
@@ -316,7 +316,7 @@ def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
 
 
 def compared_item(event: ComparedEvent, decision: Label | LabelRemoval | None, recording: Recording) -> Item:
-    """Return what each coder says of an event, and what they agreed on."""
+    """Return the opinions of all coders on an event, and their decision."""
     settled: Item | None = None
     if decision is not None:
         label = label_item(decision, recording, CONSENSUS) if isinstance(decision, Label) else None
@@ -368,7 +368,7 @@ VIDEO = "/video"
 
 @record
 class RemovalForm:
-    """Which event a coder takes back."""
+    """A request to remove an event."""
 
     label_id: str
 

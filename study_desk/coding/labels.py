@@ -16,7 +16,7 @@ from scoring.event_matching import Matches, match_events
 
 
 def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
-    """Make the flags as a coder accepted or relabelled them."""
+    """Convert the flags that a coder accepted or relabelled to labels."""
     reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
     pairs = ((flag, reviews.get(flag.event_id)) for flag in recording.flags)
     return tuple(
@@ -28,7 +28,7 @@ def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Collect each coder's labels, the monitor's among them. Verdicts on flags count for who coded nothing else.
+    """Collect labels by coder, with the monitor. Verdicts on flags count for a coder who coded nothing else.
 
     A coder who found nothing has no entry.
     """
@@ -42,7 +42,7 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
 
 
 def severity_named(text: str) -> Severity | None:
-    """Return the severity of which a text is the name, in any case."""
+    """Return the severity with this name, in upper or lower case."""
     return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
 
 
@@ -87,7 +87,7 @@ class CodedSession:
 
     @property
     def independent(self) -> tuple[str, ...]:
-        """The humans who coded alone. Who only judged the monitor's flags did not."""
+        """The humans who coded alone, rather than judged the monitor's flags."""
         return tuple(sorted(self.labels.keys() - self.judged.keys() - {MONITOR}))
 
     @property
@@ -112,7 +112,7 @@ class CodedSession:
 
 
 def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
-    """Collect sessions with their labels, but for the consensus, which is not an independent coding."""
+    """Collect sessions with the labels of all coders but the consensus, which is not an independent coding."""
     sessions = []
     for recording in recordings:
         coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}
@@ -147,7 +147,7 @@ def select(labels: Sequence[Label], polarity: str | None, attribute: str | None)
 def frames_of(
     session: CodedSession, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
 ) -> Tally:
-    """For each frame, tell whether each coder has a label that touches it. An instant touches one frame.
+    """Count the frames by the coders with a label in them. An instant touches one frame.
 
     A coder who did not code the session has None.
     """
@@ -195,7 +195,7 @@ TOLERANCE_NS = NS_PER_S
 
 @record
 class ComparedEvent:
-    """What each coder says of one event. `label_id` is that of its consensus label, the same for the same opinions."""
+    """The opinions of all coders on one event. `label_id` is that of its consensus label, by the opinions."""
 
     label_id: str
     opinions: tuple[Opinion, ...]
@@ -215,7 +215,7 @@ def coder_labels(recording: Recording) -> dict[str, tuple[Label, ...]]:
 
 
 def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent, ...]:
-    """Match each coder's labels with those of the coders before, by onset; first those with the same meaning."""
+    """Match the labels of each coder with those of earlier coders by onset, first those with the same meaning."""
     groups: list[dict[str, Label]] = []
     for coder, theirs in labels.items():
         first = [next(iter(group.values())) for group in groups]
@@ -237,10 +237,10 @@ def _compared(group: Mapping[str, Label], coders: Mapping[str, object]) -> Compa
 
 
 def opinion_of(label: Label) -> Opinion:
-    """Take from a label what its coder says of the event."""
+    """Return the opinion that a label states."""
     return Opinion(**{field.name: getattr(label, field.name) for field in fields(Opinion)})
 
 
 def label_of(opinion: Opinion) -> Label:
-    """Make the label that says the same of the event."""
+    """Return a label that states the opinion."""
     return Label(**{field.name: getattr(opinion, field.name) for field in fields(Opinion)})

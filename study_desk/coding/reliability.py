@@ -28,7 +28,7 @@ from scoring.intervals import percentile_interval
 from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, match, match_any, select
 
 TOLERANCES_S = (1.0, 2.0)
-FEW_SESSIONS = 5  # that hold the label: below, resamples vary too little to tell anything
+FEW_SESSIONS = 5  # that hold the label: below, resamples vary too little for an interval
 _BLOCK = 1000
 
 
@@ -82,7 +82,7 @@ class Estimator:
     def estimate(self, sessions: int, holding: int, figures: Callable[[Array], Array]) -> Estimate:
         """Compute a figure over sessions, of which some hold the label, with its interval.
 
-        `figures` gives a figure a sample, NaN where undefined, from how often each session is in each sample.
+        `figures` takes how often each session is in each sample, and returns one figure per sample, NaN if undefined.
         """
         value = number_or_none(figures(np.ones((1, sessions))))
         if sessions < 2 or value is None:

@@ -28,7 +28,7 @@ def planned_session(
     bag: Path | None = None,
     media: tuple[str, ...] = (),
 ) -> PlannedSession:
-    """Join what is given about a session with study.yaml. Raises StudyError where they disagree."""
+    """Join the facts about a session with study.yaml. Raises StudyError where they disagree."""
     planned = study.file.sessions.get(name, PlannedSession())
     people = {p.pseudonym: p.person_ids for p in participants}
     stated_fields: dict[str, object] = {
@@ -39,8 +39,9 @@ def planned_session(
     }
     for field, value in stated_fields.items():
         if value and getattr(planned, field) not in (value, PlannedSession.model_fields[field].default):
-            stated = getattr(planned, field)
-            raise StudyError(f"session {name}: {STUDY_FILE} says {field} {stated}, not {value}: correct one of the two")
+            raise StudyError(
+                f"session {name}: {STUDY_FILE} says {field} {getattr(planned, field)}, not {value}: correct one"
+            )
     session = planned.model_copy(update={field: value for field, value in stated_fields.items() if value})
     if session.condition and study.file.conditions:
         study.check_known("condition", [session.condition], study.file.conditions)
@@ -81,7 +82,7 @@ def free_log_folder(study: Study, name: str, session: PlannedSession) -> Path:
 
 @record
 class AddedLog:
-    """The session that a log was added as. Of a damaged log: what was lost, and where it lies unchanged."""
+    """The session of an added log. Of a damaged log, also the losses, and where it lies unchanged."""
 
     session: str
     lost: tuple[str, ...] = ()
@@ -120,24 +121,24 @@ def add_log(
             condition=condition or session.condition,
             participants=participants or info.participants,
         )
-        wanted = study.folder / (session.log or f"sessions/{info.session}")
+        target = study.folder / (session.log or f"sessions/{info.session}")
         damaged = log if valid != log else None
-        if damaged and wanted.resolve() == log.resolve():
+        if damaged and target.resolve() == log.resolve():
             damaged = _set_aside(log)
-        if wanted.resolve() != valid.resolve():
-            _check_free(wanted, log)
+        if target.resolve() != valid.resolve():
+            _check_free(target, log)
             with StudyLog.resume(valid, clock):  # so that no node writes it meanwhile
-                if wanted.exists():
-                    wanted.rmdir()
-                wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                shutil.move(valid, wanted)
+                if target.exists():
+                    target.rmdir()
+                target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                shutil.move(valid, target)
     note_session(study, info.session, session)
     return AddedLog(session=info.session, lost=lost, damaged=str(damaged or ""))
 
 
 @contextmanager
 def _valid_log(study: Study, log: Path, name: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Give the log itself, or what is valid of a damaged one as a new log, and what was lost."""
+    """Yield the log, or a new one with the valid entries of a damaged log, and the losses."""
     if all(fault.harmless for fault in read(log).faults):
         yield log, ()
         return
@@ -147,7 +148,7 @@ def _valid_log(study: Study, log: Path, name: str) -> Iterator[tuple[Path, tuple
 
 
 def _set_aside(log: Path) -> Path:
-    """Rename a damaged log whose place a recovered one takes. Raises LogError while a node writes it."""
+    """Rename a damaged log, so that a recovered one replaces it. Raises LogError while a node writes it."""
     aside = log.with_name(f"{log.name}.damaged")
     if aside.exists():
         raise StudyError(f"{aside}: an earlier damaged log of this session is there; move it out of the study")

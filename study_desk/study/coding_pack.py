@@ -1,4 +1,4 @@
-"""Draw who codes which session, and write what a coder needs to code blind."""
+"""Draw the coders of each session, and write packs for blind coding."""
 
 import csv
 import math
@@ -26,7 +26,7 @@ from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, 
 
 @record
 class Assignment:
-    """Who codes each session. `drawn` are the sessions that were assigned now, `loads` each coder's sessions."""
+    """The coders of each session. `drawn` lists the sessions assigned now, `loads` counts each coder's sessions."""
 
     coders: dict[str, tuple[str, ...]]
     drawn: tuple[str, ...]
@@ -36,7 +36,7 @@ class Assignment:
 def assign(study: Study) -> Assignment:
     """Draw coders for the sessions that name none, and write them to study.yaml. Others stay as they are.
 
-    Who has coded such a session already is one of its coders. The study has two coders or more.
+    Whoever has coded such a session is one of its coders. The study has two coders or more.
     """
     file = study.file
     sessions = {name: s for name, s in file.sessions.items() if not file.hidden_from_coders(s.participants)}
@@ -67,24 +67,24 @@ def draw(
     rng: random.Random,
 ) -> dict[str, tuple[str, ...]]:
     """Draw coders for the sessions without stated ones. Coders who have begun a session keep it."""
-    taken = {name: tuple(names) for name, names in stated.items()}
+    coders_of = {name: tuple(names) for name, names in stated.items()}
     load: Counter[str] = Counter()
     in_condition: Counter[tuple[str, str]] = Counter()
     pairs: Counter[frozenset[str]] = Counter()
 
     def count(name: str) -> None:
-        load.update(taken[name])
-        in_condition.update((conditions[name], coder) for coder in taken[name])
-        pairs.update(map(frozenset, combinations(taken[name], 2)))
+        load.update(coders_of[name])
+        in_condition.update((conditions[name], coder) for coder in coders_of[name])
+        pairs.update(map(frozenset, combinations(coders_of[name], 2)))
 
-    for name in taken:
+    for name in coders_of:
         count(name)
-    open_sessions = [name for name in conditions if name not in taken]
+    open_sessions = [name for name in conditions if name not in coders_of]
     rng.shuffle(open_sessions)
-    twice = _twice(open_sessions, conditions, {**begun, **taken}, share)
+    twice = _twice(open_sessions, conditions, {**begun, **coders_of}, share)
     for name in sorted(open_sessions, key=lambda name: conditions[name]):  # the order within a condition is drawn
-        there = tuple(begun.get(name, ()))
-        wanted = max(len(there), 2 if name in twice else 1)
+        begun_coders = tuple(begun.get(name, ()))
+        coder_count = max(len(begun_coders), 2 if name in twice else 1)
         ranks = {coder: rng.random() for coder in coders}
 
         def cost(group: tuple[str, ...], name: str = name, ranks: dict[str, float] = ranks) -> tuple[float, ...]:
@@ -95,10 +95,10 @@ def draw(
                 sum(ranks[coder] for coder in group),
             )
 
-        groups = [group for group in combinations(coders, wanted) if {*there} <= {*group}]
-        taken[name] = min(groups, key=cost)
+        groups = [group for group in combinations(coders, coder_count) if {*begun_coders} <= {*group}]
+        coders_of[name] = min(groups, key=cost)
         count(name)
-    return {name: taken[name] for name in open_sessions}
+    return {name: coders_of[name] for name in open_sessions}
 
 
 def _twice(
@@ -126,7 +126,7 @@ _README = shipped_text("study_desk.study", "pack_readme.txt")
 
 @record
 class CodingPack:
-    """The files of a pack, and what is left out."""
+    """The files of a pack, and remarks on what it lacks."""
 
     sessions: tuple[str, ...]
     files: tuple[Path, ...]
@@ -205,7 +205,7 @@ def write_pack(
 
 
 def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
-    """Open the sessions that the coder is to code and has not coded, in the order drawn for them."""
+    """Open the sessions that the coder has yet to code, in the order drawn for them."""
     owed = {}
     logs = dict(study.logs())
     for name in study.file.sessions_of(coder):

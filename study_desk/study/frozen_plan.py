@@ -1,4 +1,4 @@
-"""Freeze the plan of a study with its date and hash, draw crossed orders, and name what deviates from the plan."""
+"""Freeze the plan of a study with date and hash, draw crossed orders, and list deviations from the plan."""
 
 import random
 from collections import Counter
@@ -39,7 +39,7 @@ class FrozenPlan:
 
 @record
 class PlanCheck:
-    """The frozen versions, the latest last, and in what the study or its analysis deviates from them."""
+    """The frozen versions in order, and the deviations of the study and its analysis from the latest."""
 
     versions: tuple[FrozenPlan, ...] = ()
     deviations: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class PlanCheck:
 
 
 def frozen_plans(study: Study) -> tuple[FrozenPlan, ...]:
-    """Read the versions of the plan. Raises StudyError for one that was changed since."""
+    """Read the versions of the plan. Raises StudyError if one was changed."""
     versions = read_lines(study.folder / PLANS, FrozenPlan, "restore it from a backup")
     earlier = ""
     for version in versions:
@@ -61,7 +61,7 @@ def frozen_plans(study: Study) -> tuple[FrozenPlan, ...]:
 
 
 def freeze_plan(study: Study, clock: Clock) -> FrozenPlan:
-    """Freeze the plan of study.yaml as a new version, unless it is that of the latest. Earlier versions stay."""
+    """Freeze the plan of study.yaml as a new version, unless it equals the latest. Earlier versions stay."""
     plan = study.file.plan
     lacking = [name for name in ("hypotheses", "primary_outcome", "primary_coder") if not getattr(plan, name)]
     if lacking:
@@ -88,7 +88,7 @@ def _content(study: Study) -> dict[str, Any]:
 
 
 def changes_of_plan(study: Study) -> tuple[str, ...]:
-    """Name what differs from version to version, and from the latest to study.yaml."""
+    """List the changes between versions, and from the latest to study.yaml."""
     versions = frozen_plans(study)
     named = [(f"version {v.version}, of {v.date[:10]} with {_data_then(v)},", v.plan) for v in versions]
     named.append(("study.yaml", _content(study)))
@@ -153,17 +153,17 @@ def draw_orders(study: Study) -> None:
     used = Counter(participant.order for participant in study.file.participants.values())
     for name, participant in study.file.participants.items():
         if not participant.order:
-            least = min(used[order] for order in orders)
-            order = rng.choice([order for order in orders if used[order] == least])
+            min_uses = min(used[order] for order in orders)
+            order = rng.choice([order for order in orders if used[order] == min_uses])
             used[order] += 1
             study.set(("participants", name, "order"), list(order))
 
 
 def _orders(conditions: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """List the rows of a Williams square: each condition comes equally often at each place and after each other."""
+    """List the rows of a Williams square: each condition is equally often at each position and after each other."""
     number = len(conditions)
-    first = [(place + 1) // 2 if place % 2 else -place // 2 for place in range(number)]
-    rows = [[(place + shift) % number for place in first] for shift in range(number)]
+    first = [(index + 1) // 2 if index % 2 else -index // 2 for index in range(number)]
+    rows = [[(condition + shift) % number for condition in first] for shift in range(number)]
     rows += [row[::-1] for row in rows] if number % 2 else []
     return [tuple(conditions[index] for index in row) for row in rows]
 
@@ -173,7 +173,7 @@ def _data_then(frozen: FrozenPlan) -> str:
 
 
 def plan_lines(frozen: FrozenPlan) -> tuple[str, ...]:
-    """Word a version for people: hash, date, and what had been recorded by then."""
+    """Describe a version in words: its hash, its date, and the sessions recorded by then."""
     return (
         f"Plan version {frozen.version}, frozen {frozen.date} with {_data_then(frozen)}, sha256 {frozen.sha256}",
         *(f"{in_words(key)}: {_shown(value)}" for key, value in frozen.plan.items()),
@@ -181,7 +181,7 @@ def plan_lines(frozen: FrozenPlan) -> tuple[str, ...]:
 
 
 def no_plan_line() -> str:
-    """Word that no plan was frozen."""
+    """Return the line for a study without a frozen plan."""
     return f"No plan was frozen, so all results are exploratory: see {PROGRAM} study plan STUDY --freeze."
 
 

@@ -1,4 +1,4 @@
-"""Import coded files into logs: check everything first, then write, and never half of it in silence."""
+"""Import coded files into logs: check everything first, then write."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ class ImportOptions:
 
 @record
 class Addition:
-    """What a file adds to the log of one session."""
+    """The new entries of a file for the log of one session."""
 
     log: Path
     recording: Recording
@@ -56,7 +56,7 @@ class Addition:
 
 @record
 class PlannedImport:
-    """What files add to the logs of a study, and what is left out."""
+    """The new entries of files for the logs of a study, and the parts that are left out."""
 
     additions: tuple[Addition, ...]
     skipped: tuple[str, ...] = ()  # parts of no session of the study
@@ -65,7 +65,7 @@ class PlannedImport:
 
 @record
 class _Read:
-    """What a file holds for one session."""
+    """The labels of a file for one session."""
 
     session: str
     coder: str
@@ -150,7 +150,7 @@ def _check_coders(study: Study, session: str, addition: Addition) -> None:
 
 
 def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:
-    """Write to all logs, each of which is locked before the first is written. Returns each log's head."""
+    """Lock all logs, then write to them. Return the head of each."""
     with ExitStack() as stack:
         logs: dict[Path, StudyLog] = {}
         listed = list(additions)
@@ -173,7 +173,7 @@ def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redac
 def _addition(
     log: Path, recording: Recording, file: Path | None, read: tuple[Label, ...], options: ImportOptions
 ) -> Addition:
-    """Choose what the log lacks. The log holds redacted entries, so these are compared."""
+    """Choose the entries that the log lacks. It holds redacted ones, so these are compared."""
     for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
         read = tuple(options.redactor.clean(entry) for entry in read)
     if file and (own := {label.coder for label in read} & {MONITOR, CONSENSUS}):
@@ -192,23 +192,23 @@ def _addition(
 def _of_coder(
     log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions
 ) -> list[Label | Coding]:
-    """Choose what is new of one coder. A second version would count twice, so it is refused unless it is asked for."""
-    standing = [label for label in recording.labels if label.coder == coder]
+    """Choose the new entries of one coder. A second version counts twice, so it is refused without `replace`."""
+    current = [label for label in recording.labels if label.coder == coder]
     has_coded = coder in recording.coders
-    if options.replace and has_coded and Counter(mine) != Counter(standing):
+    if options.replace and has_coded and Counter(mine) != Counter(current):
         return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
-    known_labels = {*standing}
+    known_labels = {*current}
     new = [label for label in mine if label not in known_labels]
-    if has_coded and (new or (standing and not mine)):
+    if has_coded and (new or (current and not mine)):
         raise FormError(
             f"{log}: has a coding by {coder} already, and this is another: give another --coder, or --replace it "
             "(the log keeps both)"
         )
     latest = next((coding for coding in recording.codings if coding.coder == coder), None)
-    stated = Coding(coder=coder, labels=len(standing) + len(new))
-    is_news = latest is None or latest.labels != stated.labels
-    states = [stated] if is_news and (options.complete or (latest is not None and new)) else []
-    return [*new, *states]
+    coding_now = Coding(coder=coder, labels=len(current) + len(new))
+    is_new_coding = latest is None or latest.labels != coding_now.labels
+    codings = [coding_now] if is_new_coding and (options.complete or (latest is not None and new)) else []
+    return [*new, *codings]
 
 
 def _read(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
@@ -268,7 +268,7 @@ def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
 
 @record
 class Retraction:
-    """What was taken back from a session. `consensus` counts its agreed events that hold an opinion of the coder."""
+    """A coding that was taken back. `consensus` counts the decisions that hold an opinion of the coder."""
 
     session: str
     coder: str
@@ -278,7 +278,7 @@ class Retraction:
 
 
 def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
-    """Note in a log that a coder has not coded its session. Raises StudyError where they have not."""
+    """Take a coding back; the log keeps it. Raises StudyError if the coder has none."""
     recording = open_recording(log)
     if coder not in recording.coders:
         raise StudyError(
@@ -287,8 +287,8 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
         )
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
-    standing: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
-    settled = [decision for decision in standing if decision.coder == CONSENSUS]
+    decisions: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
+    settled = [decision for decision in decisions if decision.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,

@@ -38,7 +38,7 @@ class Output:
 
 @record
 class RemovedOutputs:
-    """What became of the outputs: deleted, changed since and left, or outside the study's folder and still there.
+    """The fate of outputs: deleted, left because they were changed, or left outside the study's folder.
 
     `republish` are the folders outside that hold a dataset from before the withdrawal.
     """

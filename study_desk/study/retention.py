@@ -23,10 +23,10 @@ class Retention:
 def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
     """Return how long a log is kept, by its own days or those of its study; None without a limit."""
     first = next((e for e in entries if isinstance(e.record, SessionInfo)), None)
-    stated = [days for days in (first.record.retention_days if first else 0, study_days) if days]
-    if first is None or not stated:
+    limits = [days for days in (first.record.retention_days if first else 0, study_days) if days]
+    if first is None or not limits:
         return None
-    return Retention(days=min(stated), end_ns=_recorded_ns(first) + min(stated) * DAY_NS)
+    return Retention(days=min(limits), end_ns=_recorded_ns(first) + min(limits) * DAY_NS)
 
 
 def _recorded_ns(first: Entry) -> int:

@@ -51,7 +51,7 @@ class RemovedSession:
 
 @record
 class PlannedRemoval:
-    """What goes with a session, and which files of it stay. `outputs` go unless they were changed since."""
+    """The content and files that go with a session, and the files that stay. A changed output stays too."""
 
     session: str
     head: str
@@ -63,7 +63,7 @@ class PlannedRemoval:
 
 
 def plan_removal(study: Study, name: str) -> PlannedRemoval:
-    """List what a removal would delete, and delete nothing. Raises StudyError for a log outside the study's folder."""
+    """List what a removal would delete. Raises StudyError for a log outside the study's folder."""
     session, log = study.session(name), study.log_of(name)
     if not log.resolve().is_relative_to(study.folder.resolve()):
         raise StudyError(f"{log}: lies outside the study's folder; move it, then run this again")
@@ -86,7 +86,7 @@ def plan_removal(study: Study, name: str) -> PlannedRemoval:
 
 
 def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: str) -> RemovedOutputs:
-    """Note the removal, then delete the session's log, what was made from it, and its entry in study.yaml.
+    """Note the removal, then delete the session's log, its outputs and its entry in study.yaml.
 
     Safe to repeat after an interruption. Raises LogError while another process writes the log.
     """

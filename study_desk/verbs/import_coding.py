@@ -1,4 +1,4 @@
-"""`tactful study import`: what comes back from coders."""
+"""`tactful study import`: import the files of coders."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`tactful study pack`: what a coder gets."""
+"""`tactful study pack`: write packs for coders."""
 
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,7 @@ def pack(  # noqa: PLR0917
     """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
 
     First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
-    The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
+    The pack holds the sessions that the coder owes. It shows no flags, conditions or work of others.
     """
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)

@@ -1,4 +1,4 @@
-"""`tactful study report, publish`: what is written of a study, for its researchers and for others."""
+"""`tactful study report, publish`: write reports for researchers, and datasets for others."""
 
 from pathlib import Path
 from typing import Annotated

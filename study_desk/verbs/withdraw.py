@@ -1,4 +1,4 @@
-"""`tactful study withdraw`: erase what a participant takes back, what is kept too long, or a session."""
+"""`tactful study withdraw`: carry out a withdrawal, end retention, or remove a session."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -137,9 +137,9 @@ def _key_file_in(study: Path, participant: str) -> Path | None:
 
 
 def _print_erasure(study: Study, erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
-    """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
+    """Print the outcome for a study's sessions and files. Exits with 1 if something is left to do.
 
-    `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
+    `what` completes "N entries ..."; if empty, the entries stay and the withdrawal is noted.
     """
     if as_json:
         print_json(to_plain(erasure) | more)

@@ -33,9 +33,9 @@ class BorisEvent:
     is_point: bool
 
 
-# What we write into a project, and BORIS keeps.
+# The key of our own data in a project, which BORIS keeps.
 OURS = "tactful"
-_LARGEST_S = Decimal(10) ** 9
+_MAX_TIME_S = Decimal(10) ** 9
 
 
 class BorisProject:
@@ -102,7 +102,7 @@ def _seconds(place: str, time: Any) -> Decimal:
         seconds = Decimal(str(time))
     except InvalidOperation as error:
         raise FormError(f"{place}: {time!r} is not a time in seconds; correct it in BORIS") from error
-    if not (seconds.is_finite() and abs(seconds) < _LARGEST_S):
+    if not (seconds.is_finite() and abs(seconds) < _MAX_TIME_S):
         raise FormError(f"{place}: {time!r} is not a time in seconds; correct it in BORIS")
     return seconds
 
@@ -126,7 +126,7 @@ def _labels(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Labe
 
 
 def _label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
-    """Make the label of a state, or of a point event, which is its own stop."""
+    """Convert a state to a label. A point event is its own stop."""
     modifiers = [part.strip().lower() for part in start.modifiers.replace(",", "|").split("|")]
     severity = next((severity for severity in Severity if severity.value in modifiers), None)
     comments = dict.fromkeys(event.comment.strip() for event in (start, stop))

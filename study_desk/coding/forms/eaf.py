@@ -195,8 +195,8 @@ def write_eaf(
         relative = path_from(link, path.parent)
         mime, origin_ms = _MIMES.get(Path(relative).suffix.lower(), "unknown"), round(link.offset_s * 1000)
         document.add_linked_file(relative, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
-    stated = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
-    for name, value in stated.items():
+    properties = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
+    for name, value in properties.items():
         document.add_property(name, value)
     for tier, spans in speech_tiers(sheet).items():
         document.add_tier(tier, "speech")

@@ -16,7 +16,7 @@ from study_desk.coding.forms.tables import read_text
 _CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)\.(\d{3})", re.ASCII)
 _SECONDS = re.compile(r"\d+\.\d{3}", re.ASCII)
 _MILLISECONDS = re.compile(r"\d+", re.ASCII)
-_FRAMES = re.compile(r"\d+:\d\d:\d\d[:;]\d\d", re.ASCII)  # say too little without the rate
+_FRAMES = re.compile(r"\d+:\d\d:\d\d[:;]\d\d", re.ASCII)  # ambiguous without the frame rate
 _COLUMN = re.compile(r"(begin time|end time|duration) - .*", re.IGNORECASE)
 _READABLE_COLUMN = re.compile(r"(begin|end) time - (hh:mm:ss\.ms|ss\.msec|msec)", re.IGNORECASE)
 _EXPORT_AGAIN = "export it in ELAN again (Export As, Tab-delimited Text), with tier names, begin and end times"
@@ -38,7 +38,7 @@ class ElanTable:
     parts = (FormPart(),)
 
     def __init__(self, path: Path) -> None:
-        """Raises FormError for another table."""
+        """Raises FormError if the table is not such an export."""
         self._path = path
         rows = list(_rows(path))
         files = {cell for _, row in rows for cell in row if cell.lower().endswith(".eaf")}
@@ -107,7 +107,7 @@ def _in_row(place: str, row: list[str]) -> _Annotation:
 
 
 def _by_column(rows: list[tuple[str, list[str]]]) -> Iterator[_Annotation]:
-    """Read rows under a header, in which the tiers stand after the times."""
+    """Read rows under a header, in which the tiers follow the times."""
     (place, header), *others = rows
     times = {
         match[1].lower(): index for index, name in enumerate(header) if (match := _READABLE_COLUMN.fullmatch(name))

@@ -20,12 +20,12 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-# A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
+# A coded file, with a part for each session. Each raises FormError that names the place of the fault.
 CodedForm = BorisProject | BorisTable | EafForm | ElanTable | LabelTable
 
 
 class CheckedForm:
-    """A coded file of any form: whatever fails in its reader is a FormError that names the file."""
+    """A coded file of any form. Every fault of its reader becomes a FormError that names the file."""
 
     def __init__(self, path: Path) -> None:
         """Raises FormError for a file that cannot be read."""
@@ -45,7 +45,7 @@ class CheckedForm:
             return self._form.parts
 
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels of one part. Raises FormError with the place of what is wrong."""
+        """Read the labels of one part. Raises FormError that names the place of the fault."""
         with _clear_errors(self._path):
             return self._form.labels(target)
 

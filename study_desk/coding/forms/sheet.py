@@ -1,4 +1,4 @@
-"""What a form holds of a session: its speech in milliseconds, in lanes without overlap, and coded labels."""
+"""The content of a form: a session's speech in milliseconds, in lanes without overlap, and coded labels."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class FormError(TactfulError, ValueError):
 
 @record
 class Span:
-    """What was said from one whole millisecond to another."""
+    """Speech from one whole millisecond to another."""
 
     start_ms: int
     end_ms: int
@@ -55,7 +55,7 @@ def _speakers(recording: Recording) -> dict[str, str]:
 
 
 def speech_tiers(sheet: Sheet) -> dict[str, list[Span]]:
-    """Group what was said by tier name, overlaps in tiers "+2" and "+3"."""
+    """Group speech by tier name, with overlaps in tiers "+2" and "+3"."""
     speakers: dict[str, list[Span]] = {}
     for utterance in sorted(sheet.utterances, key=lambda utterance: [*Speaker].index(utterance.speaker)):
         name = f"speech {sheet.speaker_of(utterance)}"
@@ -97,7 +97,7 @@ def check_session(where: str, named: str, wanted: str) -> None:
 
 
 def check_text(place: str, texts: Iterable[str]) -> None:
-    """Refuse what a log cannot hold: a NUL character, or half of a surrogate pair."""
+    """Refuse NUL characters and halves of surrogate pairs, which a log cannot hold."""
     if any("\0" in text or (not text.isprintable() and re.search("[\ud800-\udfff]", text)) for text in texts):
         raise FormError(f"{place}: holds a NUL character, or half of a character; take it out")
 
@@ -119,7 +119,7 @@ _MEDIA_TAIL_NS = NS_PER_S
 
 @record
 class FormPart:
-    """What a form holds for one session. Empty: the form does not say it."""
+    """The part of a form for one session. A field is empty if the form does not state it."""
 
     name: str = ""  # the session, or BORIS's Observation id
     coder: str = ""

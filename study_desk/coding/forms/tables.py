@@ -68,10 +68,10 @@ def read_text(path: Path) -> str:
 def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
     """Read the header in lower case, and the rows. NA is an empty cell; the header shows the column separator."""
     lines = list(StringIO(read_text(path), newline=""))
-    stated = re.fullmatch(r"sep=([,;\t])\s*", lines[0]) if lines else None  # Excel's own hint
-    skipped = 1 if stated else 0
+    hint = re.fullmatch(r"sep=([,;\t])\s*", lines[0]) if lines else None  # as Excel writes it
+    skipped = 1 if hint else 0
     head = "".join(lines[:1])
-    separator = stated.group(1) if stated else max(",;\t", key=re.sub(r'"[^"]*"', "", head).count)
+    separator = hint.group(1) if hint else max(",;\t", key=re.sub(r'"[^"]*"', "", head).count)
     reader = csv.reader(lines[skipped:], delimiter=separator, strict=True)
     try:
         numbered = [
