@@ -99,7 +99,7 @@ class PageServer:
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(self))
+            self._server = ThreadingHTTPServer((host, port), type("Handler", (_Handler,), {"page_server": self}))
         except OSError as error:
             raise TactfulError(
                 f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
@@ -134,109 +134,111 @@ def new_token() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _handler(page_server: PageServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # for a client that takes no answer
-        address: SplitResult
+class _Handler(BaseHTTPRequestHandler):
+    """Check, read and answer one request."""
 
-        def handle(self) -> None:
-            """Answer the request of a connection, whose reading ends at the deadline."""
-            self.deadline = Timer(page_server.request_s, self._stop_reading)
-            self.deadline.daemon = True
-            self.deadline.start()
-            try:
-                super().handle()
-            finally:
-                self.deadline.cancel()
+    page_server: PageServer
+    timeout = 30  # for a client that takes no answer
+    address: SplitResult
 
-        def _stop_reading(self) -> None:
-            with suppress(OSError):  # the client has gone
-                self.connection.shutdown(socket.SHUT_RD)
+    def handle(self) -> None:
+        """Answer the request of a connection, whose reading ends at the deadline."""
+        self.deadline = Timer(self.page_server.request_s, self._stop_reading)
+        self.deadline.daemon = True
+        self.deadline.start()
+        try:
+            super().handle()
+        finally:
+            self.deadline.cancel()
 
-        def parse_request(self) -> bool:
-            """Parse the address too, which the base class leaves as it is."""
-            if not super().parse_request():
-                return False
-            try:
-                self.address = urlsplit(self.path)
-            except ValueError:
-                self.close_connection = True
-                self._send(text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
-                return False
-            return True
+    def _stop_reading(self) -> None:
+        with suppress(OSError):  # the client has gone
+            self.connection.shutdown(socket.SHUT_RD)
 
-        def do_GET(self) -> None:
-            self._send(self._reply(b""))
+    def parse_request(self) -> bool:
+        """Parse the address too, which the base class leaves as it is."""
+        if not super().parse_request():
+            return False
+        try:
+            self.address = urlsplit(self.path)
+        except ValueError:
+            self.close_connection = True
+            self._send(text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
+            return False
+        return True
 
-        def do_POST(self) -> None:
-            size = self.headers.get("Content-Length", "")
-            if not (size.isascii() and size.isdigit()):
-                self.close_connection = True  # where the body ends is unknown
-                self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
-            elif len(size) > len(str(MAX_BODY_BYTES)) or int(size) > MAX_BODY_BYTES:
-                self._send(
-                    text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes")
-                )
-            elif refused := self._refusal():
-                self._send(refused)
-            elif len(body := self.rfile.read(int(size))) < int(size):
-                self.close_connection = True
-                self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
-            else:
-                self._send(self._reply(body))
+    def do_GET(self) -> None:
+        self._send(self._reply(b""))
 
-        def _refusal(self) -> PageReply | None:
-            if not page_server.is_own_host(self.headers.get("Host", "")):
-                return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
-            # A link may lead here from anywhere; a script of another site may not ask.
-            if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
-                return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
-            return None if page_server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, page_server.refusal)
+    def do_POST(self) -> None:
+        size = self.headers.get("Content-Length", "")
+        if not (size.isascii() and size.isdigit()):
+            self.close_connection = True  # where the body ends is unknown
+            self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
+        elif len(size) > len(str(MAX_BODY_BYTES)) or int(size) > MAX_BODY_BYTES:
+            self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes"))
+        elif refused := self._refusal():
+            self._send(refused)
+        elif len(body := self.rfile.read(int(size))) < int(size):
+            self.close_connection = True
+            self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
+        else:
+            self._send(self._reply(body))
 
-        @property
-        def _token(self) -> str:
-            if self.address.path in page_server.linked:
-                return self._query.get("token", "")
-            return self.headers.get(TOKEN, "")
+    def _refusal(self) -> PageReply | None:
+        if not self.page_server.is_own_host(self.headers.get("Host", "")):
+            return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
+        # A link may lead here from anywhere; a script of another site may not ask.
+        if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
+            return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
+        return (
+            None
+            if self.page_server.is_token(self._token)
+            else text_reply(HTTPStatus.FORBIDDEN, self.page_server.refusal)
+        )
 
-        @property
-        def _query(self) -> dict[str, str]:
-            return dict(parse_qsl(self.address.query))
+    @property
+    def _token(self) -> str:
+        if self.address.path in self.page_server.linked:
+            return self._query.get("token", "")
+        return self.headers.get(TOKEN, "")
 
-        def _reply(self, body: bytes) -> PageReply:
-            if refused := self._refusal():
-                return refused
-            path = unquote(self.address.path)
-            try:
-                return page_server.answer(
-                    PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
-                )
-            except RecursionError:
-                return text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
+    @property
+    def _query(self) -> dict[str, str]:
+        return dict(parse_qsl(self.address.query))
 
-        def _send(self, reply: PageReply) -> None:
-            with suppress(ConnectionError):  # the client has gone
-                self._write(reply)
+    def _reply(self, body: bytes) -> PageReply:
+        if refused := self._refusal():
+            return refused
+        path = unquote(self.address.path)
+        try:
+            return self.page_server.answer(
+                PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
+            )
+        except RecursionError:
+            return text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
 
-        def _write(self, reply: PageReply) -> None:
-            self.send_response(reply.status)
-            for name, value in {
-                "Content-Type": reply.kind,
-                "Content-Length": str(len(reply.data)),
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
-                "X-Frame-Options": "DENY",
-                "Referrer-Policy": "no-referrer",
-                **reply.headers,
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(reply.data)
+    def _send(self, reply: PageReply) -> None:
+        with suppress(ConnectionError):  # the client has gone
+            self._write(reply)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
-            """Log nothing, because a line would contain the token."""
+    def _write(self, reply: PageReply) -> None:
+        self.send_response(reply.status)
+        for name, value in {
+            "Content-Type": reply.kind,
+            "Content-Length": str(len(reply.data)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "no-referrer",
+            **reply.headers,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.data)
 
-    return Handler
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
+        """Log nothing, because a line would contain the token."""
 
 
 FOLDER = shipped_file("norm_monitor.view", "page")
