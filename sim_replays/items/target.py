@@ -140,13 +140,11 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
         if prediction.outcome is Outcome.UNPARSED and prediction.reason:
             unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
     if unknown and not predictions:
-        raise SuiteError(
-            f"{path}: no id in it is in the data: {prediction_by_name(unknown)}; name the data that it answers"
-        )
+        raise SuiteError(f"{path}: no id in it is in the data: {first_few(unknown)}; name the data that it answers")
     return PredictionFile(predictions=predictions, unknown=tuple(unknown), unusable=tuple(unusable))
 
 
-def prediction_by_name(ids: Iterable[str]) -> str:
+def first_few(ids: Iterable[str]) -> str:
     """List the first few ids, and count the rest."""
     every = list(ids)
     more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
@@ -186,14 +184,14 @@ def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction
         outcome = Outcome.ANSWERED if text.strip() else Outcome.UNPARSED
         reason = "" if text.strip() else f"its answer is {answer!r}, and should be text"
         return Prediction(id=target.id, task=target.task, outcome=outcome, text=text, grades=grades, reason=reason)
-    places = prediction_by_index(answer, target)
+    places = chosen_positions(answer, target)
     if places is None:
         reason = f"its answer is {answer!r:.60}, and {_wanted(target)}"
         return Prediction(id=target.id, task=target.task, outcome=Outcome.UNPARSED, reason=reason)
     return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=places, grades=grades)
 
 
-def prediction_by_index(answer: Any, target: Target) -> tuple[int, ...] | None:
+def chosen_positions(answer: Any, target: Target) -> tuple[int, ...] | None:
     """Return the positions an answer names. None for no valid name, or several where one is expected."""
     if isinstance(answer, list):
         places = [_place(part, target) for part in answer]

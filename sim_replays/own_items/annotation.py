@@ -16,7 +16,6 @@ from scoring.agreement_coefficients import cohen_kappas, krippendorff_alphas, nu
 from sim_replays.own_items.candidates import MARKUP
 from sim_replays.own_items.item_run import RIGHT_KINDS, Candidate, Drop, ItemError, ItemRun, PhaseCount, Scene
 from sim_replays.own_items.label_studio import Answers, Task, answers_of, read_export, write_projects
-from sim_replays.suites.videonorms import Annotation, Side
 
 FOLDER, AGREEMENT = "annotations", "agreement.json"
 NONE, OWN = "none", "own"
@@ -31,12 +30,11 @@ class ItemAnnotation:
     def __init__(self, run: ItemRun, annotators: Sequence[str], reconciler: str = "", expert: str = "") -> None:
         """Read what people answered so far. Raises ItemError for names that do not do."""
         people, form = (*annotators, *filter(None, (reconciler, expert))), str(run.file.suite)
-        count, who = 2, "two pseudonyms, others as --reconciler and --expert"
-        if form == "videonorms":
-            count, who, form = 3, "three pseudonyms alone", f"{form}_{run.file.culture}"
         is_fit = all(re.fullmatch(r"\w[\w.-]*", name) for name in people) and len({*people}) == len(people)
-        if len(annotators) != count or not is_fit or (count == 3 and len(people) > 3):
-            raise ItemError(f"--annotator: give {who}, of letters and digits")
+        if len(annotators) != 2 or not is_fit:
+            raise ItemError(
+                "--annotator: give two pseudonyms of letters and digits, others as --reconciler and --expert"
+            )
         self.run, self.people, self.annotators, self.reconciler, self.expert = (
             run, people, tuple(annotators), reconciler, expert,
         )  # fmt: skip
@@ -44,23 +42,16 @@ class ItemAnnotation:
         self._words = load_yaml(shipped_file("sim_replays.own_items", "worked.yaml"))
         self._form: dict[str, dict[str, Any]] = self._words["questions"][form]
         self._worked: list[dict[str, Any]] = self._words["worked"][form]
-        self.questions = {name: self._questions(scene.candidates, scene.norms) for name, scene in self.scenes.items()}
+        self.questions = {name: self._questions(scene.candidates) for name, scene in self.scenes.items()}
         # By person and scene, the answers with the digest of what they answer.
         self._notes: dict[str, dict[str, dict[str, Any]]] = {}
         for name in people:
             path = run.folder / FOLDER / f"{name}.json"
             self._notes[name] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
-    def _questions(
-        self, candidates: Sequence[Candidate], norms: Sequence[Annotation] = ()
-    ) -> dict[str, dict[str, Any]]:
+    def _questions(self, candidates: Sequence[Candidate]) -> dict[str, dict[str, Any]]:
         """Return the paper's questions about a scene, by id, with the answers that each allows."""
         questions = {name: {"answers": {}, **question} for name, question in self._form.items()}
-        for norm in norms:  # as a model proposes it
-            plain = norm.model_dump(mode="json") | {"verbal": norm.verbal[0], "nonverbal": norm.nonverbal[0]}
-            questions = {
-                name: {**question, "value": " ".join(str(plain[name]).split())} for name, question in questions.items()
-            }
         drawn = sorted(candidates, key=lambda candidate: sha256_of(candidate.action))  # the model's best is anywhere
         actions = {
             candidate.id: f"{candidate.action} {candidate.justification}".strip()
@@ -114,13 +105,13 @@ class ItemAnnotation:
         """List the scenes that both annotators answered, and not alike; LATER drops nothing, so it does not count."""
         first, second = (
             {scene: {**answers, LATER: []} for scene, answers in self.complete_answers(name).items()}
-            for name in self.annotators[:2]
+            for name in self.annotators
         )
         return [name for name in self.scenes if name in first and name in second and first[name] != second[name]]
 
     def settled(self) -> dict[str, tuple[Scene, list[Drop]]]:
         """Return each scene that everybody answered as they judge it, with what is dropped of it."""
-        judge = {"egonormia": _judge_normia, "videonorms": _judge_norms}.get(self.run.file.suite, _judge_gap)
+        judge = _judge_normia if self.run.file.suite == "egonormia" else _judge_gap
         answers = {name: self.complete_answers(name) for name in self.people}
         differing = self.differing() if self.reconciler else []
         people = {scene: [self.reconciler] if scene in differing else self.annotators for scene in self.scenes}
@@ -137,8 +128,7 @@ class ItemAnnotation:
         names = self.differing() if name == self.reconciler else self.scenes
         about = {}
         for scene in names:
-            texts = (self.scenes[scene].description, self.scenes[scene].transcript)
-            about[scene] = "\n\n".join(texts) if texts[1] else ""
+            about[scene] = ""
             for other in self.annotators if name == self.reconciler else ():
                 about[scene] += f"\n{self._in_words(self.questions[scene], self._notes[other][scene]['answers'])}"
         return about
@@ -244,19 +234,13 @@ class ItemAnnotation:
         self._notes[name][scene] = {"asked": self._digest(name, scene), "answers": {**before, **checked}}
 
     def agreement(self) -> list[dict[str, Any]]:
-        """Compute alpha, and Cohen's kappa of two annotators, over the scenes that all answered, by kind of question.
-
-        For what a model proposed, also the share of answers in which an annotator changed it.
-        """
+        """Compute alpha and Cohen's kappa over the scenes that both annotators answered, by kind of question."""
         units: dict[str, Counter[tuple[str | None, ...]]] = {}
-        changes: dict[str, list[bool]] = {}
         answers_by_person = [self.complete_answers(name) for name in self.annotators]
         for scene in set.intersection(*({*by_scene} for by_scene in answers_by_person)):
             for key, question in self.questions[scene].items():
                 answers = [by_scene[scene][key] for by_scene in answers_by_person]
                 kind = key if key in self._form else "label"
-                if "value" in question:
-                    changes.setdefault(kind, []).extend(answer != [question["value"]] for answer in answers)
                 chosen = [
                     tuple(str(answer in chosen_answers) for chosen_answers in answers) for answer in question["answers"]
                 ]
@@ -270,11 +254,8 @@ class ItemAnnotation:
         for kind, counts in units.items():
             samples = {unit: np.array([float(count)]) for unit, count in counts.items()}
             equal = sum(count for unit, count in counts.items() if len({*unit}) == 1)
-            kappa = number_or_none(cohen_kappas(samples)) if len(self.annotators) == 2 else None
-            alpha = number_or_none(krippendorff_alphas(samples))
-            row = {"question": kind, "n": counts.total(), "equal": equal, "kappa": kappa, "alpha": alpha}
-            changed = changes.get(kind)
-            rows.append(row | ({"changed": round(sum(changed) / len(changed), 3)} if changed else {}))
+            kappa, alpha = (number_or_none(compute(samples)) for compute in (cohen_kappas, krippendorff_alphas))
+            rows.append({"question": kind, "n": counts.total(), "equal": equal, "kappa": kappa, "alpha": alpha})
         return rows
 
     def finish(self) -> PhaseCount:
@@ -292,7 +273,7 @@ class ItemAnnotation:
                 drops.append(Drop(id=name, why=f"the expert: {self._words['expert'][faults[0]]['why']}"))
             elif judged.is_complete:
                 scenes.append(judged)
-        about = {"agreement": self.agreement(), "differing": [] if len(self.annotators) > 2 else self.differing()}
+        about = {"agreement": self.agreement(), "differing": self.differing()}
         complete = [answers for annotator in self.annotators for answers in self.complete_answers(annotator).values()]
         about["happens"] = Counter(answers[LATER][0] for answers in complete if LATER in answers)
         about["expert"] = self.expert
@@ -302,7 +283,7 @@ class ItemAnnotation:
 
 def _text(question: Mapping[str, Any], texts: Sequence[str]) -> str:
     text = " ".join(" ".join(texts[:1]).encode("utf-8", "replace").decode().split())
-    if len(text) > MAX_CHARACTERS or MARKUP.search(text) or not re.fullmatch(question.get("pattern", ".+"), text):
+    if len(text) > MAX_CHARACTERS or MARKUP.search(text) or not text:
         raise ItemError(f"{question['text']} Write what is asked, without markup and addresses.")
     return text
 
@@ -350,29 +331,3 @@ def _judge_gap(scene: Scene, opinions: Sequence[Answers]) -> tuple[Scene, list[D
             )
     changed = scene.model_copy(update={"candidates": tuple(candidates)})
     return changed, drops if changed.is_complete else [*drops, Drop(id=scene.id, why="no right action is left")]
-
-
-def _judge_norms(scene: Scene, opinions: Sequence[Answers]) -> tuple[Scene, list[Drop]]:
-    """Return the scene with each wording of its norm, as the paper has it, and the majority's label of that wording."""
-    wordings: dict[tuple[str, ...], list[Answers]] = {}
-    for opinion in opinions:
-        if opinion["label"] != [NONE]:
-            key = tuple(" ".join(opinion[name][0].casefold().split()) for name in ("category", "norm"))
-            wordings.setdefault(key, []).append(opinion)
-    norms, drops = list[Annotation](), [] if wordings else [Drop(id=scene.id, why="no norm applies")]
-    for (kind, norm), same_wording in wordings.items():
-        [(label, votes), *rest] = Counter(opinion["label"][0] for opinion in same_wording).most_common()
-        if rest and rest[0][1] == votes:
-            drops.append(Drop(id=scene.id, why="no majority on adherence", detail=same_wording[0]["norm"][0]))
-            continue
-        evidence = [opinion for opinion in same_wording if opinion["label"] == [label]]
-        changed = {
-            "id": f"{scene.id}-{len(norms)}",
-            "start_s": float(evidence[0]["start_s"][0]),
-            "label": Side(label),
-            **{name: same_wording[0][name][0] for name in ("category", "norm")},
-            **{name: tuple(dict.fromkeys(e[name][0] for e in evidence)) for name in ("verbal", "nonverbal")},
-            "other_norms": tuple(e[0]["norm"][0] for key, e in wordings.items() if key[0] == kind and key[1] != norm),
-        }
-        norms.append(scene.norms[0].model_copy(update=changed))
-    return scene.model_copy(update={"norms": tuple(norms)}), drops

@@ -14,14 +14,9 @@ from norm_core.runtime.wording import count_of
 from sim_replays.own_items.annotation import AGREEMENT, NONE
 from sim_replays.own_items.candidates import TEXTS
 from sim_replays.own_items.item_run import ITEMS, PHASES, RIGHT_KINDS, ItemRun, PhaseCount, Scene
-from sim_replays.suites import videonorms
 
 DEVELOPMENT_SHARE = 0.3  # of the sources
-_LABELLING = (
-    "Two annotators answered apart. What they agreed on, or a third decided, is in the set.",
-    "A model proposed each norm, and three annotators corrected it apart. Each wording of theirs is an item, with the "
-    "label that the majority of those gives who wrote it.",
-)
+_LABELLING = "Two annotators answered apart. What they agreed on, or a third decided, is in the set."
 _EXPERT = ("No expert looked at difficulty and variety.", "An expert looked at each item's difficulty and variety.")
 
 
@@ -32,10 +27,7 @@ def assemble(run: ItemRun) -> PhaseCount:
     by_source: dict[str, list[str]] = {}
     for scene in scenes:
         folder = f"frames/{scene.id}"
-        if run.file.suite == "videonorms":
-            file, entries = videonorms.FILE, [norm.model_dump(mode="json") for norm in scene.norms]
-            folder = f"frames/{scene.norms[0].clip}"
-        elif run.file.suite == "egonormia":
+        if run.file.suite == "egonormia":
             file, entries = "egonormia.json", [_normia(scene, run.file.seed)]
         else:
             entries, folder = [_bundle(scene, run.file.seed)], "images"
@@ -69,7 +61,7 @@ def write_datasheet(run: ItemRun, ids: Mapping[str, Sequence[str]]) -> None:
         rows = [", ".join(f"{key} {row[key]}" for key in row) for row in stored["agreement"]]
         happens = ", ".join(f"{answer} {number}" for answer, number in stored.get("happens", {}).items())
         rows += [f"the best action happens in the recording: {happens}"] if happens else []
-        judged = _LABELLING[run.file.suite == "videonorms"], _EXPERT[bool(stored.get("expert"))]
+        judged = _LABELLING, _EXPERT[bool(stored.get("expert"))]
         agreement = "\n\n".join([*judged, f"Agreement: {'; '.join(rows)}."])
     sources = [source for source in run.file.sources if source.name in ids]
     phases = [(name, run.file.phases[name]) for name in PHASES if name in run.file.phases]

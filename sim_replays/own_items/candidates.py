@@ -4,7 +4,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from functools import cache
 from typing import Annotated, Any
 
@@ -20,7 +19,6 @@ from norm_core.engines.sentences.sentence_encoder import SentenceVectors
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from sim_replays.own_items.item_run import BATCH, RIGHT_KINDS, Candidate, Drop, ItemRun, PhaseCount, Scene
-from sim_replays.suites.videonorms import Annotation, Culture, Side
 
 MAX_OF_PAIR, MAX_OF_ACTIVITY = 3, 50  # of an activity with a verb (EgoNormia), and of an activity (EgoGapBench)
 MAX_TOKENS = 1500
@@ -41,9 +39,8 @@ class UnusableError(Exception):
 def _form(name: str) -> type[BaseModel]:
     text = Annotated[str, Field(min_length=1, max_length=2000)]
     types: dict[str, Any] = {"text": text, "texts": list[text], "norms": list[Norm], "flag": bool, "number": int}
-    types |= {"seconds": Annotated[float, Field(ge=0, le=3600)], "side": Side}
     if name.startswith("scene"):
-        types |= {"people": list[_form("person")], "clip_norms": list[_form("clip_norm")]}  # type: ignore[misc]
+        types["people"] = list[_form("person")]  # type: ignore[misc]
     fields: Any = {field: (types[kind], ...) for field, kind in TEXTS["forms"][name].items()}
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -111,14 +108,12 @@ def _each(
 
 
 def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
-    """Let a model describe each scene and write its candidates or norms; limit how often an activity comes."""
+    """Let a model describe each scene and write its candidates; limit how often an activity comes."""
     suite, is_normia = run.file.suite, run.file.suite == "egonormia"
     seen: Counter[str] = Counter()
 
     def step(scene: Scene) -> tuple[list[Scene], list[Drop]]:
         shown = _pictures(run, scene)
-        if suite == "videonorms":
-            return _norm_scenes(asker, scene, shown, run.file.culture), []
         [description] = asker.ask(f"scene_{suite}", [(*shown, Text(text=TEXTS[suite]["scene"]))])
         pair = f"{description['activity']} {description['verb'] if is_normia else ''}".strip().casefold()
         seen[pair] += 1
@@ -129,25 +124,6 @@ def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
         return [scene.model_copy(update={**about, "candidates": candidates})], []
 
     return _each(run, "propose", "sample", step, progress)
-
-
-def _norm_scenes(asker: Asker, scene: Scene, shown: tuple[Part, ...], culture: Culture) -> list[Scene]:
-    asked = Text(text=TEXTS["videonorms"][culture]), Quoted(text=scene.transcript)
-    [answer] = asker.ask("scene_videonorms", [(*shown, *asked)])
-    if not answer["norms"]:
-        raise UnusableError("no norm", "the model sees none in this clip")
-    scenes = []
-    for number, norm in enumerate(answer["norms"]):
-        name, shown_as = f"{scene.id}-n{number}", f"{norm.pop('context')} ({norm.pop('subject')})"
-        clip = {"clip": scene.id, "show": scene.source, "culture": culture, "transcript": scene.transcript}
-        norm |= {"verbal": (norm["verbal"],), "nonverbal": (norm["nonverbal"],), "duration_s": len(scene.pictures)}
-        changed = {
-            "id": name,
-            "description": shown_as,
-            "norms": (Annotation.model_validate({"id": name, **clip, **norm}),),
-        }
-        scenes.append(scene.model_copy(update=changed))
-    return scenes
 
 
 def _normia(asker: Asker, scene_fields: Fields) -> Iterator[Candidate]:
@@ -180,15 +156,8 @@ def filter_scenes(
     run: ItemRun, asker: Asker, encoder: SentenceVectors, blind: Engine, progress: Progress
 ) -> PhaseCount:
     """Drop candidates with markup, near twins, what cannot be done or always harms, and what is answered blind."""
-    earlier: dict[str, list[Annotation]] = {}  # by clip
 
     def step(scene: Scene) -> tuple[list[Scene], list[Drop]]:
-        for norm in scene.norms:
-            if fault := _fault_of_norm(norm, earlier.setdefault(norm.clip, [])):
-                raise UnusableError(fault, norm.norm)
-            earlier[norm.clip].append(norm)
-        if scene.norms:
-            return [scene], []
         why = dict(_faults_of_wording(scene.candidates, encoder))
         own = [candidate for candidate in scene.candidates if candidate.id not in why and candidate.kind != "other"]
         others = [candidate for candidate in scene.candidates if candidate.id not in why and candidate.kind == "other"]
@@ -215,16 +184,6 @@ def filter_scenes(
         return [changed], [Drop(id=f"{scene.id}/{name}", why=reason) for name, reason in why.items()]
 
     return _each(run, "filter", "propose", step, progress)
-
-
-def _fault_of_norm(norm: Annotation, earlier: Sequence[Annotation]) -> str:
-    """Say what is wrong with a norm that a model proposes: markup, a moment outside the clip, a near twin."""
-    if any(map(MARKUP.search, (norm.category, norm.norm, *norm.verbal, *norm.nonverbal))):
-        return "markup"
-    if norm.start_s >= norm.duration_s:
-        return "outside the clip"
-    alike = (SequenceMatcher(None, f"{norm.category} {norm.norm}", f"{e.category} {e.norm}").ratio() for e in earlier)
-    return "near twin" if max(alike, default=0) >= TWINS else ""
 
 
 def _faults_of_wording(candidates: Sequence[Candidate], encoder: SentenceVectors) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,6 @@ from norm_core.runtime.program import PROGRAM
 from norm_monitor.session_log.study_folder import Study
 from norm_monitor.view.pictures import reason_against_pictures
 from sim_replays.items.dataset_files import annotations
-from sim_replays.suites.videonorms import Annotation, Culture
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
 RUN_FILE, PICTURES, BATCH, ITEMS, PROJECTS = "run.json", "pictures", "batch", "items", "label_studio"
@@ -44,14 +43,14 @@ class Source(Config):
         if not self.study:
             return self
         study, reason = Study(Path(self.study)), f"{self.study} has the session no longer"
-        about = " and ".join(["clips"] * (suite != "hsri") + ["words"] * (suite in {"hsri", "videonorms"}))
+        about = "words" if suite == "hsri" else "clips"
         if self.session in study.file.sessions:
             recording = study.recording_of(self.session)
             silent = ", ".join(
                 participant.pseudonym for participant in recording.info.participants if not participant.transcript
             )
-            reason = reason_against_pictures(recording) if "clips" in about else ""
-            if "words" in about and not reason:
+            reason = reason_against_pictures(recording) if about == "clips" else ""
+            if about == "words":
                 nobody = "" if recording.info.participants else "the log names no participant who consented"
                 reason = f"{silent} did not consent to a transcript" if silent else nobody
         return self.model_copy(update={"consent": f"{REFUSED}{reason}" if reason else f"{about}, by every participant"})
@@ -68,8 +67,7 @@ class PhaseCount(Config):
 class RunFile(Config):
     """The contents of run.json."""
 
-    suite: Literal["egonormia", "egogapbench", "hsri", "videonorms"]
-    culture: Culture = Field(default=Culture.US, description="of clips for VideoNorms, and their language")
+    suite: Literal["egonormia", "egogapbench", "hsri"]
     seed: int = 0
     faces: Literal["blurred", "kept"] = "blurred"
     sources: tuple[Source, ...] = ()
@@ -102,8 +100,6 @@ class Scene(Config):
     verb: str = ""
     place: str = ""
     description: str = ""
-    transcript: str = ""
-    norms: tuple[Annotation, ...] = Field(default=(), description="one as proposed; those on which annotators agree")
     candidates: tuple[Candidate, ...] = ()
     best: str = Field(default="", description="the candidate that annotators agree on, or none")
     sensible: tuple[str, ...] = ()
@@ -113,7 +109,7 @@ class Scene(Config):
         """Whether the candidates are enough for an item."""
         kinds = Counter(candidate.kind for candidate in self.candidates)
         is_normia = kinds["context"] == 1 and kinds["corruption"] == 3
-        return bool(self.norms) or is_normia or (kinds["other"] >= 2 and any(kinds[kind] for kind in RIGHT_KINDS))
+        return is_normia or (kinds["other"] >= 2 and any(kinds[kind] for kind in RIGHT_KINDS))
 
 
 @record

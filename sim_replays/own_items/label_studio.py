@@ -59,18 +59,13 @@ def _task_json(task: Task, questions: Questions) -> dict[str, Any]:
         "about": task.about,
         _PICTURES: [f"{_LOCAL_FILE}{quote(path)}" for path in task.pictures],
     }
-    proposal = []
     for name in questions:
         question = task.questions.get(name, {"text": "", "answers": {}})
         data[f"{name}_text"] = question["text"]
         if not question.get("writes"):
             options = question["answers"].items()
             data[name] = [{"value": text, "alias": answer} for answer, text in options]
-        if "value" in question:
-            kind, key = ("textarea", "text") if question.get("writes") else ("choices", "choices")
-            value = {key: [question["value"]]}
-            proposal.append({"from_name": name, "to_name": _PICTURES, "type": kind, "value": value})
-    return {"data": data} | ({"predictions": [{"model_version": "proposed", "result": proposal}]} if proposal else {})
+    return {"data": data}
 
 
 def _config_xml(questions: Questions) -> str:

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-import av
 import cv2
 import numpy as np
 
@@ -36,14 +35,11 @@ from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, I
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
 MIN_PEOPLE, MAX_OF_SOURCE = 2, 3
-CLIP_S = 15  # for VideoNorms
 CLIP_FRAMES, MIN_GAP_S, MAX_SIDE_PX = 5, 10.0, 1024
 MAX_PAUSE_S = 2.0  # of a camera within a clip
 DETECTED_PX = 448  # in which people are counted; blurring searches the whole picture
 _ALIKE = 4.0  # mean difference of two thumbnails, of 255, below which they show the same
 _MAX_VIDEO_S = 86_400  # whatever length a broken file states
-_SUBTITLES = (".srt", ".vtt")
-_VOICE, _TAG = re.compile(r"<v(?:\.\S*)? ([^>]*)>"), re.compile(r"<[^>]*>")
 _THUMB, _QUALITY, _SHEET_PX = (32, 18), 90, (320, 200)
 
 
@@ -101,7 +97,7 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) 
 
 
 def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> PhaseCount:
-    """Sample each source: clips for EgoNormia and VideoNorms, pictures for EgoGapBench. Writes a contact sheet."""
+    """Sample each source: clips for EgoNormia, pictures for EgoGapBench. Writes a contact sheet."""
     sampled, drops, thumbs = list[Scene](), list[Drop](), list[Any]()
     for source in run.file.sources:
         progress(source.name)
@@ -109,11 +105,6 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix(REFUSED)))
             continue
         try:
-            if run.file.suite == "videonorms":
-                for scene, clip, why in _clips(source, find):
-                    drops += [Drop(id=scene.id, why=why, detail=f"{scene.at_s:.0f} s")] if why else []
-                    sampled += [] if why else [_pictured(run, find, scene, clip)]
-                continue
             moments, why = _moments(Path(source.path), run.file.suite == "egonormia", find)
             drops += [] if moments else [Drop(id=source.name, why=why)]
         except (TactfulError, OSError, cv2.error) as error:
@@ -139,41 +130,6 @@ def _pictured(run: ItemRun, find: FindFaces, scene: Scene, clip: Sequence[Pixels
         run.write(path, encode_jpeg(pixels, _QUALITY))
     seen, after = (names[:-1], names[-1]) if run.file.suite == "egonormia" else (names, "")
     return scene.model_copy(update={"pictures": seen, "after": after})
-
-
-def _clips(source: Source, find: FindFaces) -> Iterator[tuple[Scene, list[Pixels], str]]:
-    """Cut a source into clips of 15 s with their pictures, and say why one is to be left out."""
-    talk, frames = _talk(Path(source.path)), _frames(Path(source.path))
-    for number in count():
-        if not (clip := list(islice(frames, CLIP_S))):
-            return
-        at_s, pictures = clip[0][0], [pixels for _, pixels in clip]
-        words = "\n".join(text for begin_s, end_s, text in talk if begin_s < at_s + CLIP_S and end_s > at_s)
-        counts = (
-            sum(face.confidence >= CERTAIN for face in find(_small(picture, DETECTED_PX))) for picture in pictures[::3]
-        )
-        faces = max(counts, default=0) if words else 0
-        why = "" if faces else "nobody seen" if words else "no words"
-        about = {"id": f"{source.name}-m_{number}", "source": source.name, "at_s": at_s, "faces": faces}
-        scene = Scene.model_validate({**about, "transcript": words})
-        why = "the camera pauses" if clip[-1][0] - at_s > CLIP_S else why
-        yield scene, pictures, "shorter than 15 s" if len(clip) < CLIP_S else why
-
-
-def _talk(path: Path) -> list[tuple[float, float, str]]:
-    """Return the lines of the subtitles beside a source with their times."""
-    stem = path.name if path.is_dir() else path.stem
-    file = next((candidate for suffix in _SUBTITLES if (candidate := path.parent / f"{stem}{suffix}").is_file()), None)
-    if file is None:
-        raise ItemError(f"it has no transcript; put {stem}.srt or {stem}.vtt beside it")
-    try:
-        with av.open(str(file)) as container:
-            cues = [(bytes(cue).decode(), cue.pts, cue.duration) for cue in container.demux(subtitles=0)]
-            unit_s = float(container.streams[0].time_base or 0)
-    except (av.error.FFmpegError, ValueError, IndexError) as error:
-        raise ItemError(f"{file.name} holds no subtitles in UTF-8; save it as such") from error
-    lines = [(_TAG.sub("", _VOICE.sub(r"\1: ", text)), at, length or 0) for text, at, length in cues if at is not None]
-    return [(at * unit_s, (at + length) * unit_s, " ".join(text.split())) for text, at, length in lines]
 
 
 def _is_alike(thumb: Any, other: Any) -> bool:

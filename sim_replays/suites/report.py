@@ -16,8 +16,8 @@ from sim_replays.items.target import (
     Predictions,
     ReplyReading,
     Target,
+    first_few,
     picks_target,
-    prediction_by_name,
 )
 from sim_replays.suites.suite import RANGES, Suite
 
@@ -189,13 +189,10 @@ def _notes(
         if answered and counts[MISSING] == counts.total()
     ]
     if read.unknown:
-        notes.append(
-            f"{count_of(len(read.unknown), 'id')} not in the data, and left out: {prediction_by_name(read.unknown)}"
-        )
+        notes.append(f"{count_of(len(read.unknown), 'id')} not in the data, and left out: {first_few(read.unknown)}")
     if read.unusable:
         notes.append(
-            f"{count_of(len(read.unusable), 'answer')} not usable, and "
-            f"counted as unparsed: {prediction_by_name(read.unusable)}"
+            f"{count_of(len(read.unusable), 'answer')} not usable, and counted as unparsed: {first_few(read.unusable)}"
         )
     if lenient := read.readings[ReplyReading.LENIENT]:
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")

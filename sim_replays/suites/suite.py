@@ -22,7 +22,7 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures
 from sim_replays.items.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.items.target import Predictions, SuiteError, Target, prediction_by_name
+from sim_replays.items.target import Predictions, SuiteError, Target, first_few
 
 _LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 
@@ -298,7 +298,7 @@ def items_of_suite(asking: RunConfig) -> RunItems:
         wanted = ids_in(Path(asking.only))
         ids = {item.item or item.id for item in asked}
         if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
-            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {prediction_by_name(unknown)}")
+            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {first_few(unknown)}")
         asked = tuple(item for item in asked if is_named(item.item or item.id, wanted))
     suite_items = suite_items if asked == suite_items.asked else suite_items.of(asked)
     files = [*suite_items.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]

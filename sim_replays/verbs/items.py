@@ -24,7 +24,6 @@ from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, Item
 from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.runs.asked_model import open_model
 from sim_replays.suites.suite import suite_called, suites
-from sim_replays.suites.videonorms import Culture
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
 from tactful_cli.flags import PicturesMayLeave, finish_batch
 from tactful_cli.verb import AsJson, group, with_options
@@ -84,14 +83,13 @@ class RunOptions:
     licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = ""
     consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = ""
     seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0
-    culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US
     keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False
     pictures_may_leave: PicturesMayLeave = False
 
     def file(self, suite: str, sources: list[Path]) -> RunFile:
         """Find the material, and describe the run."""
         plain = self.__dict__ | {"suite": suite, "faces": "kept" if self.keep_faces else "blurred"}
-        settings = {name: plain[name] for name in ("suite", "seed", "culture", "faces")}
+        settings = {name: plain[name] for name in ("suite", "seed", "faces")}
         material = find_sources(sources, self.licence, self.consent, suite)
         return check_config(RunFile, {**settings, "sources": material}, "options")
 
@@ -100,9 +98,7 @@ class RunOptions:
 class AnnotationOptions:
     """Who annotates, and what they answered."""
 
-    annotator: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")
-    ] = None
+    annotator: Annotated[list[str] | None, typer.Option(help="Pseudonym of an annotator; give two.")] = None
     reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = ""
     expert: Annotated[
         str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
@@ -116,7 +112,7 @@ class AnnotationOptions:
 @app.command()
 @with_options
 def make(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench or hsri.")],
     sources: Annotated[
         list[Path],
         typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
@@ -145,8 +141,7 @@ def make(
         elif is_done:
             _tell(run, phase)
         elif phase == "annotate":
-            third = "annotator" if suite == "videonorms" else "reconciler"
-            err.print(f"next: the same command with --annotator A --annotator B --{third} C")
+            err.print("next: the same command with --annotator A --annotator B --reconciler C")
             return
         elif _go_through(phase, run, settings.pictures_may_leave).open:
             return
@@ -171,8 +166,7 @@ def _annotate(run: ItemRun, annotators: list[str], people: AnnotationOptions) ->
 
 def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:
     """Run a phase and print what it kept; exit with 1 where that is nothing."""
-    is_asked = phase == "propose" or (phase == "filter" and run.file.suite != "videonorms")
-    if is_asked and not pictures_may_leave:
+    if phase in {"propose", "filter"} and not pictures_may_leave:
         raise ItemError("--pictures-may-leave: is missing; a service is asked about the pictures of the sample")
     with err.status(phase) as status:
 

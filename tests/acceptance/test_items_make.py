@@ -299,87 +299,14 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     assert len(tasks_of(run, "Ana-label")) == 2
 
 
-def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct_them(tmp_path: Path) -> None:
-    """Bo and Cy keep the first norm of a clip, Ana changes its label; each words the second their own way."""
-    words = "Thanks for the coffee!"
-    video = cv2.VideoWriter(str(tmp_path / "office.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 1, (640, 360))
-    for at_s in range(47):
-        video.write(people(1) if at_s < 30 else cv2.resize(room(at_s), (640, 360)))
-    video.release()
-    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{words}\n" for s in (3, 33, 46))
-    (tmp_path / "office.vtt").write_text(f"WEBVTT\n{cues}")
-    about = {"context": "at work", "subject": "a guest", "verbal": "says it warmly", "nonverbal": "smiles"}
-    norms: list[dict[str, Any]] = [
-        {"start_s": 2.5, "category": "Thanks", "norm": text, "label": "adherence", **about}
-        for text in ("Thank who  serves you.", "Thank who serves you!", "Look at whom you thank.", "Do {{this}}.")
-    ]
-    norms[2]["start_s"] = 3
+def test_hostile_exports_are_refused(tmp_path: Path) -> None:
+    bag(tmp_path / "bags/hall", [people(second // 12, second % 12 * 6) for second in range(12)])
     run = tmp_path / "run"
-    printed = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
-    assert "--annotator C" in printed
-    assert phases(run)["sample"] == {
-        "kept": 1,
-        "open": 0,
-        "dropped": {"no words": 1, "nobody seen": 1, "shorter than 15 s": 1},
-    }
-    assert phases(run)["filter"] == {"kept": 2, "open": 0, "dropped": {"near twin": 1, "markup": 1}}
-    names = ("Ana", "Bo", "Cy")
-    coders = [option for name in names for option in ("--annotator", name)]
-    annotate(run, *coders)
-    exports, keeps = [], list[Labels]()
-    for number, name in enumerate(names):
-        tasks = tasks_of(run, f"{name}-label")
-        assert (len(tasks[0]["data"]["pictures"]), f"Ann: {words}" in tasks[0]["data"]["about"]) == (15, True)
-        keeps = []
-        for task in tasks:  # as Label Studio begins with the prediction
-            result = task["predictions"][0]["result"]
-            keeps.append({answer["from_name"]: next(iter(answer["value"].values())) for answer in result})
-        first = keeps[0] | ({"label": ["violation"], "start_s": ["9"]} if name == "Ana" else {})
-        second = keeps[1] | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} \n looks."]})
-        exports.append(export(run, f"{name}-label", first, second, completed_by=number))
-    wrong: Labels
-    for wrong in ({"start_s": ["15"]}, {"norm": []}, {"norm": ["`"]}, {"label": ["maybe"]}):
-        refused = annotate(run, *coders, answers=[export(run, "Cy-label", keeps[0] | wrong)], code=1)
-        assert "Cy, office-m_0" in refused
-        assert "Write what is asked" in refused or "Choose an answer" in refused
-    exports[2] = export(run, "Cy-label", keeps[0], keeps[1] | {"label": ["none"]}, completed_by=2)
-    annotate(run, *coders, answers=exports)
-    rows = {row["question"]: row for row in json.loads((run / "agreement.json").read_text())["agreement"]}
-    assert (rows["label"]["n"], rows["label"]["equal"]) == (2, 0)
-    assert (rows["norm"]["changed"], rows["category"]["changed"]) == (round(2 / 6, 3), 0)
-    make("videonorms", tmp_path, run)
-    items = [json.loads(line) for line in (run / "items/annotations.jsonl").open()]
-    assert [(item["norm"], item["label"]) for item in items] == [
-        ("Thank who serves you.", "adherence"), ("Ana looks.", "adherence"), ("Bo looks.", "adherence"),
-    ]  # fmt: skip
-    assert (items[0]["start_s"], items[1]["other_norms"]) == (2.5, ["Bo looks."])
-    assert {(item["transcript"], item["culture"], item["clip"]) for item in items} == {
-        (f"Ann: {words}", "us", "office-m_0")
-    }
-    result = score("videonorms", run / "items", "transcript-given")
-    assert (result["n"], result["outcomes"]["failed"]) == (3, 0)
-
-
-def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refused(tmp_path: Path) -> None:
-    bag(tmp_path / "office", [people(1)] * 15)
-    (tmp_path / "office.srt").write_text("1\r\n00:00:03,000 --> 00:00:04,000\r\n谢谢你\r\n不客气\r\n")
-    about = {"start_s": 2.5, "context": "工作", "subject": "客人", "verbal": "说得亲切", "nonverbal": "微笑"}
-    norm = {"category": "感谢", "norm": "应该感谢别人", "label": "adherence", **about}
-    run = tmp_path / "run"
-    make("videonorms", tmp_path / "office", run, Service(run, scene_videonorms={"norms": [norm]}), "--culture", "cn")
-    coders = [option for name in ("Ana", "Bo", "Cy") for option in ("--annotator", name)]
-    annotate(run, *coders)
-    [task] = tasks_of(run, "Ana-label")
-    assert "谢谢你 不客气" in task["data"]["about"]
-    assert task["data"]["label_text"] == "遵守还是违反？"
-    keeps = {name: [norm[name]] for name in ("category", "verbal", "nonverbal")} | {"start_s": ["2.5"]}
-    changes = {"norm": ["应该 \n 感谢朋友"], "label": ["violation"]}
-    annotate(run, *coders, answers=[export(run, "Ana-label", keeps | changes)])
-    [noted] = json.loads((run / "annotations/Ana.json").read_text()).values()
-    assert (noted["answers"]["norm"], noted["answers"]["label"]) == (["应该 感谢朋友"], ["violation"])
-    file = export(run, "Bo-label", keeps | changes)
+    make("egonormia", tmp_path / "bags", run, Service(run))
+    annotate(run, *PEOPLE)
+    file = export(run, "Bo-label", {"best": ["c1"], "sensible": []})
     tasks = json.loads(file.read_text())
-    of_two = [{**task, "annotations": [{"result": [], "completed_by": place}]} for place, task in enumerate(tasks)]
+    of_two = [{**task, "annotations": [{"result": [], "completed_by": place} for place in range(2)]} for task in tasks]
     of_others = [{**tasks[0], "data": tasks[0]["data"] | {"person": "Eve"}}]
     for content, problem in (
         ("{", "is no JSON export"),
@@ -388,13 +315,12 @@ def test_a_chinese_norm_is_asked_about_in_chinese_and_hostile_exports_are_refuse
         (json.dumps(of_others), "Eve"),
     ):
         file.write_text(content)
-        assert problem in annotate(run, *coders, answers=[file], code=2)
+        assert problem in annotate(run, *PEOPLE, answers=[file], code=2)
 
 
 @pytest.mark.parametrize(
     ("suite", "times_s", "moments_s", "dropped"),
     [
-        ("videonorms", range(0, 30, 2), [], {"the camera pauses": 1}),
         ("egonormia", (*range(3), *range(60, 63)), [1, 61], {}),  # and not 2, before the largest change
         ("egonormia", range(0, 12, 3), [], {"the camera pauses": 1}),
     ],
@@ -403,7 +329,6 @@ def test_no_clip_spans_a_pause_of_the_camera(
     tmp_path: Path, suite: str, times_s: Sequence[int], moments_s: list[int], dropped: dict[str, int]
 ) -> None:
     bag(tmp_path / "hall", [cv2.resize(room(int(at_s > 9)), (320, 180)) for at_s in times_s], times_s)
-    (tmp_path / "hall.srt").write_text("1\n00:00:03,000 --> 00:00:04,000\nThanks\n")
     sources = find_sources([tmp_path / "hall"], "CC0", "nobody's", suite)
     begins = RunFile.model_validate({"suite": suite, "faces": "kept", "sources": sources})
     run = ItemRun(tmp_path / "run", begins)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
-from sim_replays.items.target import SuiteError, Target, prediction_by_index, read_predictions
+from sim_replays.items.target import SuiteError, Target, chosen_positions, read_predictions
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.report import to_plain
@@ -100,7 +100,7 @@ def test_an_answer_that_is_none_counts_as_unparsed(gap: list[Target], tmp_path: 
 def test_whatever_is_answered_is_places_or_nothing(answer: object) -> None:
     for several in (False, True):
         target = Target(id="a", task="t", group="g", options=4, several=several, words=("A", "B", "C", "D"))
-        places = prediction_by_index(answer, target)
+        places = chosen_positions(answer, target)
         assert places is None or all(0 <= place < 4 for place in places)
         assert several or places is None or len(places) == 1
 
