@@ -126,12 +126,11 @@ class ItemAnnotation:
         if name == self.expert:
             return {scene: _item_text(judged) for scene, (judged, _) in self.settled().items() if judged.is_complete}
         names = self.differing() if name == self.reconciler else self.scenes
-        about = {}
-        for scene in names:
-            about[scene] = ""
-            for other in self.annotators if name == self.reconciler else ():
-                about[scene] += f"\n{self._in_words(self.questions[scene], self._notes[other][scene]['answers'])}"
-        return about
+        others = self.annotators if name == self.reconciler else ()
+        return {
+            scene: "\n".join(self._in_words(self.questions[scene], self._noted(other, scene)) for other in others)
+            for scene in names
+        }
 
     def _in_words(self, questions: Mapping[str, Mapping[str, Any]], answers: Answers) -> str:
         """Write answers out, a question a line."""
@@ -220,16 +219,11 @@ class ItemAnnotation:
                 return  # the choice stays, as the second after may have been seen since
         checked = {key: sorted(answers.get(key, ())) for key in questions}
         for key, question in questions.items():
-            if question.get("writes"):
-                checked[key] = [_text(question, answers.get(key, ()))]
-            elif not {*checked[key]} <= {*question["answers"]} or (
-                len(checked[key]) != 1 and not question.get("several")
-            ):
+            is_allowed = {*checked[key]} <= {*question["answers"]}
+            if not is_allowed or (len(checked[key]) != 1 and not question.get("several")):
                 raise ItemError(f"{question['text']} Choose an answer.")
         if checked.get("best") == [OWN]:
-            checked[OWN] = [
-                _text({"text": "Your own words:"}, answers.get(key, ())) for key in ("own_action", "own_reason")
-            ]
+            checked[OWN] = [_own_words(answers.get(key, ())) for key in ("own_action", "own_reason")]
         before = noted if step == AFTER else {}
         self._notes[name][scene] = {"asked": self._digest(name, scene), "answers": {**before, **checked}}
 
@@ -281,10 +275,10 @@ class ItemAnnotation:
         return self.run.finish("annotate", scenes, drops, still_open)
 
 
-def _text(question: Mapping[str, Any], texts: Sequence[str]) -> str:
+def _own_words(texts: Sequence[str]) -> str:
     text = " ".join(" ".join(texts[:1]).encode("utf-8", "replace").decode().split())
     if len(text) > MAX_CHARACTERS or MARKUP.search(text) or not text:
-        raise ItemError(f"{question['text']} Write what is asked, without markup and addresses.")
+        raise ItemError("Your own words: Write what is asked, without markup and addresses.")
     return text
 
 

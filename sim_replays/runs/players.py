@@ -74,9 +74,9 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The judge, with the logic by which the monitor node answers queries."""
 
-    def __init__(self, files: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
-        self._questioner = SuiteAnswerer(model, files.suite, files.rules)
-        self._recent, self._clock = RecentRecords(files.suite.window_s), clock
+    def __init__(self, config: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
+        self._questioner = SuiteAnswerer(model, config.suite, config.rules)
+        self._recent, self._clock = RecentRecords(config.suite.window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:
         """Answer a query from the records before it; hold any other record."""

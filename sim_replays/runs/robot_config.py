@@ -61,7 +61,7 @@ def config_of(
     if suite.answered_by == "judge":
         if without or precedents_index:
             raise SuiteError(f"the judge answers {asking.suite}: `without` and `precedents` are of the selector")
-        return judge_files(model, asking, rules)
+        return judge_config(model, asking, rules)
     if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
         raise SuiteError(f"nothing in {asking.suite} asks about emotions: leave deployment_context out")
     files = selector_files(
@@ -103,7 +103,7 @@ def selector_files(
     )
 
 
-def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
+def judge_config(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()

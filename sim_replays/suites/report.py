@@ -241,8 +241,6 @@ class Published(Config):
     @model_validator(mode="before")
     @classmethod
     def _columns_of_each(cls, plain: Any) -> Any:
-        if not isinstance(plain, dict):
-            return plain
         tables = [{"columns": plain.get("columns"), **table} for table in plain.get("tables", ())]
         return {**plain, "tables": tables}
 

@@ -12,10 +12,7 @@ from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.suite import suites
 from sim_replays.verbs import monitor_bench, suite_runs
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
-from tactful_cli.verb import (
-    AsJson,
-    group,
-)
+from tactful_cli.verb import AsJson, group
 
 app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 

@@ -1,4 +1,4 @@
-"""`tactful bench monitor`: score the monitor on scripted encounters, or its error flags on labelled bags."""
+"""`tactful bench monitor`: score the monitor on scripted encounters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -309,3 +309,56 @@ def test_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
 def test_text_that_is_no_export_of_elan_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(FormError, match=problem):
         elan(tmp_path / "S1.txt", text)
+
+
+def elan(path: Path, text: str) -> list[tuple[str, str | None, float, float, str]]:
+    path.write_text(text, encoding="utf-8")
+    return [
+        (
+            label.code or label.attribute.value,
+            label.severity,
+            (label.start_ns - START_NS) / 1e9,
+            (label.end_ns - START_NS) / 1e9,
+            label.comment,
+        )
+        for label in CheckedForm(path).labels(ANA)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("txt", "error engagement\t\t00:01:02.500\t62.500\t00:01:04.000\t64.000\t00:00:01.500\t1.500\tmajor\n"),
+        ("txt", "error engagement\t62500\t64000\t1500\tmajor\nspeech robot\t0\t900\t900\tHi\n"),
+        ("tsv", "error engagement\tP-1\t00:01:02.500\t00:01:04.000\tmajor\n"),
+        ("csv", '"error engagement",,00:01:02.500,00:01:02:12,00:01:04.000,00:01:04:00,"major"\n'),
+        ("txt", "Begin Time - ss.msec\tEnd Time - ss.msec\tDuration - ss.msec\terror engagement\tspeech robot\n"
+                "62.500\t64.000\t1.500\tmajor\t\n70.000\t71.000\t1.000\t\tHi\n"),
+    ],
+)  # fmt: skip
+def test_elan_exports_text_with_any_of_its_columns(tmp_path: Path, ending: str, text: str) -> None:
+    assert elan(tmp_path / f"S1.{ending}", text) == [("engagement", "major", 62.5, 64.0, "")]
+
+
+def test_notes_and_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
+    text = "a joke\t\t1.000\t2.000\t1.000\tdry but good\njoke +2\t\t1.500\t2.500\t1.000\t\n"
+    assert elan(tmp_path / "S1.txt", text) == [("joke", None, 1, 2, "dry but good"), ("joke", None, 1.5, 2.5, "")]
+    noted = "error engagement\t\t1.000\t2.000\t1.000\tengagement\nerror engagement notes\t\t1.000\t2.000\t1.000\t"
+    assert elan(tmp_path / "S2.txt", noted + "comment: looked away\n") == [("engagement", None, 1, 2, "looked away")]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "holds no annotation: if the coder found nothing"),
+        ("dear diary\n", "line 1: names no tier with begin and end; export it in ELAN again"),
+        ("error engagement\t\t00:00:01:12\t00:00:02:00\tminor\n", "times in frames alone"),
+        ("gestures\t\t1.000\t2.000\t1.000\twaves\n", "has no tier named as"),
+        ("error engagement\t\t1.000\t2.000\t1.000\tmajro\n", "'majro' is no severity"),
+        ("error engagement\t1.000\t2.000\t1.000\t\tS1.eaf\nerror engagement\t1.000\t2.000\t1.000\t\tS2.eaf\n",
+         "several EAFs"),
+    ],
+)  # fmt: skip
+def test_text_that_is_no_export_of_elan_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(FormError, match=problem):
+        elan(tmp_path / "S1.txt", text)

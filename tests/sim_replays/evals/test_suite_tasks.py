@@ -276,6 +276,25 @@ def own_suite(folder: Path, *questions: dict[str, Any], value: float = 50.0) -> 
 QUESTION = {"id": "1", "ask": "What next?", "options": ["wait for the cook", "leave the room now"], "right": 0}
 
 
+@pytest.mark.ros
+def test_an_installed_suite_is_answered_alike_by_nodes_and_in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sim_replays.evals.robot import robot
+
+    (tmp_path / "mine_suite.py").write_text(SUITE.replace(", figures=figures", ""))
+    (tmp_path / "mine-1.0.dist-info").mkdir()
+    (tmp_path / "mine-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (tmp_path / "mine-1.0.dist-info/entry_points.txt").write_text("[tactful.suites]\nmine = mine_suite:SUITE\n")
+    (tmp_path / "questions.jsonl").write_text("".join(f"{json.dumps({**QUESTION, 'id': name})}\n" for name in "ab"))
+    monkeypatch.syspath_prepend(tmp_path)
+    task = {"suite": "mine", "data": str(tmp_path / "questions.jsonl")}
+    logs = [run("tactful/own", tmp_path, robot(transport=name), task_args=task) for name in ("direct", "dds")]
+    in_process, by_nodes = ([answer["prediction"] for answer in answers(log)] for log in logs)
+    assert in_process == by_nodes
+    assert [answer["outcome"] for answer in by_nodes] == ["answered"] * 2
+
+
 def test_an_own_suite_is_a_task_and_tells_of_leaks(tmp_path: Path) -> None:
     leaking = {**QUESTION, "id": "2", "scene": "It is best to wait for the cook."}
     with server(lambda _: "A") as chat:

@@ -21,7 +21,7 @@ from sim_replays.items.item_bag import Record, build, episodes
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.players import open_players
-from sim_replays.runs.robot_config import JudgeAnswererConfig, config_of, judge_files
+from sim_replays.runs.robot_config import JudgeAnswererConfig, config_of, judge_config
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.suite import items_of_suite
 from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
@@ -114,7 +114,7 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
     assert len(frames) == min(count, 24)
     assert (frames[0].stamp_ns - episode[0].stamp_ns, frames[-1].stamp_ns - episode[0].stamp_ns < 3e9) == (0, True)
     assert (
-        judge_files("encoder", asking("videonorms", data, "blind", sampling=sampling)).suite.images
+        judge_config("encoder", asking("videonorms", data, "blind", sampling=sampling)).suite.images
         == {
             "robot": 16,
             "paper": 32,
