@@ -8,7 +8,8 @@ import numpy as np
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from scoring.quantiles import t_quantile
-from study_desk.analysis.study_tables import FEW_UNITS, PER_MINUTES, StudyTables, by_cluster, grouped
+from study_desk.analysis.event_rates import FEW_UNITS, PER_MINUTES, by_cluster, grouped
+from study_desk.analysis.study_tables import StudyTables
 
 _LEVEL = 0.05  # of the two-sided test
 

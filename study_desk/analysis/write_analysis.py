@@ -16,17 +16,8 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.session_log.labels import one_line
 from norm_monitor.session_log.study_folder import Study, StudyError
-from study_desk.analysis.study_tables import (
-    METHOD,
-    PLURALS,
-    EventRate,
-    Row,
-    StudyTables,
-    few_units,
-    grouped,
-    rate_of,
-    rate_ratio,
-)
+from study_desk.analysis.event_rates import METHOD, EventRate, few_units, grouped, rate_of, rate_ratio
+from study_desk.analysis.study_tables import PLURALS, Row, StudyTables
 from study_desk.study.frozen_plan import no_plan_line, plan_lines
 from study_desk.study.outputs import note_study_output
 

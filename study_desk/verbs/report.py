@@ -16,9 +16,10 @@ from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
 from study_desk.analysis.dataset import LICENCES, PublicationKey
+from study_desk.analysis.event_rates import few_units
 from study_desk.analysis.publish import publish as publish_study
 from study_desk.analysis.session_page import session_page
-from study_desk.analysis.study_tables import few_units, study_tables
+from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.study.outputs import KEY_FILE, REPORT, default_output, note_output
 from study_desk.verbs.arguments import StudyPath

@@ -12,8 +12,9 @@ import pytest
 
 from norm_core.files.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
+from study_desk.analysis.event_rates import event_rate, grouped, rate_of, rate_ratio
 from study_desk.analysis.sample_size import PlanAssumptions, pilot_of, sample_size
-from study_desk.analysis.study_tables import StudyTables, event_rate, grouped, rate_of, rate_ratio
+from study_desk.analysis.study_tables import StudyTables
 from study_desk.analysis.write_analysis import study_report
 from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 from tests.patience import PATIENCE_S
