@@ -16,6 +16,10 @@ _FORM = re.compile(
     r"(?:(?P<second>\d+(?:\.\d+)?)|(?P<close>end)|(?P<turn>[a-z]\d+)(?P<turn_end>\.end)?)(?P<shift>[+-]\d+(?:\.\d+)?)?"
 )
 
+ROBOT = "r"  # first letter of the ids of the robot's turns
+PAUSE = re.compile(r"\[(\d+(?:\.\d+)?)\]")
+DEFAULT_GAP_S = 0.6
+
 
 @record
 class Moment:
@@ -57,9 +61,6 @@ def _as_text(value: object) -> object:
 
 MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_moment(text) and text)]
 SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_span(text) and text)]
-ROBOT = "r"  # first letter of the ids of the robot's turns
-PAUSE = re.compile(r"\[(\d+(?:\.\d+)?)\]")
-DEFAULT_GAP_S = 0.6
 Meters = Annotated[float, Field(gt=0, le=20)]
 Letter = Annotated[str, Field(pattern=r"^[a-z]$")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

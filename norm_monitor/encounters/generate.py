@@ -30,6 +30,19 @@ PRESENCE_HZ, DISTANCE_HZ = 1.0, 5.0
 SPLIT_S = 0.7  # a pause of this length splits a turn into two utterances
 AWAY_PITCH_DEG, TOWARDS_PITCH_DEG = -38.0, -8.0  # as measured on the generated images
 
+ROBOT_SPEECH, UTTERANCES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(UTTERANCES_TOPIC)
+PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
+START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that a seed gives the same bytes
+CHUNK_S = 0.1
+FRAME_JITTER_NS = 8 * NS_PER_MS
+SIDEWAYS_M = 0.5  # between two persons in front of the robot
+# These packages are no part of ROS 2 Jazzy; the bag carries their definitions.
+_FOREIGN = {
+    "audio_common_msgs/msg/AudioData": "uint8[] data",
+    "audio_common_msgs/msg/AudioDataStamped": "std_msgs/Header header\naudio_common_msgs/AudioData audio",
+    "hri_msgs/msg/IdsList": "std_msgs/Header header\nstring[] ids",
+}
+
 
 @record
 class Distance:
@@ -199,21 +212,6 @@ def _blank_frame(stamp_ns: int) -> Frame:
         tile_height_px=0,
         tile_jpeg=b"",
     )
-
-
-ROBOT_SPEECH, UTTERANCES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(UTTERANCES_TOPIC)
-PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
-START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that a seed gives the same bytes
-CHUNK_S = 0.1
-FRAME_JITTER_NS = 8 * NS_PER_MS
-SIDEWAYS_M = 0.5  # between two persons in front of the robot
-
-# These packages are no part of ROS 2 Jazzy; the bag carries their definitions.
-_FOREIGN = {
-    "audio_common_msgs/msg/AudioData": "uint8[] data",
-    "audio_common_msgs/msg/AudioDataStamped": "std_msgs/Header header\naudio_common_msgs/AudioData audio",
-    "hri_msgs/msg/IdsList": "std_msgs/Header header\nstring[] ids",
-}
 
 
 class GenerationConfig(Config):

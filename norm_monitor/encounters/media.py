@@ -29,6 +29,16 @@ _LENS_PX = 300.0  # height of the square at one metre
 _LARGEST_PX = 420  # nearer than this, the camera would see only a chin
 _EDGE_DEG = 72.0  # beyond this, a head's edge is not hair
 
+RATE_HZ = 16_000
+LOUDEST = 0.35  # peak of speech as a share of full scale
+TIMEOUT_S = 20.0
+_HEADER_BYTES = 44
+_SILENT = 0.01  # samples below this share of the peak are silence at either end
+FLITE = "flite"
+ECHO = 0.4  # loudness of the robot's own voice in its microphone, relative to a person in front of it
+NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mean square as a share of full scale
+LOUDNESS_JITTER = 0.15
+
 
 class EncounterPictureError(TactfulError, RuntimeError):
     """An image cannot be made; the message names the missing package."""
@@ -127,14 +137,7 @@ def _photograph() -> Pixels:
     return np.asarray(image, np.uint8)
 
 
-RATE_HZ = 16_000
-LOUDEST = 0.35  # peak of speech as a share of full scale
-TIMEOUT_S = 20.0
 Sound = NDArray[np.float32]
-
-_HEADER_BYTES = 44
-_SILENT = 0.01  # samples below this share of the peak are silence at either end
-FLITE = "flite"
 
 
 @record
@@ -216,11 +219,6 @@ def _trim(samples: Sound) -> Sound:
         raise VoiceError("there is speech without a sound")
     audible = np.flatnonzero(np.abs(samples) > _SILENT * peak)
     return np.ascontiguousarray(samples[audible[0] : audible[-1] + 1] * (LOUDEST / peak))
-
-
-ECHO = 0.4  # loudness of the robot's own voice in its microphone, relative to a person in front of it
-NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mean square as a share of full scale
-LOUDNESS_JITTER = 0.15
 
 
 def durations(encounter: Encounter, turn: ScriptedTurn) -> tuple[float, ...]:

@@ -29,6 +29,18 @@ PICTURES = (*IMAGE_TYPES, message_type(Frame))
 # Face boxes grow by this share on each side, because detectors cut off hair and chin.
 MARGIN = 0.35
 
+# A low threshold: a missed face costs more than a blurred wall.
+MIN_CONFIDENCE = 0.2
+# The overlap of neighbouring tiles, as a share of their side. A larger face fits a tile of twice the side.
+_TILE_OVERLAP = 1 / 3
+# Boxes of similar width with this share of overlap are one face. The blur's margin covers the difference.
+_SAME_FACE = 0.65
+# Less certain boxes are blurred too, but alone they do not count as a found face.
+CERTAIN = 0.5
+# A face missed in one image was often found shortly before or after.
+NEIGHBOURS_NS = NS_PER_S // 2
+_QUALITY = 90
+
 
 class NoFacePolicy(StrEnum):
     """What anonymization does with a picture in which no face is certain."""
@@ -73,14 +85,6 @@ def _box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
         min(width, round((face.left_ratio + face.width_ratio + wide) * width)),
         min(height, round((face.top_ratio + face.height_ratio + tall) * height)),
     )
-
-
-# A low threshold: a missed face costs more than a blurred wall.
-MIN_CONFIDENCE = 0.2
-# The overlap of neighbouring tiles, as a share of their side. A larger face fits a tile of twice the side.
-_TILE_OVERLAP = 1 / 3
-# Boxes of similar width with this share of overlap are one face. The blur's margin covers the difference.
-_SAME_FACE = 0.65
 
 
 class TiledFaceDetector:
@@ -137,13 +141,6 @@ def _starts(length: int, side: int) -> list[int]:
 def _share_within(box: Numbers, other: Numbers) -> float:
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))
-
-
-# Less certain boxes are blurred too, but alone they do not count as a found face.
-CERTAIN = 0.5
-# A face missed in one image was often found shortly before or after.
-NEIGHBOURS_NS = NS_PER_S // 2
-_QUALITY = 90
 
 
 class PictureBlurring:

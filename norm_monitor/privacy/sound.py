@@ -22,6 +22,11 @@ from norm_monitor.session_log.recording import Recording
 # The type that Tactful's own microphone uses, with a stamp in its label: 16 kHz, mono, 16 bit.
 _BYTES = "std_msgs/msg/UInt8MultiArray"
 
+RATE_HZ = 16_000
+# A message without its own format has no known duration, so it is refused.
+_STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
+_SILENCES = (b"\0", b"\x80", b"\0\x80")
+
 
 def is_sound(type_name: str) -> bool:
     """Whether messages of a type hold sound, by the type names of robot packages."""
@@ -69,9 +74,6 @@ def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
         first = next(iter(reader.messages([topic.topic])), None)
         return first is not None and decode(reader.decode(first), PcmFormat()).stamp_ns is not None
     return False
-
-
-RATE_HZ = 16_000
 
 
 def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
@@ -127,11 +129,6 @@ def _place(samples: NDArray[np.float32], chunk: Any, rate_hz: int, stamp_ns: int
     skip = max(0, -at)
     part = mono[skip : skip + max(0, len(samples) - max(at, 0))]
     samples[max(at, 0) : max(at, 0) + len(part)] = part
-
-
-# A message without its own format has no known duration, so it is refused.
-_STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
-_SILENCES = (b"\0", b"\x80", b"\0\x80")
 
 
 class VoiceMuting:

@@ -40,6 +40,11 @@ from norm_monitor.windows.cutter import Record
 _BOOL = "std_msgs/msg/Bool"
 _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
+MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
+# People tracked by the robot's own recognizers (REP-155).
+PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
+_ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
+
 
 @record
 class RecognizerTopics:
@@ -100,12 +105,6 @@ def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
         for topic in bag.topics
         if topic.message_count and topic.topic not in others and topic.type_name.endswith(_LIKELY_TYPES)
     ]
-
-
-MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
-# People tracked by the robot's own recognizers (REP-155).
-PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
-_ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
 
 def replay_monitor(

@@ -23,6 +23,9 @@ from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_
 
 S_PER_HOUR = 3600
 
+FLAGS, BAGS = "flags.csv", "bags.csv"
+COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
+
 
 @record
 class BagFlags:
@@ -88,10 +91,6 @@ def bag_digest(bag: BagReader) -> str:
 def _number(path: Path) -> list[tuple[int, int, str]]:
     """Sort session_2 before session_10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
-
-
-FLAGS, BAGS = "flags.csv", "bags.csv"
-COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
 
 
 def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:

@@ -37,6 +37,10 @@ LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
 # The nodes of each process, with the parameters of each node.
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
+WINDOWS, FLAGS, ANSWERS = map(full_topic, (WINDOWS_TOPIC, FLAGS_TOPIC, ANSWERS_TOPIC))
+# The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
+LIVE_LATENESS_S = 15.0
+
 
 class TransportError(TactfulError, RuntimeError):
     """The nodes or the player failed. Earlier answers are kept."""
@@ -115,11 +119,6 @@ def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
         if node.ended.wait(LOOK_S):
             driver.terminate()
             return
-
-
-WINDOWS, FLAGS, ANSWERS = map(full_topic, (WINDOWS_TOPIC, FLAGS_TOPIC, ANSWERS_TOPIC))
-# The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
-LIVE_LATENESS_S = 15.0
 
 
 class SessionTopics(Config):

@@ -26,6 +26,9 @@ MIDDLEWARE = shipped_file("norm_monitor.replay", "middleware.xml")
 # The first name is for Fast DDS 2, the second for Fast DDS 3.
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
+HOST = ("-m", "norm_bench.replay_host")
+START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
+
 
 class NoDomainError(TactfulError):
     """Every reserved domain is in use."""
@@ -94,10 +97,6 @@ def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-HOST = ("-m", "norm_bench.replay_host")
-START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
 
 class NodeProcessError(TactfulError, RuntimeError):

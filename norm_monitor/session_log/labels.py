@@ -14,6 +14,13 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import Label
 
+COLUMNS = (
+    "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
+    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
+)  # fmt: skip
+# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
+RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
+
 
 def monitor_labels(recording: Recording) -> tuple[Label, ...]:
     """Make the monitor's labels."""
@@ -68,12 +75,6 @@ class Sheet:
         )
 
 
-COLUMNS = (
-    "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
-    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
-)  # fmt: skip
-
-
 def rows(sheet: Sheet) -> list[dict[str, Any]]:
     """Make one row per label. Seconds count from the origin; nanoseconds are ROS time."""
     return [
@@ -110,10 +111,6 @@ def seconds(ns: int) -> str:
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), NS_PER_S)
     return f"{sign}{whole}.{rest:09d}"
-
-
-# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
-RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def _harmless(value: Any) -> Any:

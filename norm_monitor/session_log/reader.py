@@ -15,6 +15,9 @@ from norm_monitor.session_log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, 
 
 GENESIS = "0" * 64
 
+SEGMENT = "events-{:06d}.jsonl"
+SEGMENTS = "events-*.jsonl"
+
 
 class ChainError(ValueError):
     """A line does not match its hash."""
@@ -74,10 +77,6 @@ def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
 def erase_body(line: dict[str, Any]) -> dict[str, Any]:
     """Remove body and salt from a line."""
     return {key: value for key, value in line.items() if key != "body"}
-
-
-SEGMENT = "events-{:06d}.jsonl"
-SEGMENTS = "events-*.jsonl"
 
 
 class LogError(TactfulError, ValueError):

@@ -37,6 +37,9 @@ from norm_monitor.session_log.schema import (
     after_withdrawals,
 )
 
+_MAX_LENGTH_NS = 24 * 3600 * NS_PER_S
+BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
+
 
 def without_superseded(records: Sequence[Any]) -> list[Any]:
     """Leave out labels that a later revision by their coder replaces."""
@@ -127,9 +130,6 @@ def reason_missing(entries: Iterable[Entry]) -> str:
 
 
 T = TypeVar("T")
-_MAX_LENGTH_NS = 24 * 3600 * NS_PER_S
-
-BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
 
 @record

@@ -38,6 +38,16 @@ _NO_NAME = re.compile(
 # A quote ends at the last end mark before the next quote, because speech may contain such marks.
 _QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
 
+# What a record says or quotes in words.
+_WORDS: dict[type, tuple[str, ...]] = {
+    Utterance: ("text",),
+    RobotSpeech: ("text",),
+    SocialFlag: ("rationale", "correction"),
+    Decision: ("situation", "question", "explanation", "justification", "trade_off"),
+    Review: ("note",),
+    Label: ("comment",),
+}
+
 
 class RedactionPolicy(Config):
     """What may be stored of words. By default, words without names."""
@@ -235,17 +245,6 @@ class Redactor:
             not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
         )
         return self.text(quote) if may_stay else WITHHELD
-
-
-# What a record says or quotes in words.
-_WORDS: dict[type, tuple[str, ...]] = {
-    Utterance: ("text",),
-    RobotSpeech: ("text",),
-    SocialFlag: ("rationale", "correction"),
-    Decision: ("situation", "question", "explanation", "justification", "trade_off"),
-    Review: ("note",),
-    Label: ("comment",),
-}
 
 
 def without_words(entry: Any) -> Any:

@@ -21,6 +21,8 @@ MONITOR = "monitor"
 # The coder of what coders agreed on together. Agreement leaves it out.
 CONSENSUS = "consensus"
 
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
+
 
 @record
 class BagRef:
@@ -293,9 +295,6 @@ def persons_in(record: Any) -> set[str]:
         case _:
             ids = set()
     return ids - {""}
-
-
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 
 
 @record

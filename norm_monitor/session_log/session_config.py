@@ -13,6 +13,9 @@ from norm_monitor.session_log.reader import LogError
 from norm_monitor.session_log.redact import RedactionPolicy, Redactor
 from norm_monitor.session_log.schema import Participant
 
+WITHHELD = "(not told: somebody in this session keeps their words private)"
+UNKNOWN_CONSENT = "(not told: whether people here let their words be told is not known yet)"
+
 
 class StudyConfig(Config):
     """The study session that a running monitor logs."""
@@ -74,10 +77,6 @@ def redactor_of(keys: Path | None, participants: Iterable[Participant] = (), pol
         names = file.names()
         file.check_pseudonyms(participant.pseudonym for participant in participants)
     return Redactor(load_private_config(RedactionPolicy, policy) if policy else None, names, participants)
-
-
-WITHHELD = "(not told: somebody in this session keeps their words private)"
-UNKNOWN_CONSENT = "(not told: whether people here let their words be told is not known yet)"
 
 
 @record

@@ -22,6 +22,9 @@ from norm_monitor.session_log.study_file import PlannedSession, StudyFile, check
 T = TypeVar("T")
 _SOURCE = "the file"
 
+STUDY_FILE = "study.yaml"
+FOLDERS = ("sessions", "exports")
+
 
 def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
     """Return the text with a value set under nested keys. New keys go to the end of their mapping, on one line.
@@ -119,10 +122,6 @@ def _merge(plain: dict[str, Any], keys: tuple[str, ...], value: Any) -> Any:
         return value
     inner = plain.get(keys[0])
     return plain | {keys[0]: _merge(inner if isinstance(inner, dict) else {}, keys[1:], value)}
-
-
-STUDY_FILE = "study.yaml"
-FOLDERS = ("sessions", "exports")
 
 
 class StudyError(TactfulError, ValueError):

@@ -26,6 +26,25 @@ _AMID_SENTENCE = (
     "(?:" + "|".join(rf"(?<={before} )" for before in ("[\\w,;:]", r"Mr\.", r"Ms\.", r"Dr\.", r"Mrs\.")) + ")"
 )
 
+# The fewest words, or characters in scripts without spaces, that are recognized.
+_TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
+_WORD = re.compile(r"\w+")
+# Up to so many letters, a name counts only as it is written: An and In are names too.
+_SHORT_NAME = 3
+_ZIP = b"PK\3\4"  # also of spreadsheets and text documents
+# Other archives, and bags.
+_PACKED = (_ZIP, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!", b"\x89MCAP", b"SQLite")
+_TAR, _TAR_AT = b"ustar", 257
+# Text is read in blocks that overlap, so that a sentence across their border is found.
+BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
+# Pictures and sound, which no search of text reaches.
+NO_TEXT = {
+    ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
+    ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
+}  # fmt: skip
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))")
+_TAG = re.compile("<[^<>]*>")
+
 
 def name_parts(names: Iterable[str]) -> Iterator[str]:
     """Yield the parts of names that count as names too: not titles, initials or numbers."""
@@ -54,11 +73,6 @@ def part_pattern(part: str) -> str:
     if len(part) <= _SHORT and part.upper() != part.lower():
         return rf"(?<!\w)(?-i:{re.escape(capital)}|{re.escape(part.upper())})(?!\w)"
     return rf"(?i:{name_pattern(part)})"
-
-
-# The fewest words, or characters in scripts without spaces, that are recognized.
-_TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
-_WORD = re.compile(r"\w+")
 
 
 def plain_words(text: str) -> str:
@@ -145,10 +159,6 @@ def _windows(units: list[tuple[str, int, int]], size: int) -> Iterator[tuple[Run
         yield tuple(word for word, _, _ in window), (window[0][1], window[-1][2])
 
 
-# Up to so many letters, a name counts only as it is written: An and In are names too.
-_SHORT_NAME = 3
-
-
 @record
 class Forbidden:
     """What no file may hold: names and pseudonyms with their description, and what people said."""
@@ -193,21 +203,6 @@ def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, r
         by_what.setdefault(what, []).append(name_pattern(name))
     for what, patterns in by_what.items():
         yield what, re.compile("|".join(patterns), flags)
-
-
-_ZIP = b"PK\3\4"  # also of spreadsheets and text documents
-# Other archives, and bags.
-_PACKED = (_ZIP, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!", b"\x89MCAP", b"SQLite")
-_TAR, _TAR_AT = b"ustar", 257
-# Text is read in blocks that overlap, so that a sentence across their border is found.
-BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
-# Pictures and sound, which no search of text reaches.
-NO_TEXT = {
-    ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
-    ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
-}  # fmt: skip
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))")
-_TAG = re.compile("<[^<>]*>")
 
 
 @record

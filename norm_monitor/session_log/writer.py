@@ -39,6 +39,8 @@ from norm_monitor.session_log.schema import KINDS, Closed, Entry, Kind, Recovere
 LOCK = ".lock"
 MODE, FOLDER_MODE = 0o600, 0o700
 
+UNNAMED = "unnamed"
+
 
 class LogWriteError(TactfulError, OSError):
     """An entry is not on the disk.
@@ -339,9 +341,6 @@ def remove_bodies(path: Path, seqs: set[int]) -> None:
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
         with atomic_file(path, mode=MODE, fsync=True) as new:
             new.writelines(to_line(erase_body(line)) if line["seq"] in seqs else text for line, text in lines)
-
-
-UNNAMED = "unnamed"
 
 
 @record

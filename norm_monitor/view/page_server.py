@@ -24,6 +24,8 @@ MAX_BODY_BYTES = 100_000
 TOKEN = "X-Token"
 REQUEST_S = 10.0  # for a whole request, however slowly its bytes come
 
+FOLDER = shipped_file("norm_monitor.view", "page")
+
 
 class PageRequest(NamedTuple):
     """One request by the holder of a token."""
@@ -239,9 +241,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 the base class names it so
         """Log nothing, because a line would contain the token."""
-
-
-FOLDER = shipped_file("norm_monitor.view", "page")
 
 
 def fill_page(  # noqa: PLR0917

@@ -27,6 +27,18 @@ from norm_monitor.view.page_server import NOT_FOUND, PageReply, text_reply
 
 SMALL_WIDTH_PX = 320
 
+WIDTH_PX = 640
+LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
+MAX_STILLS = 64  # in memory
+MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
+MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
+_REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
+LIVE_REACH_NS = 5 * NS_PER_S
+_AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
+PIECE_BYTES = 2_000_000
+_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
+
 
 def camera_topic(bag: Path) -> str | None:
     """Return the topic to take pictures from: stored frames, then compressed images, then raw ones."""
@@ -47,16 +59,6 @@ def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
     scale = min(1.0, width_px / image.shape[1])
     size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
-
-
-WIDTH_PX = 640
-LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
-MAX_STILLS = 64  # in memory
-MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
-MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
-_REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
-LIVE_REACH_NS = 5 * NS_PER_S
-_AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
 
 
 class StillCache:
@@ -128,11 +130,6 @@ class LiveStills:
             return None
         with self._looking:
             return self._cache.jpeg(latest[0], lambda: latest[2])
-
-
-PIECE_BYTES = 2_000_000
-_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
-_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
 
 
 def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:

@@ -24,6 +24,16 @@ from norm_monitor.view.page_items import (
     speech_item,
 )
 
+RECENT_TURNS = 8  # of the robot, which its heard words may repeat
+MAX_NODES = 100
+_FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
+MAX_OF_A_KIND = 20_000
+MAX_STATES = 30  # of one flag
+MAX_NOTES = 50
+CALM_S = 1.0  # a change of presence waits so long for more news
+EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
+KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
+
 
 class ItemStore:
     """Items by id. Each keeps the version of its last change."""
@@ -63,9 +73,6 @@ class ItemStore:
         del self._versions[name]
 
 
-RECENT_TURNS = 8  # of the robot, which its heard words may repeat
-
-
 class SpeechTrack:
     """Merge utterances with the robot's own words."""
 
@@ -89,10 +96,6 @@ class SpeechTrack:
             turn = self._turns[-1]
             self._turns[-1] = turn | {"end": max(at, turn["start"]), "text": turn["text"] or speech.text}
         return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
-
-
-MAX_NODES = 100
-_FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
 
 
 class HealthTrack:
@@ -128,14 +131,6 @@ class HealthTrack:
 def _without_digits(stretch: Item) -> list[str]:
     texts = [stretch["state"], stretch["health"], *stretch["reasons"], *stretch["notes"]]
     return [re.sub(r"\d+", "0", text) for text in texts]
-
-
-MAX_OF_A_KIND = 20_000
-MAX_STATES = 30  # of one flag
-MAX_NOTES = 50
-CALM_S = 1.0  # a change of presence waits so long for more news
-EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
-KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 
 class SessionTimeline:

@@ -29,6 +29,11 @@ from norm_monitor.view.timeline import SessionTimeline
 
 MAX_FILES = 1_000  # the newest, among which a flag's prompt is looked for
 
+SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
+SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
+NO_PROMPT = text_reply(HTTPStatus.NOT_FOUND, "no file among the newest of judge.prompts_folder holds this prompt")
+WAIT_S = 20.0  # for news; then the page asks again
+
 
 def prompt_text(folder: Path, digest: str) -> str:
     """Return the prompt of a digest as text; empty where no file holds it."""
@@ -89,12 +94,6 @@ def _answer(problem: str | None) -> PageReply:
     if problem is None:
         return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
     return text_reply(HTTPStatus.CONFLICT, problem) if problem else text_reply(HTTPStatus.OK, "done")
-
-
-SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
-SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
-NO_PROMPT = text_reply(HTTPStatus.NOT_FOUND, "no file among the newest of judge.prompts_folder holds this prompt")
-WAIT_S = 20.0  # for news; then the page asks again
 
 
 class ViewServer:

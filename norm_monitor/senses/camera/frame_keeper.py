@@ -25,6 +25,11 @@ _SLACK = 1.8  # a gap exceeds this many camera intervals
 _SURE = 3.0  # a step this long is a gap, whatever follows it
 _SPAN = 4  # intervals over which jitter averages out
 
+# Blurring to a slightly smaller size and then sampling takes a third of the time of area interpolation. The
+# difference is below the loss of JPEG.
+_SOFTENED_BELOW = 2.0
+_SOFTENING = 0.4
+
 
 @record
 class _Step:
@@ -132,12 +137,6 @@ class FrameConfig(Config):
         default=448, ge=32, le=4096, description="the largest width of a frame; frames are never enlarged"
     )
     jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the JPEG tiles")
-
-
-# Blurring to a slightly smaller size and then sampling takes a third of the time of area interpolation. The
-# difference is below the loss of JPEG.
-_SOFTENED_BELOW = 2.0
-_SOFTENING = 0.4
 
 
 class FrameKeeper:

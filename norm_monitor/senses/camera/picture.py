@@ -43,6 +43,16 @@ _MAGIC = {"jpeg": JPEG_MAGIC, "png": PNG_MAGIC}
 # Some cameras leave a few bytes between the picture and its end marker; damage leaves many.
 _STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
+# The encapsulation headers of CDR, by byte order; messages in another form need a ROS library.
+_ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
+_HEAD_BYTES = 4
+# A header's stamp, and one or two counts, by byte order; each is aligned to four bytes.
+_STAMPS, _COUNTS, _PAIRS = (
+    {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
+)
+# The padding of a message's last word.
+_MAX_PADDING = 3
+
 
 class PictureFormatError(ValueError):
     """A picture cannot be decoded; `fault` names its counter."""
@@ -185,17 +195,6 @@ def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
             f"of {picture.encoding}",
         )
     return np.ascontiguousarray(np.lib.stride_tricks.as_strided(data, (count, row_bytes), (step, 1)))
-
-
-# The encapsulation headers of CDR, by byte order; messages in another form need a ROS library.
-_ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
-_HEAD_BYTES = 4
-# A header's stamp, and one or two counts, by byte order; each is aligned to four bytes.
-_STAMPS, _COUNTS, _PAIRS = (
-    {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
-)
-# The padding of a message's last word.
-_MAX_PADDING = 3
 
 
 def picture_in(data: bytes, *, compressed: bool) -> Picture | None:

@@ -29,6 +29,15 @@ SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_ran
 LANDMARKS = "face_landmark"
 _MODELS = {SHORT_RANGE: "blazeface-short-range", FULL_RANGE: "blazeface-full-range", LANDMARKS: "face-mesh"}
 
+OVERLAP = 0.3  # boxes with a larger overlap are one face
+# By model: the side of its input in px; for each of its grids, the cells per side and boxes per cell.
+_LAYOUTS = {SHORT_RANGE: (128, ((16, 2), (8, 6))), FULL_RANGE: (192, ((48, 1),))}
+# Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
+MESH_POINTS = (33, 263, 61, 291, 10, 152)
+LANDMARKS_PX = 192
+CROP_SCALE = 1.5  # the mesh's crop relative to the face's box
+MAX_POSES = 4  # heads measured in a frame; further faces have no direction
+
 
 class FaceWeightsMissingError(TactfulError, RuntimeError):
     """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
@@ -70,10 +79,6 @@ def _convert(source: Path, target: Path) -> None:
 
 
 Numbers = NDArray[np.float64]
-
-OVERLAP = 0.3  # boxes with a larger overlap are one face
-# By model: the side of its input in px; for each of its grids, the cells per side and boxes per cell.
-_LAYOUTS = {SHORT_RANGE: (128, ((16, 2), (8, 6))), FULL_RANGE: (192, ((48, 1),))}
 
 
 @record
@@ -145,10 +150,6 @@ def _intersection_over_union(box: Numbers, other: Numbers) -> float:
     return common / float(np.prod(box[2:]) + np.prod(other[2:]) - common)
 
 
-# Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
-MESH_POINTS = (33, 263, 61, 291, 10, 152)
-
-
 @record
 class HeadPose:
     """Degrees relative to the line of sight: yaw to the image's right, pitch up, roll clockwise in the image."""
@@ -177,11 +178,6 @@ def head_pose(points: Numbers) -> HeadPose | None:
 def _degrees(radians: float) -> float:
     """Round, so that the way through a message's radians is exact."""
     return round(math.degrees(radians), 3)
-
-
-LANDMARKS_PX = 192
-CROP_SCALE = 1.5  # the mesh's crop relative to the face's box
-MAX_POSES = 4  # heads measured in a frame; further faces have no direction
 
 
 class FaceFinder:

@@ -43,6 +43,9 @@ _MP3_KBPS = {
 _MP3_RATES_HZ = (44_100, 48_000, 32_000)
 _CONTAINERS = {b"ID3": "mp3", b"OggS": "ogg", b"fLaC": "flac", b"RIFF": "wav"}
 
+# Zero crossings of the windowed sinc per side, the window's shape, and the fraction of the passband.
+_CROSSINGS, _BETA, _KEPT = 24, 9.0, 0.94
+
 
 class SoundError(TactfulError, ValueError):
     """Unusable sound; `fault` names its counter, the message gives the remedy."""
@@ -129,10 +132,6 @@ def _mp3_frame_length(data: bytes) -> int | None:
     rate_hz = _MP3_RATES_HZ[rate_index] // {3: 1, 2: 2, 0: 4}[version_bits]
     samples = 144 if version == 1 else 72
     return samples * _MP3_KBPS[version][bitrate_index] * 1000 // rate_hz + padding
-
-
-# Zero crossings of the windowed sinc per side, the window's shape, and the fraction of the passband.
-_CROSSINGS, _BETA, _KEPT = 24, 9.0, 0.94
 
 
 class Resampler:

@@ -12,6 +12,8 @@ V = TypeVar("V")
 
 MAX_KEPT = 256
 
+MAX_FRAMES, MAX_CHAIN = 1024, 64
+
 
 class StampedValues(Generic[V]):
     """The newest values of one quantity; the oldest are dropped."""
@@ -41,8 +43,6 @@ class StampedValues(Generic[V]):
         """The first value still held and its stamp in nanoseconds, or None."""
         return (self._stamps[0], self._values[0]) if self._stamps else None
 
-
-MAX_FRAMES, MAX_CHAIN = 1024, 64
 
 Point = tuple[float, float, float]
 

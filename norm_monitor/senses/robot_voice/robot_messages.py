@@ -29,6 +29,11 @@ _MAX_MARKED_UP_CHARACTERS = 8 * MAX_SPEECH_CHARACTERS
 _SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
 _GOAL_RUNS, _GOAL_ENDED = {2, 3}, {4, 5, 6}  # action_msgs/GoalStatus
 
+# An action's states, feedback and goals. ROS 2 publishes its goals only where service introspection is on.
+_ACTION_TOPICS = ("_action/status", "_action/feedback", "_action/send_goal/_service_event")
+# Types whose topics are worth trying as the robot's speech.
+_LIKELY_TYPES = ("std_msgs/msg/String", "/ClosedCaption", "/SoundRequest", "/TTS_FeedbackMessage", "/RobotSpeech")
+
 
 class NotRobotSpeechError(ValueError):
     """A message has none of the fields that identify robot speech."""
@@ -147,12 +152,6 @@ def _stamp_ns(message: Any, arrival_ns: int) -> int:
     if not hasattr(message, "header"):
         return arrival_ns
     return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
-
-
-# An action's states, feedback and goals. ROS 2 publishes its goals only where service introspection is on.
-_ACTION_TOPICS = ("_action/status", "_action/feedback", "_action/send_goal/_service_event")
-# Types whose topics are worth trying as the robot's speech.
-_LIKELY_TYPES = ("std_msgs/msg/String", "/ClosedCaption", "/SoundRequest", "/TTS_FeedbackMessage", "/RobotSpeech")
 
 
 def expand_topics(named: Iterable[str], present: Collection[str]) -> list[str]:

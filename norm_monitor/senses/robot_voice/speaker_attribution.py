@@ -24,6 +24,20 @@ from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 _KEPT = 8
 _FLOOR = 1e-10
 
+# The longest delay of an echo after the robot's speech.
+_ECHO_DELAY_NS = 400 * NS_PER_MS
+# Weights in units of one fully recognized word of the robot's text; set by hand, not fitted.
+_UNLIKE = 0.45  # a word less similar to the robot's text counts for the user
+_PER_LIKENESS = 1.8
+_LOUDER, _AS_LOUD = -1.5, 0.8
+_BEGAN_TOGETHER, _BOTH_TOGETHER = 1.0, 2.0
+_CHANGE = 1.5
+_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter if the robot's text is unknown
+_SURELY_ROBOT = 0.6
+_CERTAIN = 1e6
+# How long the robot must speak beyond a person's words before its voice is cut from their utterance.
+_BEYOND_WORDS_NS = 800 * NS_PER_MS
+
 
 def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
     """Return the power of a stretch of a segment's sound in dB full scale."""
@@ -47,24 +61,6 @@ class EchoLevel:
     def learn(self, level_db: float) -> None:
         """Add the level of a segment that is certainly the robot's."""
         self._levels_db.append(level_db)
-
-
-# The longest delay of an echo after the robot's speech.
-_ECHO_DELAY_NS = 400 * NS_PER_MS
-
-# Weights in units of one fully recognized word of the robot's text; set by hand, not fitted.
-_UNLIKE = 0.45  # a word less similar to the robot's text counts for the user
-_PER_LIKENESS = 1.8
-_LOUDER, _AS_LOUD = -1.5, 0.8
-_BEGAN_TOGETHER, _BOTH_TOGETHER = 1.0, 2.0
-_CHANGE = 1.5
-_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter if the robot's text is unknown
-_SURELY_ROBOT = 0.6
-
-_CERTAIN = 1e6
-
-# How long the robot must speak beyond a person's words before its voice is cut from their utterance.
-_BEYOND_WORDS_NS = 800 * NS_PER_MS
 
 
 @record

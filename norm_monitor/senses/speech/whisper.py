@@ -22,6 +22,13 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 
 DEFAULT_MODEL = "whisper-tiny-en"
 
+ANY_LANGUAGE = "auto"
+# The silence after speech within the window: with less, the model hallucinates.
+_SILENCE_S = 3.0
+_FRAMES_PER_S = 100
+# A language of another script takes several tokens a letter.
+_TOKENS_PER_S, _TOKENS_PER_S_ELSEWHERE, _TOKENS_ANYWAY = 12, 36, 24
+
 
 def model_folder(model: str) -> Path:
     """Return a model's folder; raise ConfigError for a named model that is unknown, damaged or not installed."""
@@ -38,9 +45,6 @@ def model_folder(model: str) -> Path:
     if folder is None:
         raise ConfigError(f"{name}: runs on a server; name a Whisper model on this machine")
     return folder
-
-
-ANY_LANGUAGE = "auto"
 
 
 def _check_languages(codes: str) -> str:
@@ -77,13 +81,6 @@ class WhisperConfig(Config):
         le=30,
         description="length of the model's input with silence; the model was trained with 30",
     )
-
-
-# The silence after speech within the window: with less, the model hallucinates.
-_SILENCE_S = 3.0
-_FRAMES_PER_S = 100
-# A language of another script takes several tokens a letter.
-_TOKENS_PER_S, _TOKENS_PER_S_ELSEWHERE, _TOKENS_ANYWAY = 12, 36, 24
 
 
 class _WindowedModel(WhisperModel):  # type: ignore[misc]
