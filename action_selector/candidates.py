@@ -76,7 +76,7 @@ class SkillCatalogue(Config):
         names = [plain_action(skill.action) for skill in skills]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"the skill {twice[0]!r} stands twice")
+            raise ValueError(f"the skill {twice[0]!r} appears twice")
         return skills
 
     @classmethod

@@ -168,7 +168,7 @@ class PrecedentIndex:
             return cls(precedents, vectors, str(about["weights_sha256"]))
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise PrecedentError(
-                f"{folder}: is no readable index ({error}); name a JSONL file of precedents"
+                f"{folder}: is not a readable index ({error}); name a JSONL file of precedents"
             ) from error
 
     def save(self, folder: Path) -> None:

@@ -169,7 +169,7 @@ class JudgeAnswers:
                 reasons = "; ".join(self.unanswered)
                 raise TactfulError(
                     f"{self.engine.model_info.model}: gave no answer to {_MOST_FAILURES} units in a row ({reasons}); "
-                    "mend the model, then repeat the command: answers so far are kept"
+                    "fix the model, then repeat the command: answers so far are kept"
                 )
             if probabilities:
                 answered.append(

@@ -1,4 +1,4 @@
-"""`tactful bag`: inspect, mend, anonymize, film, record and play bags, with or without rosbag2."""
+"""`tactful bag`: inspect, recover, anonymize, film, record and play bags, with or without rosbag2."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 DISCOVERY_S = 3.0  # the longest that ROS was seen to take to find the publishers of a topic
 
-app = group("Look into, mend, cut, anonymize, show, record and play rosbag2 bags (docs/how-to/bags.md).")
+app = group("Inspect, recover, anonymize, show, record and play rosbag2 bags (docs/how-to/bags.md).")
 
 
 @app.command()

@@ -72,7 +72,7 @@ def titled_table(title: str, *names: str, numbers: Iterable[str] = ()) -> Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table to standard output, untruncated where that is no terminal."""
+    """Print a table to standard output, untruncated where that is not a terminal."""
     (out if out.is_terminal else PrintableConsole(highlight=False, width=_UNCUT)).print(table, soft_wrap=False)
 
 

@@ -51,20 +51,20 @@ class CheckResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One line of the table: what was checked, what was found and how to mend it."""
+    """One line of the table: what was checked, what was found and how to fix it."""
 
     check: str
     verdict: CheckResult
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 class CheckError(Exception):
     """A check found something broken, or absent; its text says what."""
 
-    def __init__(self, state: str, mend: str, verdict: CheckResult = CheckResult.BROKEN) -> None:
+    def __init__(self, state: str, fix: str, verdict: CheckResult = CheckResult.BROKEN) -> None:
         super().__init__(state)
-        self.mend, self.verdict = mend, verdict
+        self.fix, self.verdict = fix, verdict
 
 
 @app.command()
@@ -83,8 +83,8 @@ def _table(rows: list[CheckRow]) -> Table:
     colours = {CheckResult.OK: "green", CheckResult.ABSENT: "yellow", CheckResult.BROKEN: "bold red"}
     table = Table("check", "", "found")
     for row in rows:
-        mend = f"\n[bold]mend:[/] {row.mend}" if row.mend else ""
-        table.add_row(row.check, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found + mend)
+        fix = f"\n[bold]fix:[/] {row.fix}" if row.fix else ""
+        table.add_row(row.check, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found + fix)
     return table
 
 
@@ -93,13 +93,13 @@ def examine(name: str) -> CheckRow:
     try:
         return CheckRow(name, CheckResult.OK, CHECKS[name]())
     except CheckError as fault:
-        return CheckRow(name, fault.verdict, str(fault), fault.mend)
+        return CheckRow(name, fault.verdict, str(fault), fault.fix)
     except subprocess.TimeoutExpired as error:
         why = f"gave no answer in {error.timeout:.0f} s"
         return CheckRow(name, CheckResult.BROKEN, why, "look at the machine's load")
     except (OSError, ValueError, RuntimeError) as error:
-        mend = f"run {PROGRAM} doctor again after mending what it says"
-        return CheckRow(name, CheckResult.BROKEN, str(error), mend)
+        fix = f"run {PROGRAM} doctor again after you fix what it reports"
+        return CheckRow(name, CheckResult.BROKEN, str(error), fix)
 
 
 def _python() -> str:
@@ -127,14 +127,14 @@ def _checkout() -> str:
     installed = {Path(str(copy.locate_file(""))).resolve() for copy in distributions(name="tactful")}
     lying = {Path(entry).resolve() for entry in sys.path if Path(entry, "norm_core", "__init__.py").is_file()}
     if copies := sorted(map(str, (installed | lying) - {ROOT})):
-        mend = f"run {sys.executable} -m pip uninstall tactful, or take the folder off PYTHONPATH"
-        raise CheckError(f"a second copy of Tactful lies in {', '.join(copies)}", mend)
+        fix = f"run {sys.executable} -m pip uninstall tactful, or take the folder off PYTHONPATH"
+        raise CheckError(f"a second copy of Tactful lies in {', '.join(copies)}", fix)
     return str(ROOT)
 
 
 def _ros() -> str:
     code = "import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())"
-    middleware = _run_python(code, mend=f"remove .venv and run {PROGRAM} doctor").strip()
+    middleware = _run_python(code, fix=f"remove .venv and run {PROGRAM} doctor").strip()
     source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
     return f"Jazzy from {source}, {middleware}, domain {os.environ.get('ROS_DOMAIN_ID', '0')}"
 
@@ -145,11 +145,11 @@ def _interfaces() -> str:
         "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
         f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {list(types)!r}}}))"
     )
-    mend = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
-    built = json.loads(_run_python(code, mend=mend))
+    fix = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
+    built = json.loads(_run_python(code, fix=fix))
     defined = {name: [field for field, _ in typestore().fielddefs[type_name][1]] for name, type_name in types.items()}
     if stale := [name for name in types if built[name] != defined[name]]:
-        raise CheckError(f"built before {', '.join(stale)} changed", mend)
+        raise CheckError(f"built before {', '.join(stale)} changed", fix)
     return f"{count_of(len(types), 'message')} as in {_short(interfaces_folder())}"
 
 
@@ -162,12 +162,12 @@ def _dds_round_trip() -> str:
     finally:
         echo.terminate()
         echo.communicate()
-    mend = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
+    fix = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
     if not asked.stdout.strip():
-        raise CheckError(_last_line(asked.stderr), mend)
+        raise CheckError(_last_line(asked.stderr), fix)
     result = json.loads(asked.stdout.splitlines()[-1])
     if "error" in result:
-        raise CheckError(result["error"], mend)
+        raise CheckError(result["error"], fix)
     times = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms"
     return f"two processes, {times} over {count_of(result['rounds'], 'message')}"
 
@@ -180,8 +180,8 @@ def _log_folder() -> str:
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)
     except OSError as error:
-        mend = "set ROS_LOG_DIR to a folder that can be written to"
-        raise CheckError(f"{folder}: {error.strerror}", mend) from error
+        fix = "set ROS_LOG_DIR to a folder that can be written to"
+        raise CheckError(f"{folder}: {error.strerror}", fix) from error
 
 
 def _disk() -> str:
@@ -211,7 +211,7 @@ def _gpu() -> str:
 
 def _onnx_runtime() -> str:
     code = "import onnxruntime as o; print(o.__version__, *o.get_available_providers())"
-    version, *providers = _run_python(code, mend=f"remove .venv and run {PROGRAM} doctor").split()
+    version, *providers = _run_python(code, fix=f"remove .venv and run {PROGRAM} doctor").split()
     state = f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if any(distributions(name=name))]
     if len(both) > 1:  # they overwrite each other's files, and removing one removes those of both
@@ -245,8 +245,8 @@ def _topics_that(fit: Callable[[str, str], bool]) -> str:
     topics: dict[str, list[str]] = json.loads(seen.stdout)["topics"]
     names = [name for name, types in topics.items() if any(fit(name, type_name) for type_name in types)]
     if not names:
-        mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
-        raise CheckError("none on this domain", mend, CheckResult.ABSENT)
+        fix = "start the robot's driver, and use its ROS_DOMAIN_ID"
+        raise CheckError("none on this domain", fix, CheckResult.ABSENT)
     return ", ".join(names)
 
 
@@ -274,10 +274,10 @@ def _run(command: list[str], environment: Mapping[str, str] | None = None) -> su
     )
 
 
-def _run_python(code: str, *, mend: str) -> str:
+def _run_python(code: str, *, fix: str) -> str:
     probe = _run([sys.executable, "-c", code])
     if probe.returncode:
-        raise CheckError(_last_line(probe.stderr), mend)
+        raise CheckError(_last_line(probe.stderr), fix)
     return probe.stdout
 
 

@@ -49,7 +49,7 @@ class GraphLine:
     record: dict[str, Any]
 
     def read(self) -> Any:
-        """Return the record of the line's kind, or None if it holds none; raise RecordError if it is no such record."""
+        """Return the record of the line's kind, or None if it holds none; raise RecordError if it is not one."""
         cls = RECORDS.get(self.kind)
         return from_plain(cls, self.record) if cls else None
 
@@ -80,7 +80,7 @@ class GraphStream:
         self._backoff, self._due_s = Backoff(), time.monotonic()
 
     def get(self, timeout_s: float) -> GraphLine | None:
-        """Return the next line; None on a timeout, or for what is no line."""
+        """Return the next line; None on a timeout, or for anything else."""
         if self._due_s and time.monotonic() >= self._due_s:
             self._process.launch()
             self._due_s = 0.0

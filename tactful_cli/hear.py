@@ -158,12 +158,12 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection
 
 
 def check_audio_topic(bag: BagReader, topic: str, stated: PcmFormat) -> None:
-    """Raise BagError where a topic's first message is no audio."""
+    """Raise BagError where a topic's first message is not audio."""
     bag.require([topic])
     if _is_sound(_first(bag, topic), stated):
         return
     held = next(t for t in bag.topics if t.topic == topic)
-    what = f"holds {held.type_name}, which is no audio" if held.message_count else "holds no message"
+    what = f"holds {held.type_name}, which is not audio" if held.message_count else "holds no message"
     others = ", ".join(audio_topics(bag, stated)) or "none"
     raise BagError(f"{topic} {what}; the bag's audio topics: {others}")
 

@@ -120,7 +120,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def read_talks(paths: Iterable[Path]) -> list[Talk]:
-    """Read all talks of files. Raises TalkError for an invalid line, or an id that stands twice."""
+    """Read all talks of files. Raises TalkError for an invalid line, or an id that appears twice."""
     places: dict[str, str] = {}
     talks = []
     for path in paths:

@@ -155,7 +155,7 @@ class MarkedEvent(Config):
         if (self.polarity is Polarity.ERROR) != bool(self.correction):
             raise ValueError("an error needs a correction, and a competence has none")
         if len(set(self.attributes)) != len(self.attributes):
-            raise ValueError("an attribute stands twice")
+            raise ValueError("an attribute appears twice")
         return self
 
 
@@ -181,7 +181,7 @@ class Encounter(Config):
         earlier_ids: set[str] = set()
         for turn in self.turns:
             if turn.id in earlier_ids:
-                raise ValueError(f"turn {turn.id} stands twice")
+                raise ValueError(f"turn {turn.id} appears twice")
             if turn.speaker not in self.voices:
                 raise ValueError(f"turn {turn.id}: voices has no {turn.speaker}")
             if turn.at and parse_moment(turn.at).turn not in earlier_ids | {""}:

@@ -249,7 +249,7 @@ def _check_persons(recorded: set[str], info: SessionInfo, bag: Path) -> None:
     if missing := named - recorded:
         raise LogError(
             f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "
-            f"it has {', '.join(sorted(recorded)) or 'none'}: mend the id, or leave out one that never came up"
+            f"it has {', '.join(sorted(recorded)) or 'none'}: correct the id, or leave out one that never came up"
         )
 
 

@@ -60,7 +60,7 @@ def dataset_of(asking: RunConfig, rules: PictureRules) -> tuple[MemoryDataset, d
     targets: dict[tuple[str, str], Target] = {}
     for target in run_items.targets:
         if target.key in targets:
-            raise SuiteError(f"{asking.data}: {target.id!r} ({target.task}) stands twice; give each id once")
+            raise SuiteError(f"{asking.data}: {target.id!r} ({target.task}) appears twice; give each id once")
         targets[target.key] = target
     leaks = leaked_answers(prompts.values() or run_items.asked, targets)
     samples = [
@@ -68,12 +68,12 @@ def dataset_of(asking: RunConfig, rules: PictureRules) -> tuple[MemoryDataset, d
         for item in run_items.asked
     ]
     if twice := [name for name, count in Counter(sample.id for sample in samples).items() if count > 1]:
-        raise SuiteError(f"{asking.data}: the item {twice[0]!r} stands twice; give each id once")
+        raise SuiteError(f"{asking.data}: the item {twice[0]!r} appears twice; give each id once")
     queries = [query for item in run_items.asked for query in item.queries]
     repeated = [query.query_id for query in queries if any(map(repeated_places, (query.options, query.justifications)))]
     cautions = []
     if repeated:
-        cautions.append(f"{count_of(len(repeated), 'question')} with an option that stands twice: {repeated[0]}")
+        cautions.append(f"{count_of(len(repeated), 'question')} with an option that appears twice: {repeated[0]}")
     if leaks:
         cautions.append(f"the right option stands in the prompt of {count_of(len(leaks), 'question')}: {leaks[0]}")
     if oracle := suite.given.get(asking.setting):

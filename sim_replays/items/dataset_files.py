@@ -64,7 +64,7 @@ def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         plain = json.loads(text, object_pairs_hook=_each_once)
     except _TwiceError as error:
-        raise SuiteError(f"{path}: the key {error.args[0]!r} stands twice in one object: give each id once") from error
+        raise SuiteError(f"{path}: the key {error.args[0]!r} appears twice in one object: give each id once") from error
     except ValueError as error:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
             yield from _lines(path, text)

@@ -108,7 +108,7 @@ def _targets(questions: Sequence[Question]) -> list[Target]:
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
         twice = next(name for name in ids if ids.count(name) > 1)
-        raise SuiteError(f"{twice}: the id stands twice in the data; give each question one of its own")
+        raise SuiteError(f"{twice}: the id appears twice in the data; give each question one of its own")
     for question in questions:
         if places := repeated_places(question.options):
             letters = " and ".join(LETTERS[place] for place in places)

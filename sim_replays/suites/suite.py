@@ -111,7 +111,7 @@ FORMS: Mapping[str, Form] = {
 
 
 def json_object(reply: str) -> dict[str, Any] | None:
-    """Return the one JSON object that stands in a reply; None for several that differ, or a key that stands twice."""
+    """Return the one JSON object that stands in a reply; None for several that differ, or a key that appears twice."""
     visible, at = without_thought(reply), 0
     objects: list[dict[str, Any]] = []
     while (at := visible.find("{", at)) >= 0:
@@ -214,7 +214,7 @@ def suite_called(name: str) -> Suite:
             return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}", file)
         except (ImportError, AttributeError) as error:
             raise SuiteError(
-                f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; mend or remove its package"
+                f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; fix or remove its package"
             ) from error
     if Path(name).is_dir():
         return _of_folder(Path(name).resolve())

@@ -177,7 +177,7 @@ class Session:
         return {"lines": lines[-last:], "left_out": max(0, len(lines) - last)}
 
     def status(self) -> Told:
-        """Say what is listened to, how its nodes are, and whether people's words are told."""
+        """Return what is listened to, the nodes' health, and whether people's words are given."""
         with self._lock:
             nodes, flags = [_parts(status, OF_STATUS) for status in self._statuses.values()], len(self._flags)
         return {
@@ -187,7 +187,7 @@ class Session:
             "now_s": _seconds(self._stamp_ns()),
             "nodes": nodes,
             "flags": flags,
-            "words": self.policy.withheld("") or "told, as data",
+            "words": self.policy.withheld("") or "given, as data",
             "check_utterance_by": self._check.read_by if self._check else "",
         }
 

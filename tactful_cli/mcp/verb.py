@@ -171,7 +171,7 @@ def mcp(  # noqa: PLR0917
     files = SelectorFiles(skills=skills, house_rules=house_rules)
     if bag:
         if not is_bag(bag):
-            raise BagError(f"{bag}: is no rosbag2 bag; name the folder of one")
+            raise BagError(f"{bag}: is not a rosbag2 bag; name the folder of one")
         options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
         session = Session(f"bag {bag.name}", policy_of(bag), advice_of(open_selector(files, WallClock())))
         works = [partial(read_bag, bag, options, session, _complain)]

@@ -79,7 +79,7 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
         catalogue.check_free(stated.name or _name_of(name))
         fields, pulled = _of_hub(source, stated)
     elif "/" not in source:
-        raise ConfigError(f"{source}: is no folder or file here, and {catalogue.unknown(source)}")
+        raise ConfigError(f"{source}: is not a folder or file here, and {catalogue.unknown(source)}")
     else:
         raise ConfigError(
             f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME or a server's URL"

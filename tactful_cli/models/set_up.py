@@ -160,7 +160,7 @@ def _install(extra: str) -> None:
         raise SetupError(f"the extra {extra} is missing; install it with {install_command(extra)}, then run this again")
     err.print(install_command(extra))
     if subprocess.run([str(ROOT / "tactful"), "setup", extra], stdout=sys.stderr, check=False).returncode:
-        raise SetupError(f"the extra {extra} could not be installed; mend what it says above, then run this again")
+        raise SetupError(f"the extra {extra} could not be installed; fix what it reports above, then run this again")
 
 
 def _measure(name: str, machine: Machine) -> dict[str, Any]:

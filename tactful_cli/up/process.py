@@ -140,7 +140,7 @@ def free_dead_segments(folder: Path = SHARED_MEMORY, *, idle_s: float = 60.0) ->
 
 DELAYS_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 FORGIVEN_AFTER_S = 60.0  # of running
-BAD_INPUT_DELAY_S = 60.0  # a profile or a server may have been mended by then
+BAD_INPUT_DELAY_S = 60.0  # a profile or a server may have been fixed by then
 
 
 @record

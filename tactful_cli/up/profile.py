@@ -133,7 +133,7 @@ def checked_namespace(namespace: str, verb: str) -> str:
     stripped = namespace.strip("/")
     if stripped and not all(part.isidentifier() and part.isascii() for part in stripped.split("/")):
         raise ProfileError(
-            f"{verb}: {namespace!r} is no namespace; use letters, digits and _, not a digit first, such as left"
+            f"{verb}: {namespace!r} is not a namespace; use letters, digits and _, not a digit first, such as left"
         )
     return stripped
 

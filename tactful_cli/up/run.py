@@ -355,7 +355,7 @@ def open_log(path: Path) -> logging.Logger:
 
 
 def show(board: NodeBoard) -> None:
-    """Print every node with what it lacks, if any lacks something: a table, or lines where that is no terminal."""
+    """Print every node with what it lacks, if any lacks something: a table, or lines where that is not a terminal."""
     if board.all_active and not any(view.missing for view in board.nodes.values()):
         return
     table = Table("node", "", "missing")

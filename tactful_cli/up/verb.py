@@ -434,7 +434,7 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
         InputVerdict.WRONG: "bold red",
     }
     for row in checked:
-        remedy = f"\n[bold]mend:[/] {escape(row.remedy)}" if row.remedy else ""
+        remedy = f"\n[bold]fix:[/] {escape(row.remedy)}" if row.remedy else ""
         verdict = f"[{colours[row.verdict]}]{row.verdict}[/]"
         table.add_row(row.input.node, row.input.brings, row.input.topic, verdict, escape(row.found) + remedy)
     if checked:
@@ -459,6 +459,6 @@ def _init(path: Path, context: DeploymentContext) -> int:
         out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}")
     if choices.context is DeploymentContext.UNSPECIFIED:
         out.print(UNSPECIFIED_CONTEXT)
-    step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
+    step = "fix what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code

@@ -200,7 +200,7 @@ def test_every_tool_reads_a_running_graph_and_its_selector_advises(
             async def advice() -> Any:
                 return await client.call_tool("recommend_action", {"candidates": ["Wave.", ""]})
 
-            await until(status, lambda told: told["words"] == "told, as data" and len(told["nodes"]) == 2)
+            await until(status, lambda told: told["words"] == "given, as data" and len(told["nodes"]) == 2)
             await anyio.run_process(play)
             await until(closed, bool)
             await until(advice, lambda told: not told.is_error)

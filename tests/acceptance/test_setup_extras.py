@@ -224,7 +224,7 @@ def test_an_installed_copy_is_named_and_not_run(checkout: Checkout, tmp_path: Pa
         rows_shown = json.loads(diagnosis.stdout)["checks"]
         diagnosed = next(row for row in rows_shown if row["check"] == "checkout")
         assert (diagnosed["verdict"], diagnosed["found"].split()[-1]) == ("broken", str(checkout.site))
-        assert "pip uninstall tactful" in diagnosed["mend"]
+        assert "pip uninstall tactful" in diagnosed["fix"]
     finally:
         shutil.rmtree(info)
         shutil.rmtree(package)

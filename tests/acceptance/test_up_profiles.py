@@ -91,7 +91,7 @@ def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: 
 def test_init_where_nothing_is_published_says_what_to_mend(tmp_path: Path, domain_id: int) -> None:
     written = run_up(str(tmp_path / "robot.yaml"), "--init")
     assert written.returncode == 1
-    assert "mend what the table names" in written.stdout
+    assert "fix what the table names" in written.stdout
     assert "deployment_context: is unspecified, so no model infers emotions" in written.stdout
 
 

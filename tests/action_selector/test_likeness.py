@@ -99,8 +99,8 @@ def test_an_index_comes_back_as_it_was_saved(sentences: SentenceEncoder, tmp_pat
     ("damage", "why"),
     [
         ("precedents.jsonl", r"precedents\.jsonl, line 1"),
-        ("vectors.npy", "is no readable index .*name a JSONL file"),
-        ("index.json", "is no readable index .*name a JSONL file"),
+        ("vectors.npy", "is not a readable index .*name a JSONL file"),
+        ("index.json", "is not a readable index .*name a JSONL file"),
     ],
 )
 def test_a_damaged_index_says_so(sentences: SentenceEncoder, tmp_path: Path, damage: str, why: str) -> None:

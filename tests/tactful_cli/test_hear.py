@@ -74,7 +74,7 @@ def test_a_bag_of_foreign_definitions_tells_its_utterances(bag: Path) -> None:
     ("arguments", "said"),
     [
         (["--topic", "/none"], "has no topic /none; it has /audio"),
-        (["--topic", "/camera"], "which is no audio; the bag's audio topics: /audio"),
+        (["--topic", "/camera"], "which is not audio; the bag's audio topics: /audio"),
     ],
 )
 def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: str) -> None:

@@ -305,7 +305,7 @@ def test_an_own_suite_is_a_task_and_tells_of_leaks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("questions", "value", "message"),
-    [([QUESTION, QUESTION], 50.0, "the id stands twice"), ([QUESTION], 130.0, "a share is at most 100 %")],
+    [([QUESTION, QUESTION], 50.0, "the id appears twice"), ([QUESTION], 130.0, "a share is at most 100 %")],
 )
 def test_data_and_scorers_that_would_mislead_are_refused(
     questions: list[dict[str, Any]], value: float, message: str, tmp_path: Path
