@@ -168,25 +168,6 @@ def test_tab_delimited_exports_of_elan_are_imported(own_study: Path, tmp_path: P
     }
 
 
-def test_tab_delimited_exports_of_elan_are_imported(own_study: Path, tmp_path: Path) -> None:
-    """As ELAN writes them by default: tier, participant, begin, end and duration in two formats each, and the value."""
-    files = []
-    for number, name in enumerate(SESSIONS):
-        rows_of = [("speech robot", 1, "Good morning"), ("error engagement", 10 + number, "minor")]
-        lines = [
-            f"{tier}\t\t00:00:{at_s:02}.250\t{at_s}.250\t00:00:{at_s + 2:02}.250\t{at_s + 2}.250\t00:00:02.000\t2.000\t{value}"
-            for tier, at_s, value in rows_of
-        ]
-        files.append(tmp_path / f"{name}_C-2.txt")
-        files[-1].write_text("\n".join([f'"#file:///media/{name}.mp4"', "", *lines, ""]))
-    study("import", own_study, *files, "--replace")
-    study("report", own_study, "--coder", "C-2")
-    coded = [row for row in rows(own_study / "exports/analysis/events.csv") if row["coder"] == "C-2"]
-    assert {(row["session"], row["attribute"], row["severity"], row["start_s"], row["end_s"]) for row in coded} == {
-        (name, "engagement", "minor", f"{10.25 + n}", f"{12.25 + n}") for n, name in enumerate(SESSIONS)
-    }
-
-
 def test_what_the_study_desk_wrote_is_known_as_stored(own_study: Path) -> None:
     for pseudonym in ("P-BBB22", "P-CCC33", "P-EEE55", "P-FFF66"):
         study("participant", own_study, pseudonym, "--coders")
