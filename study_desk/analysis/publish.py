@@ -123,8 +123,8 @@ def publish(  # noqa: PLR0917
     people = {p.pseudonym for recording in shared.values() for p in recording.info.participants}
     key.forget_except(people, shared)
     contents = dataset_files(study.file, shared, key, licence)
-    before = _checksums(folder)
-    edited = _edited(folder, before)
+    before = _read_checksums(folder)
+    edited = _read_edited_texts(folder, before)
     contents |= edited
     folders = {f"{key.folder_of(name)}/": recording for name, recording in shared.items()}
     # What people put beside our files stays, unless its session is published no more.
@@ -227,7 +227,7 @@ def _allows_clips(study: Study, recording: Recording) -> bool:
     return all(study.file.participants[p.pseudonym].allows(Consent.CLIPS) for p in recording.info.participants)
 
 
-def _checksums(folder: Path) -> dict[str, str]:
+def _read_checksums(folder: Path) -> dict[str, str]:
     """Read the checksums of an earlier publication by file. Names outside the folder are left out."""
     path = folder / CHECKSUMS
     if not path.is_file():
@@ -236,7 +236,7 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {name: digest for digest, _, name in pairs if (folder / name).resolve().is_relative_to(folder.resolve())}
 
 
-def _edited(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
+def _read_edited_texts(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of files for people that were edited since they were written."""
     texts = {}
     for name in EDITABLE:

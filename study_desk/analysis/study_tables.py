@@ -69,7 +69,9 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
         session = with_consensus(recording)
         coders = complete_coders(session)
         excluded = file.sessions[name].excluded
-        chosen = "" if excluded else coder or _chosen(session, coders, file.coders_of(name), file.plan.primary_coder)
+        chosen = (
+            "" if excluded else coder or _choose_coder(session, coders, file.coders_of(name), file.plan.primary_coder)
+        )
         unlisted = file.unlisted_codes(label for who in (MONITOR, *coders) for label in session.labels.get(who, ()))
         if excluded:
             remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
@@ -143,7 +145,7 @@ def complete_coders(session: CodedSession) -> list[str]:
     return [who for who in session.labels if session.judged.get(who, session.events) >= session.events]
 
 
-def _chosen(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
+def _choose_coder(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
     """Choose the coder by whom a session counts: the plan's coder, the consensus, or its first human coder."""
     if planned in coders:
         return planned

@@ -42,8 +42,8 @@ def study_report(tables: StudyTables) -> str:
         _condition_table(tables),
         _coder_table(tables),
         "<h2>How this was computed</h2>",
-        f"<p>{escape(_chosen(tables))} {escape(METHOD)} A unit is a participant, or a group of participants who share "
-        "sessions. Cells without an interval hold events and minutes.</p>",
+        f"<p>{escape(_coder_text(tables))} {escape(METHOD)} A unit is a participant, or a group of participants who "
+        "share sessions. Cells without an interval hold events and minutes.</p>",
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in tables.remarks)}</ul>" if tables.remarks else "",
         f"<footer>Made by Tactful {escape(__version__)} from sessions.csv, which lies beside this file.</footer>",
     ]
@@ -95,7 +95,7 @@ def _overview(tables: StudyTables) -> str:
     )
 
 
-def _chosen(tables: StudyTables) -> str:
+def _coder_text(tables: StudyTables) -> str:
     counts = grouped(tables.analysed, lambda row: row["coder"])
     named = ", ".join(f"{coder} in {count_of(len(rows), 'session')}" for coder, rows in counts.items())
     return f"Each session counts by the labels of one coder: {named}." if named else "No session is coded."

@@ -88,7 +88,7 @@ def coding_page(  # noqa: PLR0917
         },
     }
     if desk.is_done(coder):
-        data |= _unblinded(desk, coder, waiting)
+        data |= _unblinded_data(desk, coder, waiting)
     else:
         own = [label_item(label, recording, coder) for label in desk.labels_of(coder)]
         data |= {"flags": own, "rows": None}
@@ -114,7 +114,7 @@ def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -
     }
 
 
-def _unblinded(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
+def _unblinded_data(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
     recording, codings = desk.recording, desk.others(coder)
     compared = desk.compared(coder)
     consensus = [decision for event in compared if isinstance(decision := desk.settled(event.label_id), Label)]
@@ -243,7 +243,7 @@ class CodingServer:
     def _answer(self, request: PageRequest) -> PageReply:
         coder = self._coders[request.token]
         try:
-            return self._shown(coder, request) if request.method == "GET" else self._taken(coder, request)
+            return self._show(coder, request) if request.method == "GET" else self._change(coder, request)
         except LogWriteError as error:
             return text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
         except CodingError as error:
@@ -251,7 +251,7 @@ class CodingServer:
         except (RecordError, ValueError) as error:
             return text_reply(HTTPStatus.BAD_REQUEST, str(error))
 
-    def _shown(self, coder: str, request: PageRequest) -> PageReply:
+    def _show(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
                 note, coders = self._notes.get(coder, ""), [*self._coders.values()]
@@ -264,7 +264,7 @@ class CodingServer:
                 return video_reply(self._media.video, request.byte_range)
         return NOT_FOUND
 
-    def _taken(self, coder: str, request: PageRequest) -> PageReply:
+    def _change(self, coder: str, request: PageRequest) -> PageReply:
         answer: object = {}
         match request.path:
             case "/events":

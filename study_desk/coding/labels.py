@@ -23,7 +23,7 @@ def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
         label
         for flag, review in pairs
         if review and review.verdict is not Verdict.REJECT
-        for label in _judged(flag, review)
+        for label in _labels_of_review(flag, review)
     )
 
 
@@ -46,7 +46,7 @@ def severity_named(text: str) -> Severity | None:
     return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
 
 
-def _judged(flag: SocialFlag, review: Review) -> list[Label]:
+def _labels_of_review(flag: SocialFlag, review: Review) -> list[Label]:
     first = flag_labels(flag)[0]
     relabelled = review.verdict is Verdict.RELABEL
     return [
@@ -224,10 +224,10 @@ def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent
             groups[matched][coder] = theirs[new]
         groups += [{coder: theirs[new]} for new in matching.left_b]
         groups.sort(key=lambda group: next(iter(group.values())).start_ns)
-    return tuple(_compared(group, labels) for group in groups)
+    return tuple(_compare_group(group, labels) for group in groups)
 
 
-def _compared(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
+def _compare_group(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
     opinions = tuple(opinion_of(label) for _, label in sorted(group.items()))
     return ComparedEvent(
         label_id=sha256_of([to_plain(opinion) for opinion in opinions])[:16],

@@ -81,7 +81,7 @@ def draw(
         count(name)
     open_sessions = [name for name in conditions if name not in coders_of]
     rng.shuffle(open_sessions)
-    twice = _twice(open_sessions, conditions, {**begun, **coders_of}, share)
+    twice = _choose_coded_twice(open_sessions, conditions, {**begun, **coders_of}, share)
     for name in sorted(open_sessions, key=lambda name: conditions[name]):  # the order within a condition is drawn
         begun_coders = tuple(begun.get(name, ()))
         coder_count = max(len(begun_coders), 2 if name in twice else 1)
@@ -101,7 +101,7 @@ def draw(
     return {name: coders_of[name] for name in open_sessions}
 
 
-def _twice(
+def _choose_coded_twice(
     open_sessions: Iterable[str],
     conditions: Mapping[str, str],
     coders: Mapping[str, Collection[str]],
@@ -155,7 +155,7 @@ def write_pack(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StudyError(f"{folder}: is there already, and may hold a coder's work; name a new folder")
     remarks: list[str] = []
-    owed = _owed(study, coder, remarks)
+    owed = _open_owed(study, coder, remarks)
     if not owed:
         raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ def write_pack(
     for number, (name, recording) in enumerate(owed.items(), 1):
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
-            media = _made_media(study, name, recording, folder, remarks, progress)
+            media = _make_media(study, name, recording, folder, remarks, progress)
         sheet = sheet_of(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
         write_eaf(
@@ -204,7 +204,7 @@ def write_pack(
     return CodingPack(sessions=tuple(owed), files=(*files, project, table, codebook, readme), remarks=tuple(remarks))
 
 
-def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
+def _open_owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
     """Open the sessions that the coder has yet to code, in the order drawn for them."""
     owed = {}
     logs = dict(study.logs())
@@ -239,7 +239,7 @@ def _media(
         if not path.is_file():
             remarks.append(f"{name}: {media.path} is not there, so it is left out")
             continue
-        linked = _copied(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
+        linked = _copy(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
         links.append(LinkedMedia(path=str(linked), offset_s=media.offset_s))
         if not is_playable(str(linked)):
             remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
@@ -248,7 +248,7 @@ def _media(
     return tuple(links)
 
 
-def _made_media(  # noqa: PLR0917
+def _make_media(  # noqa: PLR0917
     study: Study,
     name: str,
     recording: Recording,
@@ -273,7 +273,7 @@ def _made_media(  # noqa: PLR0917
     return (LinkedMedia(path=str(video)),)
 
 
-def _copied(path: Path, inside: Path) -> Path:
+def _copy(path: Path, inside: Path) -> Path:
     inside.parent.mkdir(mode=0o700, exist_ok=True)
     shutil.copyfile(path, inside)
     return inside

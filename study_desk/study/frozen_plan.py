@@ -90,10 +90,10 @@ def _content(study: Study) -> dict[str, Any]:
 def changes_of_plan(study: Study) -> tuple[str, ...]:
     """List the changes between versions, and from the latest to study.yaml."""
     versions = frozen_plans(study)
-    named = [(f"version {v.version}, of {v.date[:10]} with {_data_then(v)},", v.plan) for v in versions]
+    named = [(f"version {v.version}, of {v.date[:10]} with {_count_data(v)},", v.plan) for v in versions]
     named.append(("study.yaml", _content(study)))
     return tuple(
-        f"{where} changes {in_words(key)} from {_shown(old.get(key, ''))} to {_shown(new[key])}"
+        f"{where} changes {in_words(key)} from {_in_text(old.get(key, ''))} to {_in_text(new[key])}"
         for (_, old), (where, new) in pairwise(named)
         for key in new
         if old.get(key) != new[key]
@@ -136,9 +136,9 @@ def _order_deviations(study: Study, met: Mapping[str, Iterable[str]]) -> Iterato
         participant = study.file.participants.get(name)
         drawn, actual = participant.order if participant else (), tuple(conditions)
         if sorted(actual) != sorted(study.file.conditions):
-            yield f"participant {name} met {_shown(actual)}, the design has {_shown(study.file.conditions)}"
+            yield f"participant {name} met {_in_text(actual)}, the design has {_in_text(study.file.conditions)}"
         elif actual != drawn:
-            yield f"participant {name} met {_shown(actual)}, drawn was {_shown(drawn)}"
+            yield f"participant {name} met {_in_text(actual)}, drawn was {_in_text(drawn)}"
 
 
 def draw_orders(study: Study) -> None:
@@ -168,15 +168,15 @@ def _orders(conditions: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [tuple(conditions[index] for index in row) for row in rows]
 
 
-def _data_then(frozen: FrozenPlan) -> str:
+def _count_data(frozen: FrozenPlan) -> str:
     return f"{count_of(frozen.recorded, 'session')} recorded and {frozen.coded} coded"
 
 
 def plan_lines(frozen: FrozenPlan) -> tuple[str, ...]:
     """Describe a version in words: its hash, its date, and the sessions recorded by then."""
     return (
-        f"Plan version {frozen.version}, frozen {frozen.date} with {_data_then(frozen)}, sha256 {frozen.sha256}",
-        *(f"{in_words(key)}: {_shown(value)}" for key, value in frozen.plan.items()),
+        f"Plan version {frozen.version}, frozen {frozen.date} with {_count_data(frozen)}, sha256 {frozen.sha256}",
+        *(f"{in_words(key)}: {_in_text(value)}" for key, value in frozen.plan.items()),
     )
 
 
@@ -185,7 +185,7 @@ def no_plan_line() -> str:
     return f"No plan was frozen, so all results are exploratory: see {PROGRAM} study plan STUDY --freeze."
 
 
-def _shown(value: Any) -> str:
+def _in_text(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{name}: {rule}" for name, rule in value.items()) or "none"
     return ", ".join(value) or "none" if isinstance(value, list | tuple) else str(value) or "none"

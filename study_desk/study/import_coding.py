@@ -64,7 +64,7 @@ class PlannedImport:
 
 
 @record
-class _Read:
+class _ReadPart:
     """The labels of a file for one session."""
 
     session: str
@@ -100,7 +100,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
     """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
     forms = [(file, CheckedForm(file)) for file in files]
     parts = [(file, form, part) for file, form in forms for part in form.parts]
-    unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session(study, file, part)]
+    unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session_of(study, file, part)]
     if unknown and not options.skip_unknown:
         raise StudyError(
             f"nothing is imported, as study.yaml has no such session: {'; '.join(unknown)}. It has "
@@ -109,7 +109,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
     recordings: dict[str, Recording] = {}
     read = []
     for file, form, part in parts:
-        if not (session := _session(study, file, part)):
+        if not (session := _session_of(study, file, part)):
             continue
         if part.study and part.study != study.file.study:
             raise StudyError(f"{file}: is of study {part.study}, not of {study.file.study}; import it there")
@@ -117,11 +117,11 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
             if not is_log(study.log_of(session)):
                 raise StudyError(f"{file}: session {session} has no log yet; add it with {PROGRAM} study add")
             recordings[session] = study.recording_of(session)
-        coder = _coder(study, file, part, options.coder)
+        coder = _coder_of(study, file, part, options.coder)
         target = _target(recordings[session], options, coder, part.name, study.file.codebook)
         entries = _read(form, target)
-        read.append(_Read(session=session, coder=coder, file=file, entries=entries))
-    coded = _coded_in(read)
+        read.append(_ReadPart(session=session, coder=coder, file=file, entries=entries))
+    coded = _check_coded_once(read)
     additions, empty = [], []
     for part_read in read:
         if not part_read.entries and (not options.complete or (part_read.session, part_read.coder) in coded):
@@ -185,11 +185,11 @@ def _addition(
     entries: list[Label | Coding] = []
     for coder in sorted(coders):
         mine = [label for label in read if label.coder == coder]
-        entries += _of_coder(log, recording, coder, mine, options)
+        entries += _new_entries(log, recording, coder, mine, options)
     return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(sorted(coders)))
 
 
-def _of_coder(
+def _new_entries(
     log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions
 ) -> list[Label | Coding]:
     """Choose the new entries of one coder. A second version counts twice, so it is refused without `replace`."""
@@ -233,26 +233,26 @@ def _target(
     )
 
 
-def _session(study: Study, file: Path, part: FormPart) -> str:
+def _session_of(study: Study, file: Path, part: FormPart) -> str:
     """Find the session that a part names, or else the name of its file."""
-    return part.name if part.name in study.file.sessions else "" if part.name else _named(file, study.file.sessions)
+    return part.name if part.name in study.file.sessions else "" if part.name else _find_name(file, study.file.sessions)
 
 
-def _coder(study: Study, file: Path, part: FormPart, named: str) -> str:
+def _coder_of(study: Study, file: Path, part: FormPart, named: str) -> str:
     """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
     if named and part.coder and named != part.coder:
         raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {named}")
-    return named or part.coder or _named(file, study.file.coders)
+    return named or part.coder or _find_name(file, study.file.coders)
 
 
-def _named(file: Path, names: Iterable[str]) -> str:
+def _find_name(file: Path, names: Iterable[str]) -> str:
     """Find the only one of these names in the name of a file, such as S01 in S01_C-1.eaf. The longest counts."""
     matches = [name for name in names if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", file.stem)]
     longest = [name for name in matches if not any(name in other for other in matches if other != name)]
     return longest[0] if len(longest) == 1 else ""
 
 
-def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
+def _check_coded_once(read: Iterable[_ReadPart]) -> dict[tuple[str, str], Path]:
     """Collect which file codes which session by which coder. Two files of one coding are refused."""
     coded: dict[tuple[str, str], Path] = {}
     for part_read in read:

@@ -221,7 +221,7 @@ def status(
         else:
             _print_log(result)
         if items:
-            print_table(_stored(items))
+            print_table(_stored_table(items))
     if not is_right:
         raise typer.Exit(1)
 
@@ -250,7 +250,7 @@ def _print_log(result: dict[str, Any]) -> None:
     show(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
 
 
-def _stored(items: Iterable[StoredItem]) -> Table:
+def _stored_table(items: Iterable[StoredItem]) -> Table:
     table = Table()
     for name in ("where", "what", "count", "why"):
         table.add_column(name, overflow="fold")
@@ -290,11 +290,11 @@ def _row(session: SessionStatus) -> tuple[str, ...]:
         "; ".join(f"{name}: {', '.join(consents) or 'nothing'}" for name, consents in session.participants.items()),
         ", ".join(name + revisions.get(name, "") for name in session.coded_by),
         ", ".join(session.owed_by),
-        _until(session.retention_end_ns, session.retention_by_log),
+        _retention_text(session.retention_end_ns, session.retention_by_log),
     )
 
 
-def _until(end_ns: int | None, by_log: bool) -> str:
+def _retention_text(end_ns: int | None, by_log: bool) -> str:
     if end_ns is None:
         return "no limit"
     day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()

@@ -49,7 +49,7 @@ _BEYOND_CHANCE = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "alpha\nfr
 
 def agreement_tables(result: Agreement) -> Iterator[Table]:
     """Yield the shared sessions, then a table for each pair of humans, for all, and for the monitor with each human."""
-    yield _shared(result)
+    yield _shared_table(result)
     groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in result.rows:
         if not row.condition:
@@ -58,7 +58,7 @@ def agreement_tables(result: Agreement) -> Iterator[Table]:
         yield _table(f"{comparison}: {', '.join(coders)}", rows)
 
 
-def _shared(result: Agreement) -> Table:
+def _shared_table(result: Agreement) -> Table:
     table = titled_table("sessions coded by both", "coders", numbers=("sessions", "minutes"))
     for pair in result.shared:
         table.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")

@@ -198,11 +198,11 @@ class CodingTarget:
     def check_all(self, count: int) -> None:
         """Refuse labels outside the session, and duplicates. Raises FormError that names them."""
         if self.repeated:
-            raise FormError(f"the same label appears twice: {_listed(self.repeated)}. Take out one of the two")
+            raise FormError(f"the same label appears twice: {_join_first(self.repeated)}. Take out one of the two")
         if not self.outside or self.end_ns is None:
             return
         length_s = ns_to_s(self.end_ns - self.start_ns)
-        named = _listed([f"{place}: {begin_s:.1f} to {end_s:.1f} s" for place, begin_s, end_s in self.outside])
+        named = _join_first([f"{place}: {begin_s:.1f} to {end_s:.1f} s" for place, begin_s, end_s in self.outside])
         scaled = [second / 1000 for _, *seconds in self.outside for second in seconds]
         is_scaled = min(scaled) >= 0 and max(scaled) <= length_s + 1 and max(scaled) * 1000 > 2 * length_s
         question = " Are these milliseconds? The form has seconds." if is_scaled else ""
@@ -212,5 +212,5 @@ class CodingTarget:
         )
 
 
-def _listed(texts: list[str]) -> str:
+def _join_first(texts: list[str]) -> str:
     return "; ".join(texts[:5]) + ("; ..." if texts[5:] else "")
