@@ -1,6 +1,7 @@
 """Decide what the robot should do next: one request in, one decision out."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from action_selector import prompts
@@ -23,7 +24,7 @@ from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncodin
 from action_selector.vetoes import Vetoed, ask_viewpoint, find_vetoes
 from norm_core import __version__
 from norm_core.engines.engine import Engine
-from norm_core.engines.errors import EngineError, PastDeadlineError
+from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.request_context import Deadline, SegmentTimer
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
@@ -92,13 +93,16 @@ class Decider:
         return f"without its pictures, as the model {model_info.model} does not run on this machine"
 
     def prepare(self) -> None:
-        """Load the encoder, and encode the rules, skills and norms that every request uses."""
+        """Load the encoder and the reader, and encode the rules, skills and norms that every request uses."""
         situations = (rule.situation for rule in self._rules.rules)
         skills = [skill.action for skill in self._catalogue.skills] if self._catalogue else []
         named = [rule.never for rule in self._rules.hard]
         named += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
         encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *situations))
         action_likeness(self._sentences, skills or [""], named)
+        if self._reader:
+            with suppress(EngineFailedError):  # each decision without it says so
+                self._reader.load()
 
     def decide(self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None) -> Decision:
         """Decide on any request. `on_step` receives the name of each step as it starts."""

@@ -329,6 +329,9 @@ for _pattern in (*_ORDERS, _FOREIGN_WORDS):
     for _part in _required_parts(_parser.parse(_pattern.pattern, _pattern.flags)):
         ORDERS_BY_PART[_part].append(_pattern)
 _EXPLICIT = re.compile(rf"{_OPTION}|candidate|{_RULES}|选项|规则|指令|{_FOREIGN_WORDS.pattern}", re.IGNORECASE)
+# After an instruction, a clause that begins so goes on with it; one that ends so names the action in the next clause.
+_CHOOSES = re.compile(rf"\W*(?:(?:and|then|now|just|only|please)\s+)*{_CHOOSE}\b|\W*(?:请|就|并)*选择?", re.IGNORECASE)
+_NAMES_NEXT = re.compile(rf"(?:{_CHOOSE}|选择?)\s*[:：]$", re.IGNORECASE)
 _BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
 # Fewer words than this before or after an instruction belong to it, such as "please" or "dear robot".
 _MIN_WORDS = 3
@@ -346,12 +349,28 @@ def strip_instructions(text: str) -> str:
     for read in dict.fromkeys((with_joined_letters(visible), visible)):
         lines = neutralize_markup("\n".join(" ".join(line.split()) for line in read.splitlines()))
         clauses = _clauses(_FORGED.sub("\n", lines))
-        clauses_left = [part for part in map(_without_order, clauses) if part]
+        clauses_left = _without_orders(clauses)
         # A robot may do what only sounds like an instruction ("go with B"): options are scored, so it is harmless.
         plain = plain_letters(read)
         if clauses_left != _clauses(lines) and (clauses_left or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
             return " ".join(clauses_left)
     return " ".join(lines.split())
+
+
+def _without_orders(clauses: Iterable[str]) -> list[str]:
+    """Remove instructions, and the action that "choose:" names after one."""
+    clauses_left: list[str] = []
+    is_order = names_next = False
+    for clause in clauses:
+        if names_next:
+            names_next = False
+            continue
+        plain = plain_letters(clause)
+        rest = "" if is_order and _CHOOSES.match(plain) else _without_order(clause)
+        is_order = rest != clause
+        names_next = is_order and bool(_NAMES_NEXT.search(plain))
+        clauses_left += [rest] if rest else []
+    return clauses_left
 
 
 def _without_order(clause: str) -> str:

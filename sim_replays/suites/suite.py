@@ -213,9 +213,7 @@ def suite_called(name: str) -> Suite:
             file = Path(str(module and module.origin))
             return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}", file)
         except (ImportError, AttributeError) as error:
-            raise SuiteError(
-                f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; fix or remove its package"
-            ) from error
+            raise SuiteError(f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; fix or remove its package") from error
     if Path(name).is_dir():
         return _of_folder(Path(name).resolve())
     names = [*suites(), *installed]
