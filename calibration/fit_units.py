@@ -51,6 +51,11 @@ _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN
 # A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
 _INNER_FOLDS = 4
+_OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
+# A unit of a real robot weighs as much as so many of invented talk, where a robot answers slowly: it is rarer there.
+_REAL_WEIGHT = 4.0
+# The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
+SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.2, 0.2), Sensitivity.BALANCED: (0.1, 0.15), Sensitivity.KEEN: (0.08, 0.1)}
 # What is weighed as it ends, and the share of flags on it that are to stay.
 _EARLY = (UnitKind.ROBOT_TURN,)
 _STAYING = 0.85
@@ -150,6 +155,27 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
     )
 
 
+def with_slow_talk(model: UnitModel, invented: Sequence[LabelledUnit], real: Sequence[LabelledUnit]) -> UnitModel:
+    """Add weights for talk with a slow robot: by timing and form alone, as no reading of words helped there."""
+    units = [conduct_of(unit) for unit in (*invented, *real)]
+    weights = np.repeat([1.0, _REAL_WEIGHT], [len(invented), len(real)])
+    points = {
+        sensitivity: point.model_copy(update={"slow": dict(zip(POLARITIES, SLOW_THRESHOLDS[sensitivity], strict=True))})
+        for sensitivity, point in model.operating_points.items()
+    }
+    kinds = {
+        kind: _fit_kind(kind, [units[int(row)] for row in rows], weights[rows])
+        for kind in FITTED
+        if (rows := np.flatnonzero([unit.kind is kind for unit in units])).size
+    }
+    return model.model_copy(update={"slow_kinds": kinds, "operating_points": points})
+
+
+def conduct_of(unit: LabelledUnit) -> LabelledUnit:
+    """Return a unit without what readers make of its words."""
+    return replace(unit, facts={name: fact for name, fact in unit.facts.items() if not name.startswith(_OF_WORDS)})
+
+
 def sighting_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
     """Return the share of what each cue sees that coders mark with its polarity and one of its attributes."""
     count: Counter[str] = Counter()
@@ -184,14 +210,17 @@ def fit_polarities(units: Sequence[LabelledUnit], kinds: Sequence[UnitKind] = FI
     return fitted
 
 
-def _fit_polarities(kind: UnitKind, units: Sequence[LabelledUnit], table: Table) -> AdditiveFit:
+def _fit_polarities(
+    kind: UnitKind, units: Sequence[LabelledUnit], table: Table, weights: NDArray[np.float64] | None = None
+) -> AdditiveFit:
+    weights = np.ones(len(units)) if weights is None else weights
     marked = np.array([[unit.polarity is polarity for polarity in POLARITIES] for unit in units], bool).reshape(-1, 2)
-    return fit_additive(table, marked, np.ones(len(units)), RISING[kind], _ROUNDS[kind])
+    return fit_additive(table, marked, weights, RISING[kind], _ROUNDS[kind])
 
 
-def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
+def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64] | None = None) -> KindModel:
     table = _table(units)
-    fit = _fit_polarities(kind, units, table)
+    fit = _fit_polarities(kind, units, table, weights)
     attributes, coded, named_from = {}, {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([unit.polarity is polarity for unit in units])

@@ -103,7 +103,7 @@ class UtteranceCheck:
     ) -> None:
         self._matcher, self._lock, self._sensitivity = matcher, Lock(), sensitivity
         self._model = model or shipped_unit_model(matcher.reader_size)
-        is_weighed = self._model.kind_model(UnitKind.ROBOT_TURN, is_early=True) is not None
+        is_weighed = self._model.kind_model(UnitKind.ROBOT_TURN, {}, is_early=True) is not None
         self.read_by = "talk reader" if matcher.reader_size and is_weighed else "sentences"
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 """Word a flag: why it was raised, why it was withdrawn, and how its probability adds up."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, Severity, SocialFlag, Tier
@@ -11,7 +11,8 @@ from norm_monitor.assessment.finding import Reason, quote, quote_end
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
-from norm_monitor.assessment.unit_model import AdditiveScore
+from norm_monitor.assessment.unit_model import AdditiveScore, is_slow
+from norm_monitor.context.wording import blames, is_question, is_request
 
 _SEEN_BY = {
     Tier.CUE: "cues alone",
@@ -49,6 +50,15 @@ _MERITS = {
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
+# Where the correction quotes what the robot should have taken up.
+_ABOUT_WHAT_WAS_SAID = {
+    Attribute.CONVERSATIONAL_MECHANICS,
+    Attribute.KNOWLEDGE_STATE,
+    Attribute.USER_INTENTION,
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS,
+}
+# The share of repeated words from which a turn says the same again, and the words from which one is long.
+_SAID_AGAIN, _LONG_WORDS = 0.6, 60
 # Where several people were heard or seen.
 _IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
 _CUES = {
@@ -129,7 +139,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
         attributes=attributes,
         severity=default_severity(polarity),
         rationale=_rationale(measured, is_error, attributes[0]),
-        correction=correction_of(unit.kind, attributes[0]) if is_error else "",
+        correction=correction_of(unit.kind, attributes[0], measured) if is_error else "",
     )
 
 
@@ -177,7 +187,8 @@ def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
         end_ns = measured.unit.offset_ns
         silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
         silence = "the robot was silent" if is_error else "the robot left the person time"
-        return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s."
+        usual = f"; so far its answers took {measured.facts['pace_s']:.1f} s" if is_slow(measured.facts) else ""
+        return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s{usual}."
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if is_error else 'let'} the person finish {quote(turn)}."
     reads_as = (_FAULTS if is_error else _MERITS)[about]
@@ -189,11 +200,38 @@ def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
     return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
 
 
-def correction_of(kind: UnitKind, about: Attribute) -> str:
-    """Return what to do instead, where no reason states it."""
+def correction_of(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
+    """Say what to do instead, by what happened in the unit, else by the attribute."""
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
-    return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _CORRECTIONS[about]
+    if kind is UnitKind.PERSON_TURN:
+        return "Let the person finish, then answer."
+    return (_by_what_happened(measured, about) if measured else "") or _CORRECTIONS[about]
+
+
+def _by_what_happened(measured: MeasuredUnit, about: Attribute) -> str:
+    return next(_what_to_do_instead(measured, about), "")
+
+
+def _what_to_do_instead(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
+    """Yield what fits what happened, the most telling first."""
+    turn, asked, reaction, facts = measured.turn, measured.asked, measured.reaction, measured.facts
+    if blames(turn.text):
+        yield "Do not blame the person: say what can be done now."
+    if facts.get("unclear") and asked:
+        yield f"Say which part of {quote(asked)} was not clear, and ask for that alone."
+    if facts.get("says_again", 0.0) >= _SAID_AGAIN and asked:
+        yield f"Do not say the same again: go on from {quote(asked)}."
+    if facts.get("words", 0.0) > _LONG_WORDS:
+        yield "Say it in one or two sentences, then let the person speak."
+    if reaction and facts.get("person_corrects"):
+        yield f"Take {quote(reaction)} as a correction: say what was wrong, and do that instead."
+    if about in _ABOUT_WHAT_WAS_SAID and asked and is_question(asked.text):
+        yield f"Answer {quote(asked)} first."
+    if about in _ABOUT_WHAT_WAS_SAID and asked and is_request(asked.text):
+        yield f"Do what {quote(asked)} asks, or say why you cannot."
+    if about is Attribute.EMOTIONS and asked:
+        yield f"Acknowledge how the person feels who said {quote(asked)}, and match your tone to it."
 
 
 @record
@@ -215,6 +253,8 @@ def explain_withdrawal(
     ]
     if against:
         return FlagWithdrawal(reason=f"the cue {against[-1].cue_id} speaks against it", evidence=against[-1].evidence)
+    if now.measured and now.measured.is_accepted and now.measured.reaction:
+        return FlagWithdrawal(reason=f"the person accepts it: {quote(now.measured.reaction)}")
     if before.measured and now.measured and before.measured.facts != now.measured.facts:
         return _of_facts(before.measured, now.measured, polarity, scores)
     return FlagWithdrawal(reason="the settings now rule it out")

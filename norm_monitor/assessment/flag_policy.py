@@ -12,7 +12,7 @@ from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
 from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement
 from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
-from norm_monitor.assessment.unit_model import AdditiveScore, UnitModel
+from norm_monitor.assessment.unit_model import AdditiveScore, UnitModel, is_slow
 from norm_monitor.assessment.weighing import Assessment, weigh
 
 
@@ -62,7 +62,7 @@ class FlagDecision:
         notes = [note for note in (assessment.judgement, reason) if note]
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
-            corrections.append(correction_of(unit.kind, self.attributes[0]))
+            corrections.append(correction_of(unit.kind, self.attributes[0], self.evidence.measured))
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -118,6 +118,7 @@ class FlagPolicy:
         self._thresholds = config.thresholds_at(point, site)
         self._judged_thresholds = config.thresholds_at(point, site, is_judged=True)
         self._early_thresholds = config.thresholds_at(point, site, is_early=True)
+        self._slow_thresholds = config.thresholds_at(point, site, is_slow=True)
 
     def assess(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Assessment:
         """Compute the probabilities of a unit, without what is muted."""
@@ -164,7 +165,8 @@ class FlagPolicy:
 
     def scores_of(self, evidence: UnitEvidence) -> Mapping[Polarity, AdditiveScore]:
         """Return the scores that weigh the facts of a unit; none where they are not weighed."""
-        kind_model = self._model.kind_model(evidence.unit.kind, is_early=evidence.is_early)
+        facts = evidence.measured.facts if evidence.measured else {}
+        kind_model = self._model.kind_model(evidence.unit.kind, facts, is_early=evidence.is_early)
         return kind_model.polarities if kind_model and evidence.reading else {}
 
     def _score_of(self, evidence: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
@@ -174,6 +176,8 @@ class FlagPolicy:
     def _thresholds_of(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Thresholds:
         if judgement:
             return self._judged_thresholds
+        if evidence.measured and is_slow(evidence.measured.facts):
+            return self._slow_thresholds
         return self._early_thresholds if evidence.is_early else self._thresholds
 
     def _support(self, unit: Unit, assessment: Assessment, *, without_timing: bool) -> tuple[Reason, ...]:

@@ -14,7 +14,7 @@ from norm_monitor.assessment.flag_policy import FindReasons, FlagDecision, FlagP
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
-from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
+from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence, refutes_error
 from norm_monitor.assessment.unit_facts import TIMED_FACTS, MeasuredUnit
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.assessment.weighing import counted_judgement
@@ -235,7 +235,7 @@ class Fusion:
             if open_unit.evidence.early or before:
                 return None
             open_unit.evidence = replace(open_unit.evidence, early=measured)
-            if not self._model.kind_model(measured.unit.kind, is_early=True):
+            if not self._model.kind_model(measured.unit.kind, measured.facts, is_early=True):
                 return None
         if before is None or before.facts != measured.facts or before.settled != measured.settled:
             self._weigh_facts(open_unit, measured, cite)
@@ -316,7 +316,7 @@ class Fusion:
             if open_unit.flag is None:
                 continue
             at_ns = open_unit.flag.decision_ns  # closing decides nothing new
-            decision = self._decide(evidence)
+            decision = self._decide_anew(open_unit)
             flag = decision.flag(FlagState.CLOSED, at_ns) if decision else self._withdraw(open_unit, at_ns)
             if flag and unit_id in unanswered:
                 flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
@@ -336,6 +336,16 @@ class Fusion:
         without_timing = self._timing.covers(evidence.unit)
         return self._policy.decide(evidence, self._counted_judgement(evidence), without_timing=without_timing)
 
+    def _decide_anew(self, open_unit: _OpenUnit) -> FlagDecision | None:
+        """Decide by all evidence. A flagged error stands, unless what came since speaks against it by itself."""
+        decision, before = self._decide(open_unit.evidence), open_unit.decision
+        if before is None or open_unit.current_flag is None or before.assessment.polarity is not Polarity.ERROR:
+            return decision
+        is_error = decision is not None and decision.assessment.polarity is Polarity.ERROR
+        if is_error or self._timing.covers(open_unit.unit) or refutes_error(before.evidence, open_unit.evidence):
+            return decision
+        return self._decide(replace(before.evidence, unit=open_unit.unit))
+
     def _update_flags(self, decision_ns: int) -> list[SocialFlag]:
         """Decide anew about all open units; return the flags that change."""
         changed = [
@@ -350,7 +360,7 @@ class Fusion:
 
         With `keeps_lasting_error`, the error of a silence stays as long as the silence does nothing but go on.
         """
-        decision, before = self._decide(open_unit.evidence), open_unit.decision
+        decision, before = self._decide_anew(open_unit), open_unit.decision
         open_unit.decided_at = self._changes
         is_other = decision is None or decision.assessment.polarity is not Polarity.ERROR
         if keeps_lasting_error and open_unit.is_lasting_error and is_other:

@@ -69,14 +69,24 @@ class FusionConfig(Config):
         return thresholds
 
     def thresholds_at(
-        self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False, is_early: bool = False
+        self,
+        point: OperatingPoint,
+        site: SiteThresholds | None,
+        *,
+        is_judged: bool = False,
+        is_early: bool = False,
+        is_slow: bool = False,
     ) -> Thresholds:
-        """Return the thresholds of units with an answer of the judge, of units without a reaction yet, or of others."""
+        """Return the thresholds of judged units, of those without a reaction yet, of slow robots, or of others."""
         judged = self.min_probability_judged if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
         own = dict(map(_parse_threshold, (*judged, *self.min_probability)))
 
         def threshold(polarity: Polarity, attribute: Attribute) -> float:
-            usual = site.threshold(attribute) if site and polarity is Polarity.ERROR else point.threshold(polarity)
+            usual = (
+                site.threshold(attribute)
+                if site and polarity is Polarity.ERROR
+                else point.threshold(polarity, is_slow=is_slow)
+            )
             if is_early:
                 usual = max(usual, point.threshold(polarity, is_early=True))
             return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))

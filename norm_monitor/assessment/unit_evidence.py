@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_facts import MeasuredUnit
 from norm_monitor.assessment.unit_model import UnitModel, UnitReading
 from norm_monitor.assessment.weighing import Assessment, weigh
@@ -53,3 +53,15 @@ class UnitEvidence:
         """Weigh the evidence by a model, with or without a judgement."""
         reading = model.read(self.unit.kind, self.measured.facts) if self.measured else None
         return weigh(model.counted(self.unit.kind, self.findings), judgement, weight, reading)
+
+
+def refutes_error(before: UnitEvidence, now: UnitEvidence) -> bool:
+    """Whether what came after an error was flagged speaks against it: a cue, the judge, other words, or acceptance.
+
+    A later reading of the same words by itself does not, as it drifts with each line of talk.
+    """
+    if now.unit.kind is not UnitKind.ROBOT_TURN or now.judgement is not before.judgement:
+        return True
+    if now.findings != before.findings or before.measured is None or now.measured is None:
+        return True
+    return now.measured.turn.text != before.measured.turn.text or now.measured.is_accepted

@@ -7,7 +7,9 @@ name is the key of its weights in unit_weights.json. `explain` in explanation.py
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import log
+from statistics import median
 
 from norm_core.engines.talk_reader import TurnReading, latest_reading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
@@ -21,19 +23,24 @@ from norm_monitor.context.scene import Scene, exchange_of
 from norm_monitor.context.talk_lines import ANYBODY, talk_lines
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import (
+    accepts,
     announces_pause,
+    corrects,
     has_open_question,
     is_backchannel,
     is_question,
     is_request,
     is_unfinished,
+    pleads_unclear,
     tokens,
 )
 
 # Raise it when a fact changes its meaning: weights that were fitted before no longer load.
 FACTS_VERSION = "3"
-# Longer gaps and absences mean the same.
-LONGEST_S = 15.0
+# Longer absences mean the same, and longer gaps in talk.
+LONGEST_S, LONGEST_GAP_S = 15.0, 60.0
+# So many answers of the robot's tell its pace, which is no shorter than this.
+_PACE_ANSWERS, _SHORTEST_PACE_S, _MAX_PACES = 3, 0.5, 30.0
 # How far back an arrival, a departure or a change of distance belongs to a turn.
 _NEAR_NS, _EARLIER_NS, _AFTER_NS = 6 * NS_PER_S, 12 * NS_PER_S, NS_PER_S
 # How far before the units presence is read.
@@ -91,6 +98,9 @@ MEASURES = {
     "robot_silent_after_s": ("time until the robot speaks", "s"),
     "people_silent_after_s": ("time until a person speaks", "s"),
     "owed_silence_s": ("silence in which the robot owes an answer", "s"),
+    "pace_s": ("how long the robot took to answer so far", "s"),
+    "silent_by_pace": ("time until the robot speaks, against its time so far", ""),
+    "answer_by_pace": ("time since the person's turn, against the robot's time so far", ""),
     "overlap_s": ("both voices at once", "s"),
     "after_robot": ("the robot spoke before", YES_OR_NO),
     "before_robot": ("the robot speaks next, or owes an answer", YES_OR_NO),
@@ -110,6 +120,10 @@ MEASURES = {
     "person_unfinished": ("the person before was not finished", YES_OR_NO),
     "person_asks_then": ("the person after asks", YES_OR_NO),
     "robot_asked": ("the robot's turn before asked", YES_OR_NO),
+    "unclear": ("the turn says that something was not understood", YES_OR_NO),
+    "person_corrects": ("the person then rejects or corrects something", YES_OR_NO),
+    "person_says_again": ("share of the person's next words that were said before", ""),
+    "says_again": ("share of the words that this speaker said just before", ""),
     # PresenceFacts.around
     "seen_share": ("share of the turn in which somebody is seen", ""),
     "away_share": ("share of the turn in which everybody looks away", ""),
@@ -134,7 +148,9 @@ MEASURES = {
 TIMED_FACTS = frozenset(
     name
     for name, (_, unit) in MEASURES.items()
-    if unit == "s" or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
+    if unit == "s"
+    or name.endswith("_by_pace")
+    or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
 )
 _MIN_PROBABILITY = 1e-4
 
@@ -149,6 +165,13 @@ class MeasuredUnit:
     exchange: Exchange | None  # the robot's turn amid the words around it; None in a language that is not read
     settled: bool  # what follows the turn is known, or nothing followed for long
     turns_on: Turn | None = None  # the earlier turn that makes it read as an error to the talk reader
+    asked: Turn | None = None  # a robot's turn: what a person said before it
+    reaction: Turn | None = None  # and what a person said next
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the person plainly accepted a turn of the robot's."""
+        return self.reaction is not None and not self.reaction.ongoing and accepts(self.reaction.text)
 
 
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
@@ -181,6 +204,8 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
                 },
                 exchange=exchange,
                 settled=_is_settled(near, scene),
+                asked=near.person_before,
+                reaction=near.person_after,
                 turns_on=turns_on,
             )
         yield replace(by_turn[index], unit=_extend_silence(unit, near))
@@ -313,11 +338,31 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
         facts["people_silent_after_s"] = _gap_s(silent_ns)
     if near.before:
         facts["gap_before_s"] = _gap_s(turn.start_ns - max(earlier.end_ns for earlier in near.before))
+    pace_s = _pace_s(near.before)
+    if pace_s is not None:
+        facts["pace_s"] = pace_s
+        facts["silent_by_pace"] = _paces(facts["robot_silent_after_s"], pace_s)
+        if turn.is_robot and near.person_before:
+            facts["answer_by_pace"] = _paces(ns_to_s(turn.start_ns - near.person_before.end_ns), pace_s)
     if near.person_before:
         facts["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
         if near.person_after:
             facts["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
     return facts
+
+
+def _paces(waited_s: float, pace_s: float) -> float:
+    return max(-_MAX_PACES, min(waited_s / pace_s, _MAX_PACES))
+
+
+def _pace_s(before: Sequence[Turn]) -> float | None:
+    """Return the median time that the robot took to answer, of turns with the nearest first."""
+    answers_s = [
+        ns_to_s(answer.start_ns - asked.end_ns)
+        for answer, asked in pairwise(before)
+        if answer.is_robot and not asked.is_robot
+    ]
+    return max(median(answers_s), _SHORTEST_PACE_S) if len(answers_s) >= _PACE_ANSWERS else None
 
 
 def owes_answer(turn: Turn, following: Turn | None) -> bool:
@@ -338,7 +383,13 @@ def _asks_again(turn: Turn, following: Turn) -> bool:
 
 def _form_facts(near: _Neighbours) -> Facts:
     before, after, robot, text = near.person_before, near.person_after, near.robot_before, near.turn.text
-    return {
+    asked, own_before = (before, robot) if near.turn.is_robot else (near.turn, before)
+    facts = {
+        name: _shared_words(now.text, earlier.text)
+        for name, now, earlier in (("person_says_again", after, asked), ("says_again", near.turn, own_before))
+        if now and earlier
+    }
+    return facts | {
         "asks": float(is_question(text)),
         "requests": float(is_request(text)),
         "backchannel": float(is_backchannel(text)),
@@ -348,7 +399,14 @@ def _form_facts(near: _Neighbours) -> Facts:
         "person_unfinished": float(before is not None and is_unfinished(before.text)),
         "person_asks_then": float(after is not None and is_question(after.text)),
         "robot_asked": float(robot is not None and is_question(robot.text)),
+        "unclear": float(pleads_unclear(text)),
+        "person_corrects": float(after is not None and corrects(after.text)),
     }
+
+
+def _shared_words(text: str, earlier: str) -> float:
+    words = set(tokens(text))
+    return len(words & set(tokens(earlier))) / len(words) if words else 0.0
 
 
 def _exchange_facts(exchange: Exchange, matcher: TextMatcher) -> Facts:
@@ -410,7 +468,7 @@ def _away_s(presence: Presence, at_ns: int) -> float:
 
 
 def _gap_s(gap_ns: int) -> float:
-    return max(-LONGEST_S, min(ns_to_s(gap_ns), LONGEST_S))
+    return max(-LONGEST_S, min(ns_to_s(gap_ns), LONGEST_GAP_S))
 
 
 def _share(flags: Iterator[bool]) -> float:

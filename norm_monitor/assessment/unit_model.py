@@ -27,6 +27,8 @@ SHIPPED_BY_READER = {
     ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
     ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
 }
+# A robot whose median answer takes so long is measured by its own pace.
+SLOW_PACE_S = 2.0
 KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
@@ -94,6 +96,8 @@ class OperatingPoint(Config):
     false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
     # From which a unit is flagged before its reaction is known; without one it waits.
     early: dict[Polarity, float] = Field(default_factory=dict)
+    # Those in talk with a robot that answers slowly.
+    slow: dict[Polarity, float] = Field(default_factory=dict)
 
     def expectation(self, sensitivity: Sensitivity) -> str:
         """Say what to expect of the sensitivity."""
@@ -102,10 +106,12 @@ class OperatingPoint(Config):
             "talk, as measured on scripts by other writers"
         )
 
-    def threshold(self, polarity: Polarity, *, is_early: bool = False) -> float:
+    def threshold(self, polarity: Polarity, *, is_early: bool = False, is_slow: bool = False) -> float:
         """Return the probability from which a polarity is flagged, once its reaction is known or before."""
         if is_early:
             return self.early.get(polarity, 1.0)
+        if is_slow and polarity in self.slow:
+            return self.slow[polarity]
         return self.error if polarity is Polarity.ERROR else self.competence
 
 
@@ -123,6 +129,8 @@ class UnitModel(Artefact):
     kinds: dict[UnitKind, KindModel]
     # For facts that are known at the unit's end, before any reaction.
     early_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
+    # In talk with a robot that answers slowly; there nothing is weighed before the reaction.
+    slow_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
     operating_points: dict[Sensitivity, OperatingPoint]
     sightings: dict[str, float]  # by cue, the share of what it sees that coders mark so
 
@@ -140,13 +148,15 @@ class UnitModel(Artefact):
             operating_points=dict.fromkeys(Sensitivity, point),
         )  # fmt: skip
 
-    def kind_model(self, kind: UnitKind, *, is_early: bool = False) -> KindModel | None:
-        """Return the weights of a kind of unit, for all facts or for those that are known at its end."""
+    def kind_model(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> KindModel | None:
+        """Return the weights of a kind of unit, by all that is known of it or by what is at its end."""
+        if self.slow_kinds and is_slow(facts):
+            return None if is_early else self.slow_kinds.get(kind)
         return (self.early_kinds if is_early else self.kinds).get(kind)
 
     def read(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading | None:
-        """Return the odds and attributes by the facts; None for a kind of unit without weights."""
-        model = self.kind_model(kind, is_early=is_early)
+        """Return what the facts amount to; None for a kind of unit that was not fitted."""
+        model = self.kind_model(kind, facts, is_early=is_early)
         if model is None:
             return None
         return UnitReading(
@@ -162,6 +172,11 @@ class UnitModel(Artefact):
             replace(finding, probability=finding.probability or self.sightings.get(finding.cue_id, 0.0))
             for finding in findings
         ]
+
+
+def is_slow(facts: Facts) -> bool:
+    """Whether the robot answered slowly in the talk so far, as remote and wizarded robots do."""
+    return facts.get("pace_s", 0.0) >= SLOW_PACE_S
 
 
 @lru_cache(maxsize=4)

@@ -49,6 +49,28 @@ _REPEAT = re.compile(
     r"\b(again|once more|one more time|repeat)\b|\b(did|do) you say\b"
     r"|^(sorry |oh |and )*(what|how much|how many|how long|when|where|which|who)\b.* (was|were) (it|that|he|she|they)$"
 )
+_UNCLEAR = re.compile(
+    r"\b(repeat|rephrase|reword)\b|\bsay (that|it|this) again\b|\bpardon\b"
+    r"|\b(did ?n[o']?t|do ?n[o']?t|could ?n[o']?t|can ?n[o']?t|cannot|not) (quite )?"
+    r"(understand|understood|hear|catch|get|know (which|what|where|how)|sure (which|what|where|how))\b"
+)
+_UNCLEAR_ZH = re.compile(r"(没|不)(听|太)?(清|懂|明白)|再说一")
+_BLAME = re.compile(
+    r"\byour (own )?(fault|problem|mistake|doing)\b|\byou should(n't| not)? have\b|\b(as i|i already|i've already) "
+    r"(said|told you|explained)\b|\bif you had (listened|read|paid)\b|\bpeople (like you|who can't|who cannot)\b"
+)
+_BLAME_ZH = re.compile(r"你自己(的错|造成|不)|怪你|你应该早")
+_ACCEPTANCE = re.compile(
+    r"^(oh |ah |well |okay |ok |yes |yeah |great |lovely )*(thanks(?! to)|thank you|cheers|"
+    r"(that's |that is |that would be )?"
+    r"(great|perfect|lovely|good|fine|excellent|wonderful|brilliant|nice|right|helpful|kind))\b"
+)
+_ACCEPTANCE_ZH = re.compile(r"^(好的?，?)?(谢|太好|很好|不错|好的|行)")
+_CORRECTION = re.compile(
+    r"^(oh |well |um |uh )*(no|nope|nah|wrong|stop|cancel|wait|actually)\b|\bi (said|meant|asked|already|just said)\b"
+    r"|\b(that's|that is|it's|this is|you're) not\b|\bnever ?mind\b|\bforget it\b"
+)
+_CORRECTION_ZH = re.compile(r"^(不是|不对|不，|错|停|算了)|我(说|问)的是|我刚才")
 _REPEAT_ZH = re.compile(r"再说一|重复一|说什么|刚才.*(多少|几|什么|哪)")
 # A question no longer than this before the person's own words only echoes the robot.
 _ECHO_WORDS = 3
@@ -164,6 +186,27 @@ def asks_to_repeat(text: str) -> bool:
     """Whether a short turn asks to hear something once more, such as "how much was it?"."""
     match = _REPEAT_ZH.search(text) if is_chinese(text) else _REPEAT.search(_plain(text))
     return match is not None and word_count(text) <= _LONGEST
+
+
+def pleads_unclear(text: str) -> bool:
+    """Whether the words say that something was not understood, or ask to say it again."""
+    return _matches(_UNCLEAR, _UNCLEAR_ZH, text)
+
+
+def blames(text: str) -> bool:
+    """Whether the words put the blame on the person."""
+    return _matches(_BLAME, _BLAME_ZH, text)
+
+
+def accepts(text: str) -> bool:
+    """Whether the words plainly accept what was said, and ask for nothing."""
+    is_plain = is_backchannel(text) or _matches(_ACCEPTANCE, _ACCEPTANCE_ZH, text)
+    return is_plain and bool(tokens(text)) and not (corrects(text) or is_question(text))
+
+
+def corrects(text: str) -> bool:
+    """Whether the words reject or correct what was said or done before, as "no, the left one" does."""
+    return _matches(_CORRECTION, _CORRECTION_ZH, text)
 
 
 def _plain(text: str) -> str:

@@ -142,7 +142,13 @@ def test_an_error_is_flagged_before_anybody_answers_and_stays() -> None:
 def test_what_the_reaction_speaks_against_is_withdrawn_and_says_why() -> None:
     found = [flag for flag in flags(talk("Thanks, just what I wanted.")) if seconds(flag.onset_ns) == 3]
     assert [flag.state for flag in found] == [FlagState.OPENED, FlagState.WITHDRAWN]
-    assert "talk reader" in found[-1].rationale
+    assert found[-1].rationale == "Withdrawn, as the person accepts it: “Thanks, just what I wanted.”."
+
+
+def test_a_reading_that_drifts_withdraws_no_error() -> None:
+    found = [flag for flag in flags(talk("Thanks to you I am late.")) if seconds(flag.onset_ns) == 3]
+    assert (found[0].state, found[-1].state) == (FlagState.OPENED, FlagState.CLOSED)
+    assert found[-1].polarity is Polarity.ERROR
 
 
 def test_below_the_early_bar_a_flag_waits_for_the_reaction() -> None:

@@ -167,7 +167,7 @@ def test_a_withdrawal_says_what_changed() -> None:
 def test_a_withdrawal_names_the_fact_that_fell() -> None:
     fused = Fusion(FusionConfig(), shipped_unit_model())
     span = (s_to_ns(10), s_to_ns(12))
-    turn = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text="Upstairs.", turn_id="r1", spans=(span,))
+    heard = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text="Upstairs.", turn_id="r1", spans=(span,))
     both = (
         MeasuredUnit(
             unit=Unit.of_turn(turn),
@@ -181,7 +181,7 @@ def test_a_withdrawal_names_the_fact_that_fell() -> None:
             exchange=None,
             settled=True,
         )
-        for amiss in (6.0, -6.0)
+        for turn, amiss in ((heard, 6.0), (replace(heard, text="Downstairs."), -6.0))
     )
     opened, withdrawn = (fused.add_facts(measured, Provenance, s_to_ns(14)) for measured in both)
     assert opened

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_monitor.assessment.unit import UnitKind
-from norm_monitor.assessment.unit_facts import LONGEST_S, MEASURES, MeasuredUnit, measured_units
+from norm_monitor.assessment.unit_facts import LONGEST_GAP_S, MEASURES, MeasuredUnit, measured_units
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.scene import History
 from norm_monitor.windows.cutter import Entry
@@ -122,4 +122,28 @@ def test_any_talk_gives_known_facts_within_bounds(meaning: EncoderMatcher, times
     for one in units(meaning, said, until_s=40.0).values():
         assert one.facts.keys() <= MEASURES.keys()
         gaps = [value for name, value in one.facts.items() if "gap" in name or "silent" in name]
-        assert all(-LONGEST_S <= gap <= LONGEST_S for gap in gaps)
+        assert all(abs(gap) <= LONGEST_GAP_S for gap in gaps)
+
+
+def test_a_slow_robot_is_measured_by_its_own_pace(meaning: EncoderMatcher) -> None:
+    asked = [
+        entry
+        for start in (0, 10, 20)
+        for entry in (*user(start, start + 2, "Go on."), *robot(start + 6, start + 7, "Executing."))
+    ]
+    late = units(meaning, [*asked, *user(30, 32, "Turn left."), *robot(52, 53, "Done.")], until_s=60.0)
+    assert "pace_s" not in late[UnitKind.ROBOT_TURN, 16].facts  # two answers tell no pace
+    silence, answer = late[UnitKind.SILENCE, 32].facts, late[UnitKind.ROBOT_TURN, 52].facts
+    assert (silence["pace_s"], silence["silent_by_pace"]) == pytest.approx((4, 5))
+    assert (answer["robot_silent_after_s"] >= 0, answer["answer_by_pace"]) == (True, pytest.approx(5))
+
+
+def test_words_said_again_pleas_and_corrections_are_measured(meaning: EncoderMatcher) -> None:
+    said = [
+        *user(0, 2, "Turn to the left."),
+        *robot(3, 5, "I did not understand, please repeat that."),
+        *user(6, 8, "No, turn to the left."),
+    ]
+    facts = units(meaning, said)[UnitKind.ROBOT_TURN, 3].facts
+    assert (facts["unclear"], facts["person_corrects"]) == (1, 1)
+    assert facts["person_says_again"] == pytest.approx(0.8)
