@@ -127,10 +127,8 @@ def development_by_sound() -> Items:
 def egogapbench(data: Path) -> Items:
     """Collect the selector's answers to the first items of EgoGapBench's development part, others given."""
     with tempfile.TemporaryDirectory() as folder:
-        asking = RunConfig(
-            suite="egogapbench", data=str(data / "egogapbench"), setting="others-given", limit=EGOGAPBENCH_ITEMS
-        )
-        items = items_of_suite(asking).asked
+        asking = RunConfig(suite="egogapbench", data=str(data / "egogapbench"), setting="others-given")
+        items = items_of_suite(asking).asked[:EGOGAPBENCH_ITEMS]
         build(Path(folder, "bag"), asking, items)
         [player] = open_players(selector_files(ENCODER), "direct", hosts=1, seed=0)
         wanted = [query.query_id for item in items for query in item.queries]
