@@ -7,7 +7,7 @@ and a part of the people are left out in turn. What was measured is kept in --ca
 import json
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,7 +141,7 @@ def _untaught(reader: Path) -> Sequence[str]:
     return names
 
 
-def _watched(some: Iterator[MeasuredEncounter], total: int) -> Iterator[MeasuredEncounter]:
+def _watched(some: Iterable[MeasuredEncounter], total: int) -> Iterator[MeasuredEncounter]:
     yield from track(some, "running the monitor", total=total, console=_err)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
+from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
@@ -14,12 +15,13 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.spoken_words import estimate_duration_ns
+from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import TrueEvent, Truth
-from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.windows.cutter import Entry
 
-CODINGS = Path(__file__).with_name("scout_codings.jsonl")
+CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # The monitor hears so much before a stretch, and starts so long before the first words.
 _LEAD_S, _START_S = 60.0, 5.0
 _MARK_NS = NS_PER_S // 2
@@ -97,7 +99,7 @@ def _labelled(stretch: Json, session: Json) -> LabelledRecords:
             attributes=tuple(map(Attribute, mark["attributes"])),
             onset_ns=onset_by_row[mark["row"]],
             offset_ns=onset_by_row[mark["row"]],
-            basis="timing" if mark["silence"] else "wording",
+            basis=Basis.TIMING if mark["silence"] else Basis.WORDING,
             evidence=(),
             rationale=mark["why"],
         )

@@ -27,6 +27,7 @@ class RunningUp:
             [*TACTFUL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.PIPE
         )
         self.lines: list[str] = []
+        self._has_ended = False
         self._changed = Condition()
         Thread(target=self._read, daemon=True).start()
 
@@ -37,8 +38,10 @@ class RunningUp:
             return [line for line in self.lines if text in line]
 
         with self._changed:
-            if not self._changed.wait_for(lambda: len(printed()) >= times, PATIENCE_S):
-                pytest.fail(f"waited in vain for {text!r} in {self.lines}")
+            self._changed.wait_for(lambda: self._has_ended or len(printed()) >= times, PATIENCE_S)
+            if len(printed()) < times:
+                how = f"ended with {self._process.poll()}" if self._has_ended else "printed in vain"
+                pytest.fail(f"{how}, without {text!r}: {self.lines}")
             return printed()[-1]
 
     def children(self) -> dict[int, str]:
@@ -82,6 +85,9 @@ class RunningUp:
             with self._changed:
                 self.lines.append(line.rstrip("\n"))
                 self._changed.notify_all()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def test_doctor_refuses_two_onnx_runtimes(tmp_path: Path) -> None:
     row = next(row for row in json.loads(shown.stdout)["checks"] if row["check"] == "onnx runtime")
     assert row["verdict"] == "broken"
     assert row["found"] == "onnxruntime and onnxruntime-gpu are both installed"
-    assert row["mend"] == "run ./tactful setup gpu"
+    assert row["fix"] == "run ./tactful setup gpu"
 
 
 def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(doctor, "DRIVER_TIMEOUT_S", 0.2)
     row = doctor.examine("gpu")
     assert row.found == "nvidia-smi gave no answer in 0.2 s: the driver hangs"
-    assert row.mend == "reload the driver, or restart the computer"
+    assert row.fix == "reload the driver, or restart the computer"
     assert row.verdict is doctor.CheckResult.ABSENT
 
 
