@@ -7,7 +7,7 @@ and a part of the people are left out in turn. What was measured is kept in --ca
 import json
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,8 +68,9 @@ def fit(
 ) -> None:
     """Fit, and print what the weights find in the talk of writers and people that they were not fitted on."""
     cache.mkdir(parents=True, exist_ok=True)
-    opened = TalkReader.open(reader, verify=False)
-    talks = [*_kept(cache / "encounters.pkl", lambda: _of_encounters(reader)), *_kept(
+    manifest = TalkReader.open(reader, verify=False).manifest
+    untaught = set(json.loads(manifest.adapter.get("without", "[]")))
+    talks = [*_kept(cache / "encounters.pkl", lambda: _of_encounters(reader, untaught)), *_kept(
         cache / "scout.pkl", lambda: _of_scout(scout, reader)
     )]  # fmt: skip
     table = Table(
@@ -99,16 +100,15 @@ def fit(
     Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
     if not write:
         return
-    model = _fitted(talks, opened.manifest.adapter.get("taught", ""))
-    write_artefact(model, SHIPPED_BY_READER[opened.manifest.size])
-    slow = {"slow_kinds": model.slow_kinds}
-    for path in {SHIPPED, *SHIPPED_BY_READER.values()} - {SHIPPED_BY_READER[opened.manifest.size]}:
+    model, own_path = _fitted(talks, manifest.adapter.get("taught", "")), SHIPPED_BY_READER[manifest.size]
+    write_artefact(model, own_path)
+    for path in {SHIPPED, *SHIPPED_BY_READER.values()} - {own_path}:
         other = UnitModel.load(path)
         points = {
             sensitivity: point.model_copy(update={"slow": model.operating_points[sensitivity].slow})
             for sensitivity, point in other.operating_points.items()
         }
-        write_artefact(other.model_copy(update={**slow, "operating_points": points}), path)
+        write_artefact(other.model_copy(update={"slow_kinds": model.slow_kinds, "operating_points": points}), path)
 
 
 def _kept(path: Path, measure: Callable[[], list[dict[str, Any]]]) -> list[_Talk]:
@@ -117,8 +117,7 @@ def _kept(path: Path, measure: Callable[[], list[dict[str, Any]]]) -> list[_Talk
     return [_Talk(**talk) for talk in pickle.loads(path.read_bytes())]
 
 
-def _of_encounters(reader: Path) -> list[dict[str, Any]]:
-    untaught = set(_untaught(reader))
+def _of_encounters(reader: Path, untaught: Collection[str]) -> list[dict[str, Any]]:
     sources = [source for source in shipped_sources(SPLITS) if source.writer in untaught]
     measured = collect(
         sources, Path("scratch/sensed"), readers=[reader], follow=lambda some: _watched(some, len(sources))
@@ -133,12 +132,6 @@ def _of_encounters(reader: Path) -> list[dict[str, Any]]:
         }
         for source, encounter in zip(sources, measured, strict=True)
     ]
-
-
-def _untaught(reader: Path) -> Sequence[str]:
-    manifest = TalkReader.open(reader, verify=False).manifest
-    names: list[str] = json.loads(manifest.adapter.get("without", "[]"))
-    return names
 
 
 def _watched(some: Iterable[MeasuredEncounter], total: int) -> Iterator[MeasuredEncounter]:

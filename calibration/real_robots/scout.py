@@ -57,16 +57,14 @@ def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable)
 
 def _labelled(stretch: Json, session: Json) -> LabelledRecords:
     from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
-    turns = [turn for turn in session["turns"] if turn["at_s"] is not None and from_s <= turn["at_s"] < end_s]
+    spoken = [turn for turn in session["turns"] if turn["at_s"] is not None and from_s <= turn["at_s"] < end_s]
+    turns = [(turn, text) for turn in sorted(spoken, key=_at_s) if (text := _words(turn["text"]))]
     entries: list[tuple[int, Entry]] = []
     heard: list[Utterance] = []
     onset_by_row: dict[object, int] = {}
-    starts_ns = [s_to_ns(turn["at_s"] - from_s + _START_S) for turn in sorted(turns, key=_at_s)]
-    for index, turn in enumerate(sorted(turns, key=_at_s)):
-        text = " ".join(re.sub(r"<[^>]*>", "", turn["text"]).split())
+    starts_ns = [s_to_ns(turn["at_s"] - from_s + _START_S) for turn, _ in turns]
+    for index, (turn, text) in enumerate(turns):
         at_ns, duration_ns = starts_ns[index], estimate_duration_ns(text)
-        if not text:
-            continue
         onset_by_row[turn["id"]] = at_ns
         if turn["by"] == "robot":
             next_ns = starts_ns[index + 1] if index + 1 < len(starts_ns) else at_ns + duration_ns
@@ -120,6 +118,11 @@ def _labelled(stretch: Json, session: Json) -> LabelledRecords:
 
 def _at_s(turn: Json) -> float:
     return float(turn["at_s"])
+
+
+def _words(text: str) -> str:
+    """Return a line without its marks in angle brackets."""
+    return " ".join(re.sub(r"<[^>]*>", "", text).split())
 
 
 def meets(unit: LabelledUnit, event: TrueEvent) -> bool:

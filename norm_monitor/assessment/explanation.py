@@ -206,11 +206,7 @@ def correction_of(kind: UnitKind, about: Attribute, measured: MeasuredUnit | Non
         return "Answer, or say that you did not understand or need time."
     if kind is UnitKind.PERSON_TURN:
         return "Let the person finish, then answer."
-    return (_by_what_happened(measured, about) if measured else "") or _CORRECTIONS[about]
-
-
-def _by_what_happened(measured: MeasuredUnit, about: Attribute) -> str:
-    return next(_what_to_do_instead(measured, about), "")
+    return next(_what_to_do_instead(measured, about), _CORRECTIONS[about]) if measured else _CORRECTIONS[about]
 
 
 def _what_to_do_instead(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
