@@ -61,7 +61,7 @@ class _Talk:
 
 
 def fit(
-    scout: Annotated[Path, typer.Option(help="SCOUT's sessions, one JSON a line.")],
+    scout: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line.")],
     reader: Annotated[Path, typer.Option(help="Folder of the talk reader.")],
     cache: Annotated[Path, typer.Option(help="Folder of what was measured.")] = Path("scratch/real_robots"),
     write: Annotated[bool, typer.Option("--write", help="Ship the weights.")] = False,
