@@ -53,15 +53,15 @@ class Observer:
 
     def records(self, kind: type, topic: str) -> list[Any]:
         """A list that grows with every message of a record on a topic of Tactful."""
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
+        from norm_nodes.base.convert import record_class
+        from norm_nodes.base.endpoint import EVENTS
 
         return self.collect(record_class(kind), f"/tactful/{topic}", EVENTS)
 
     def publisher(self, kind: type, topic: str) -> Any:
         """A publisher of a record on a topic of Tactful."""
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
+        from norm_nodes.base.convert import record_class
+        from norm_nodes.base.endpoint import EVENTS
 
         return self.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
 
@@ -119,8 +119,8 @@ class Observer:
 
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import STATUS_QOS
+        from norm_nodes.base.convert import record_class
+        from norm_nodes.base.endpoint import STATUS_QOS
 
         self.node.create_subscription(
             record_class(MonitorStatus),
@@ -135,8 +135,8 @@ class Observer:
 
         A writer finds readers in the order of their making: one that reached the newest has found the others.
         """
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import STATUS_QOS
+        from norm_nodes.base.convert import record_class
+        from norm_nodes.base.endpoint import STATUS_QOS
 
         heard: list[MonitorStatus] = []
         newest = self.node.create_subscription(

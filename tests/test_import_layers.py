@@ -113,6 +113,16 @@ def test_no_rooms_import_each_other_in_a_circle(folder: Path) -> None:
     assert circle_of(rooms) == []
 
 
+def test_the_base_of_the_nodes_imports_no_node() -> None:
+    outside = {
+        (module, other)
+        for module, below in modules_below(NODES).items()
+        for other in below
+        if module.startswith("norm_nodes.base.") and not other.startswith("norm_nodes.base.")
+    }
+    assert outside == set()
+
+
 def modules_below(folder: Path) -> dict[str, set[str]]:
     """Each module of a package with the modules of it that it imports; those of the package's own face are none."""
     paths = {".".join(path.relative_to(folder.parent).with_suffix("").parts): path for path in folder.rglob("*.py")}

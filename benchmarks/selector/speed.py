@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 import rclpy
 from norm_interfaces.action import SelectAction
-from norm_nodes.convert import to_ros
+from norm_nodes.base.convert import to_ros
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.task import Future

@@ -24,7 +24,7 @@ RECORDS: dict[str, Utterance | RobotSpeech | Frame | Presence] = {
 
 
 def without_stamp(record: object) -> Any:
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     message = to_ros(record)
     message.header.stamp.sec, message.header.stamp.nanosec = -1, 0
@@ -32,7 +32,7 @@ def without_stamp(record: object) -> Any:
 
 
 def test_one_message_of_each_kind_without_a_stamp_ends_no_node(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.endpoint import SENSOR
+    from norm_nodes.base.endpoint import SENSOR
     from sensor_msgs.msg import CompressedImage
 
     parameters: dict[str, dict[str, Any]] = {

@@ -116,8 +116,8 @@ def misses_pictures(statuses: list[Any]) -> bool:
 
 
 def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Observer) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import STATUS_QOS
+    from norm_nodes.base.convert import record_class
+    from norm_nodes.base.endpoint import STATUS_QOS
 
     profile = written(tmp_path / "robot.yaml", "/tactful/camera:\n  ros__parameters: {topic: /eye/compressed}\n")
     robots = ("left", "right")

@@ -116,7 +116,7 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
 
 
 def test_the_check_names_a_reliability_that_fits_nobody(tmp_path: Path, domain_id: int) -> None:
-    from norm_nodes.convert import record_class
+    from norm_nodes.base.convert import record_class
 
     path = profile(tmp_path / "robot.yaml", ears={})
     with foreign_robot(domain_id, (record_class(RobotSpeech), "/tactful/robot_speech", False)):

@@ -97,7 +97,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Non
 
 def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
     """Play a talk before a camera that sees blue, then ask three times for the same decision."""
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import Empty
 
     frames = observer.records(Frame, "frames")

@@ -60,7 +60,7 @@ def extremes_of(slot: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911 one line 
     if isinstance(slot, AbstractString):
         return st.sampled_from(TEXTS)
     if not isinstance(slot, BasicType):
-        from norm_nodes.convert import message_class
+        from norm_nodes.base.convert import message_class
 
         return messages_of(message_class("/".join((*slot.namespaces, slot.name))))
     if slot.typename == "boolean":
@@ -82,7 +82,7 @@ def messages_of(type_: Any) -> st.SearchStrategy[Any]:
 @st.composite
 def nearly_valid(draw: st.DrawFn, cls: type) -> Any:
     """A message of a valid record in which at most two fields are at an extreme."""
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     message = to_ros(draw(records(cls)))
     fields = dict(zip(message.get_fields_and_field_types(), message.SLOT_TYPES, strict=True))

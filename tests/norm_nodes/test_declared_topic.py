@@ -17,7 +17,7 @@ def installed_types() -> list[str]:
 
 
 def test_every_installed_class_describes_its_type_exactly() -> None:
-    from norm_nodes.declared_topic import described
+    from norm_nodes.base.declared_topic import described
 
     hashes = {name: installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes
@@ -48,7 +48,7 @@ def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_p
     ],
 )
 def test_a_type_that_is_missing_names_what_mends_it(type_name: str, told: str) -> None:
-    from norm_nodes.convert import TypeMissingError, message_class
+    from norm_nodes.base.convert import TypeMissingError, message_class
 
     with pytest.raises(TypeMissingError) as raised:
         message_class(type_name)

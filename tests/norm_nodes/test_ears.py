@@ -29,7 +29,7 @@ def spoken(path: Path) -> np.ndarray:
 
 
 def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")

@@ -155,7 +155,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
     ears: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the last window of a recording stays open where its words are written after its sound has ended."""
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     told: list[Utterance] = []
 

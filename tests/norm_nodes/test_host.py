@@ -83,8 +83,8 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
 def test_the_status_of_an_elder_that_a_player_repeats_ends_no_node(
     domain_id: int, observer: Observer, tmp_path: Path
 ) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import STATUS_QOS
+    from norm_nodes.base.convert import record_class, to_ros
+    from norm_nodes.base.endpoint import STATUS_QOS
 
     with recorder(tmp_path / "first", domain_id) as process:
         statuses = observer.watch_status()

@@ -27,7 +27,7 @@ def recorder(request: pytest.FixtureRequest, domain_id: int, tmp_path: Path) -> 
 
 def test_a_whole_life(recorder: NodeProcess, observer: Observer, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import String
 
     words = observer.node.create_publisher(String, "/words", EVENTS)
@@ -159,7 +159,7 @@ def change(observer: Observer, transition_id: int) -> bool:
 
 def test_a_simulated_time_that_never_comes_is_stated(domain_id: int) -> None:
     import rclpy
-    from norm_nodes.heartbeat import CLOCK_AWAITED_BEATS
+    from norm_nodes.base.heartbeat import CLOCK_AWAITED_BEATS
     from norm_nodes.typed_robot import TypedRobotNode
 
     rclpy.init(args=["--ros-args", "-p", "use_sim_time:=true"], domain_id=domain_id)

@@ -57,7 +57,7 @@ TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "prese
 
 def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> None:
     """Publishes entries in the order in which the senses give them, once somebody listens."""
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     publishers = {kind: observer.publisher(kind, topic) for kind, topic in TOPICS.items()}
     observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
@@ -119,8 +119,8 @@ def flags(observer: Observer) -> Callable[..., list[Any]]:
 
 
 def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import SPEECH
+    from norm_nodes.base.convert import record_class, to_ros
+    from norm_nodes.base.endpoint import SPEECH
 
     busy, free = Event(), Event()
     entries = [entry for _, entry in with_silence(user(0, 2, "Where is the lift?"), 60.0)]
@@ -151,8 +151,8 @@ def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
     from norm_interfaces.srv import Explain
-    from norm_nodes.convert import from_ros, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.base.convert import from_ros, to_ros
+    from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import Bool, String
     from std_srvs.srv import Trigger
 
@@ -455,7 +455,7 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
 def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # noqa: PLR0917
     domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
 ) -> None:
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import Empty
 
     (own_models / "absent.yaml").write_text(
@@ -570,7 +570,7 @@ def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, obs
 
 
 def test_without_a_source_windows_close_late_and_the_status_names_its_node(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, to_ros
+    from norm_nodes.base.convert import from_ros, to_ros
 
     closed = observer.records(ClosedWindow, "windows")
     statuses = observer.watch_status()

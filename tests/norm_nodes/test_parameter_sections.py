@@ -9,7 +9,7 @@ NAMES = ("camera", "ears", "monitor", "selector")
 
 def complaints(tmp_path: Path, text: str, namespace: str = "/tactful") -> dict[str, list[str]]:
     """What is told where the monitor and the ears are started on a file."""
-    from norm_nodes.parameter_sections import misplaced_sections
+    from norm_nodes.base.parameter_sections import misplaced_sections
 
     file = tmp_path / "robot.yaml"
     file.write_text(text, encoding="utf-8")
@@ -75,7 +75,7 @@ def test_a_mistyped_robot_wide_parameter_is_named(name: str, warned: str) -> Non
 
 
 def test_a_robot_wide_parameter_may_also_stand_with_another_node(tmp_path: Path) -> None:
-    from norm_nodes.parameter_sections import robot_wide_parameters
+    from norm_nodes.base.parameter_sections import robot_wide_parameters
 
     file = tmp_path / "robot.yaml"
     file.write_text(f"{section('/**')}{section('/tactful/monitor')}", encoding="utf-8")

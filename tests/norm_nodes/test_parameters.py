@@ -32,7 +32,7 @@ class CameraConfig(Config):
 def make_node(domain_id: int) -> Iterator[Any]:
     """A function that makes a node, given its parameters as ROS would read them from a file."""
     import rclpy
-    from norm_nodes import parameters
+    from norm_nodes.base import parameters
     from rclpy.node import Node
 
     rclpy.init(domain_id=domain_id)
@@ -51,7 +51,7 @@ def make_node(domain_id: int) -> Iterator[Any]:
 
 
 def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
-    from norm_nodes import parameters
+    from norm_nodes.base import parameters
 
     node = make_node(stand__lens__focus_m=3.0, left__filters=["blue", "green"])
     names = ["topic", "stand.lens.focus_m", "stand.lens.filters", "stand.height_m", "left.focus_m", "left.filters"]
@@ -65,7 +65,7 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
 
 
 def test_the_api_page_names_each_parameter_that_is_live() -> None:
-    from norm_nodes import parameters
+    from norm_nodes.base import parameters
     from norm_nodes.tools.reference_pages import live_rows
 
     rows = list(live_rows(parameters.specs(CameraConfig).values()))
@@ -94,7 +94,7 @@ def test_a_parameter_that_does_not_fit_is_named_with_its_part(
 
 
 def test_a_change_is_reviewed_by_the_rules_of_its_part(make_node: Any) -> None:
-    from norm_nodes import parameters
+    from norm_nodes.base import parameters
     from rclpy.parameter import Parameter
 
     node = make_node()

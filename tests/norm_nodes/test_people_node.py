@@ -101,7 +101,7 @@ def test_faces_without_persons_are_named_with_what_makes_persons_of_them(domain_
 
 
 def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     statuses = observer.watch_status()
     rival = observer.publisher(Presence, "presence")

@@ -45,7 +45,7 @@ def session(observer: Observer) -> Session:
 
 
 def test_robot_speech_on_another_topic_reaches_every_node(domain_id: int, observer: Observer, session: Session) -> None:
-    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.base.convert import record_class, to_ros
 
     said = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/robot/edges"}}, domain_id):
@@ -95,7 +95,7 @@ def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Obser
 
 
 def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
     from std_msgs.msg import String
 
     ears = {"robot_speech_topic": "/said", "robot_speech_type": "std_msgs/msg/Bool"}

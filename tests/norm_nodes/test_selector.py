@@ -63,7 +63,7 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
     from action_msgs.msg import GoalStatus
     from builtin_interfaces.msg import Time
     from norm_interfaces.action import SelectAction
-    from norm_nodes.convert import from_ros, to_ros
+    from norm_nodes.base.convert import from_ros, to_ros
     from rclpy.action import ActionClient
 
     client = ActionClient(observer.node, SelectAction, "/tactful/select_action")
@@ -100,10 +100,10 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
 
 # A host in which nothing happens by itself.
 QUIET_HOST = """
-import norm_nodes.heartbeat
+import norm_nodes.base.heartbeat
 from norm_nodes import node_host
 
-norm_nodes.heartbeat.HEARTBEAT_S = node_host.SPIN_TIMEOUT_S = 86400.0
+norm_nodes.base.heartbeat.HEARTBEAT_S = node_host.SPIN_TIMEOUT_S = 86400.0
 node_host.main()
 """
 
@@ -130,7 +130,7 @@ def test_a_decision_waits_for_no_other_event(domain_id: int, observer: Observer)
 
 
 def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -> None:
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import String
 
     mirrored = observer.collect(String, "/tactful/decisions_json", EVENTS)
@@ -144,7 +144,7 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -
 
 
 def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, to_ros
+    from norm_nodes.base.convert import from_ros, to_ros
 
     answers = observer.records(Answer, "answers")
     publisher = observer.publisher(Query, "queries")
@@ -175,7 +175,7 @@ def seen_by(server: Any) -> None:
 
 def test_a_model_tells_the_node_what_others_do(domain_id: int, observer: Observer, own_models: Path) -> None:
     """A frame and a tracked person come in, nobody says who is there, and the model looks."""
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     with serving() as server:
         seen_by(server)

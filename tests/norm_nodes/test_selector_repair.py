@@ -21,7 +21,7 @@ PARAMETERS = {"when_unsure": "best_effort", "repair.on_error_flags": True}
 
 def flags_to(observer: Observer) -> Callable[[SocialFlag], None]:
     """Return what publishes a flag to the node."""
-    from norm_nodes.convert import to_ros
+    from norm_nodes.base.convert import to_ros
 
     publisher = observer.publisher(SocialFlag, "flags")
     observer.until(publisher.get_subscription_count, "the node to listen")

@@ -10,10 +10,10 @@ from typing import Any
 import cv2
 import numpy as np
 import rclpy
-from norm_nodes.convert import record_class
+from norm_nodes.base.convert import record_class
+from norm_nodes.base.endpoint import EVENTS, SENSOR
+from norm_nodes.base.executors import observer
 from norm_nodes.encounter_player import stamped_sound
-from norm_nodes.endpoint import EVENTS, SENSOR
-from norm_nodes.executors import observer
 from norm_nodes.tools.graph_printer import FRAMES, TOPICS
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock

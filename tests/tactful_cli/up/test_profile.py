@@ -119,8 +119,8 @@ NODES = ("camera", "ears", "people", "monitor", "selector", "encounter_player", 
 def test_a_namespace_moves_the_default_topic_of_every_node(tmp_path: Path) -> None:
     """The defaults are those of the nodes, which cannot be imported without ROS."""
     pytest.importorskip("rclpy")
+    from norm_nodes.base.parameters import specs
     from norm_nodes.catalogue import config_model
-    from norm_nodes.parameters import specs
 
     profile = load(written(tmp_path, "".join(f"/tactful/{node}:\n  ros__parameters: {{}}\n" for node in NODES)), "left")
     for node in NODES:

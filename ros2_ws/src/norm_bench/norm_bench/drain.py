@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.norm_node import NormNode
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.norm_node import NormNode
 
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from norm_nodes.bag_player import PLAYED
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
+from norm_nodes.base.endpoint import EVENTS, STATUS_QOS
 from rclpy.publisher import Publisher
 from std_msgs.msg import Empty
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import rclpy
-from norm_nodes.executors import fastest_executor
+from norm_nodes.base.executors import fastest_executor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.selector_node import SelectorNode, SelectorNodeConfig
 
 from action_selector.selector import Recommendation

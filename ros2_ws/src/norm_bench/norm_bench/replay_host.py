@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from norm_nodes import catalogue, node_host
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.norm_node import NormNode
 
 from norm_bench.drain import DrainReporter
 

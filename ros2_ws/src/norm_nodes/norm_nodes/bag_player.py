@@ -17,8 +17,8 @@ from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.topics import DIAGNOSTICS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.publisher_node import PublisherNode
+from norm_nodes.base.convert import TypeMissingError, message_class
+from norm_nodes.base.publisher_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)

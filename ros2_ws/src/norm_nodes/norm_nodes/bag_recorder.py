@@ -17,9 +17,9 @@ from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue
-from norm_nodes.convert import message_class
-from norm_nodes.declared_topic import NotRecordableError, declared_topic
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.convert import message_class
+from norm_nodes.base.declared_topic import NotRecordableError, declared_topic
+from norm_nodes.base.norm_node import NormNode
 
 
 def beside_unfinished(bag: Path) -> Path:

@@ -24,9 +24,9 @@ from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.picture import picture_in, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.sensor_offsets import SensorOffsets
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS, SENSOR
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS, SENSOR
+from norm_nodes.base.norm_node import NormNode
 
 WATCH_PERIOD_S = 1.0
 

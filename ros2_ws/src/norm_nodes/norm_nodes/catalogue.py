@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import Any
 
 from norm_core.runtime.config import Config
-from norm_nodes.norm_node import NormNode
-from norm_nodes.parameters import OF_EVERY_NODE, specs
+from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.parameter_sections import MIN_FOREIGN_SIMILARITY
+from norm_nodes.base.parameters import OF_EVERY_NODE, specs
 
 # The module and the class of each.
 NODES = {
@@ -24,9 +25,6 @@ NODES = {
     "typed_robot": "typed_robot.TypedRobotNode",
     "webcam": "webcam.WebcamNode",
 }
-
-# How alike a foreign name must be, because files may hold sections and parameters of other packages.
-ALIKE = 0.8
 
 
 def node_class(name: str) -> Callable[[], NormNode[Any]]:
@@ -46,7 +44,9 @@ def mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[s
     """Name the robot-wide parameters that no node has and that are much like one of these models'."""
     own = {parameter for model in models for parameter in specs(model)}
     unknown = [name for name in names if name not in own and not name.startswith(OF_EVERY_NODE)]
-    close = {name: match for name in unknown for match in difflib.get_close_matches(name, own, 1, ALIKE)}
+    close = {
+        name: match for name in unknown for match in difflib.get_close_matches(name, own, 1, MIN_FOREIGN_SIMILARITY)
+    }
     # For a suspect alone, as to import all nodes takes memory.
     others = {parameter for node in NODES for parameter in specs(config_model(node))} if close else set()
     return [

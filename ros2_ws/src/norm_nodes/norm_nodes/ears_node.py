@@ -21,10 +21,10 @@ from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.voices import VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Whisper
-from norm_nodes.convert import from_ros, message_class, record_class, to_ros
+from norm_nodes.base.convert import from_ros, message_class, record_class, to_ros
+from norm_nodes.base.endpoint import EVENTS, SENSOR, SPEECH
+from norm_nodes.base.norm_node import NormNode
 from norm_nodes.ears_config import EarsConfig
-from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
-from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import RobotTopics
 from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE
 from norm_nodes.voice_topics import VOICES_TRACKED, VoiceTopics

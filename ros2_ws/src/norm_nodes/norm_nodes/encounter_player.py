@@ -18,9 +18,9 @@ from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_node import PublisherNode
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.publisher_node import PublisherNode
 
 SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
 AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", full_topic(ROBOT_SPEECH_TOPIC)

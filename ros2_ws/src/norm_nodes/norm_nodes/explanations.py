@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from norm_core.records.flag import SocialFlag
 from norm_monitor.assessment.explanation import explain
-from norm_nodes.convert import to_ros
+from norm_nodes.base.convert import to_ros
 
 MAX_EVENTS = 1000
 E = TypeVar("E")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from norm_core.records.decision import Decision
-from norm_nodes.convert import TypeMissingError, message_class
+from norm_nodes.base.convert import TypeMissingError, message_class
 
 # The message moved from one package to the other.
 TYPES = ("hri_actions_msgs/msg/Intent", "hri_msgs/msg/Intent")

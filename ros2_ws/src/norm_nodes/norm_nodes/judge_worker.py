@@ -11,7 +11,7 @@ from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan
 from norm_monitor.judge.prompt_files import PromptFiles
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.norm_node import NormNode
 
 WAIT_S = 0.2
 FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"

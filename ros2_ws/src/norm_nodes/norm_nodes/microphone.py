@@ -13,10 +13,10 @@ from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.convert import TypeMissingError, message_class
+from norm_nodes.base.convert import TypeMissingError, message_class
+from norm_nodes.base.endpoint import EVENTS, LATCHED
+from norm_nodes.base.publisher_node import PublisherNode
 from norm_nodes.encounter_player import stamped_sound
-from norm_nodes.endpoint import EVENTS, LATCHED
-from norm_nodes.publisher_node import PublisherNode
 
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
 RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2

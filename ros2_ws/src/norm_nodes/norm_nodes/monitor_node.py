@@ -58,11 +58,11 @@ from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
-from norm_nodes.convert import to_ros
-from norm_nodes.endpoint import EVENTS, SPEECH
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS, SPEECH
+from norm_nodes.base.norm_node import NormNode
 from norm_nodes.explanations import Explanations
 from norm_nodes.judge_worker import JudgeWorker
-from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
 

@@ -25,10 +25,10 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes import catalogue
+from norm_nodes.base.executors import EXECUTORS, FASTEST
+from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.parameter_sections import misplaced_sections, parameter_files, robot_wide_parameters
 from norm_nodes.catalogue import NODES, mistyped
-from norm_nodes.executors import EXECUTORS, FASTEST
-from norm_nodes.norm_node import NormNode
-from norm_nodes.parameter_sections import misplaced_sections, parameter_files, robot_wide_parameters
 
 # Gives the class of a node by its name.
 NodeClass = Callable[[str], Callable[[], NormNode[Any]]]

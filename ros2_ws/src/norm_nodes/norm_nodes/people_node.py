@@ -13,9 +13,9 @@ from norm_core.records.status import Health
 from norm_core.records.topics import PRESENCE_TOPIC
 from norm_core.runtime.config import LIVE
 from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
-from norm_nodes.convert import message_class, to_ros
-from norm_nodes.endpoint import EVENTS, SENSOR
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.convert import message_class, to_ros
+from norm_nodes.base.endpoint import EVENTS, SENSOR
+from norm_nodes.base.norm_node import NormNode
 from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 WATCH_S = 0.5

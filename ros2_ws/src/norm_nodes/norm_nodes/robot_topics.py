@@ -8,8 +8,8 @@ from typing import Any
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from norm_monitor.senses.robot_voice.robot_messages import expand_topics
-from norm_nodes.endpoint import EVENTS, SENSOR
-from norm_nodes.endpoint_node import EndpointNode
+from norm_nodes.base.endpoint import EVENTS, SENSOR
+from norm_nodes.base.endpoint_node import EndpointNode
 
 OnMessage = Callable[[str, Any], None]  # gets a topic and a message
 OnLoss = Callable[[str], None]  # gets a topic that lost its last publisher

@@ -38,11 +38,11 @@ from norm_core.records.topics import (
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_nodes.convert import TypeMissingError, from_ros, to_ros
-from norm_nodes.endpoint import EVENTS, SPEECH
-from norm_nodes.goal_server import deadline_of
+from norm_nodes.base.convert import TypeMissingError, from_ros, to_ros
+from norm_nodes.base.endpoint import EVENTS, SPEECH
+from norm_nodes.base.goal_server import deadline_of
+from norm_nodes.base.norm_node import NormNode
 from norm_nodes.intents import intent_class, intent_of
-from norm_nodes.norm_node import NormNode
 
 MAX_WAITING = 8
 WAIT_S = 0.2

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 
 from rclpy.subscription import Subscription
 
-from norm_nodes.endpoint import LATCHED, SENSOR
-from norm_nodes.endpoint_node import EndpointNode
+from norm_nodes.base.endpoint import LATCHED, SENSOR
+from norm_nodes.base.endpoint_node import EndpointNode
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
 IDS_TYPE, STRING_TYPE, BOOL_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String", "std_msgs/msg/Bool"

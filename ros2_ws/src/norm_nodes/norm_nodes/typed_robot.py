@@ -8,8 +8,8 @@ from pydantic import Field
 from std_msgs.msg import String
 
 from norm_core.runtime.config import Config
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_node import PublisherNode
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.publisher_node import PublisherNode
 
 WAIT_S = 0.2
 READ_BYTES = 4096

@@ -17,8 +17,8 @@ from norm_core.records.flag import Attribute
 from norm_core.runtime.time import ns_to_s
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
-from norm_nodes.goal_server import deadline_of
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.goal_server import deadline_of
+from norm_nodes.base.norm_node import NormNode
 
 MAX_WAITING, WAIT_S, MAX_CHECK_S = 8, 0.2, 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}

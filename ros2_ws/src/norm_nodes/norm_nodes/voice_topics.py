@@ -8,9 +8,9 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
 from norm_monitor.senses.speech.voices import MAX_VOICES
-from norm_nodes.convert import message_class
-from norm_nodes.endpoint import SENSOR
-from norm_nodes.endpoint_node import EndpointNode
+from norm_nodes.base.convert import message_class
+from norm_nodes.base.endpoint import SENSOR
+from norm_nodes.base.endpoint_node import EndpointNode
 from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, STRING_TYPE, TrackedIds
 
 MATCH_TYPE = "hri_msgs/msg/IdsMatch"

@@ -11,8 +11,8 @@ from sensor_msgs.msg import CompressedImage
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_node import PublisherNode
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.publisher_node import PublisherNode
 
 AGAIN_S = 5.0
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.runtime.config import ConfigError, check_config
+from norm_nodes.base.convert import TypeMissingError, message_class
+from norm_nodes.base.parameters import OF_EVERY_NODE, nested, specs
 from norm_nodes.catalogue import NODES, config_model, mistyped
-from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.parameters import OF_EVERY_NODE, nested, specs
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from rclpy.time import Time
 from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.records.json_codec import from_plain, to_plain
-from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.base.convert import from_ros, to_ros
 
 Reply = Callable[[dict[str, Any]], None]
 

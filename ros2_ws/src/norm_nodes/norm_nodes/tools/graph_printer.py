@@ -42,8 +42,8 @@ from norm_core.records.topics import (
 )
 from norm_core.records.window import ClosedWindow
 from norm_core.streams.bounded_queue import BoundedQueue
-from norm_nodes.convert import record_class
-from norm_nodes.executors import fastest_executor, observer
+from norm_nodes.base.convert import record_class
+from norm_nodes.base.executors import fastest_executor, observer
 from norm_nodes.tools.graph_commands import GraphCommands, plain_record
 
 # The kind of each topic's lines, and its record. A monitor in the shadow has topics of its own; the kinds are the same.

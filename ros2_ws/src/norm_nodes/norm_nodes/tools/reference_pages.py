@@ -15,11 +15,11 @@ from rclpy.lifecycle import TransitionCallbackReturn
 
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.config import Config
-from norm_nodes import parameters
+from norm_nodes.base import parameters
+from norm_nodes.base.endpoint import Direction, Endpoint
+from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.parameters import ParameterSpec
 from norm_nodes.catalogue import NODES, node_class
-from norm_nodes.endpoint import Direction, Endpoint
-from norm_nodes.norm_node import NormNode
-from norm_nodes.parameters import ParameterSpec
 
 # Its own, so that the nodes made for the page disturb none that run.
 PAGE_DOMAIN = 49

@@ -11,8 +11,8 @@ import rclpy
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.executors import observer
+from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.base.executors import observer
 
 ROUNDS = 200
 PATIENCE_S = 10.0

@@ -13,9 +13,9 @@ from rclpy.qos import qos_profile_parameter_events
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import MonitorStatus
-from norm_nodes.convert import from_ros, record_class
-from norm_nodes.endpoint import STATUS_QOS
-from norm_nodes.executors import observer
+from norm_nodes.base.convert import from_ros, record_class
+from norm_nodes.base.endpoint import STATUS_QOS
+from norm_nodes.base.executors import observer
 
 SPIN_S = 0.5
 

@@ -19,8 +19,8 @@ from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
-from norm_nodes.convert import message_class
-from norm_nodes.executors import observer
+from norm_nodes.base.convert import message_class
+from norm_nodes.base.executors import observer
 
 RECENT_S = 3.0
 

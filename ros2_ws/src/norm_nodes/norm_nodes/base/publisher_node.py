@@ -4,7 +4,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from norm_core.runtime.config import Config
-from norm_nodes.norm_node import NormNode
+from norm_nodes.base.norm_node import NormNode
 
 C = TypeVar("C", bound=Config)
 

@@ -11,8 +11,8 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from norm_core.engines.engine_pool import EngineLease
 from norm_core.records.status import Health, NodeState
 from norm_core.runtime.config import ConfigError
-from norm_nodes.endpoint_node import EndpointNode
-from norm_nodes.rclpy_internals import answer_later, change_state_service, transitions
+from norm_nodes.base.endpoint_node import EndpointNode
+from norm_nodes.base.rclpy_internals import answer_later, change_state_service, transitions
 
 
 class ManagedNode(EndpointNode):

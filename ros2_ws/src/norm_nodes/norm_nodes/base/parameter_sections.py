@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.runtime.config import load_yaml
-from norm_nodes.catalogue import ALIKE
-from norm_nodes.parameters import flat
+from norm_nodes.base.parameters import flat
 
+# How alike a foreign name must be to be a typing error: files may hold sections and parameters of other packages.
+MIN_FOREIGN_SIMILARITY = 0.8
+# The same of a section in a namespace of Tactful's nodes.
+_MIN_OWN_SIMILARITY = 0.6
 _MARK = "ros__parameters"
 
 
@@ -75,5 +78,5 @@ def _nearest(section: str, nodes: Sequence[str]) -> str | None:
     namespace, _, name = section.rpartition("/")
     names = {node.rpartition("/")[2]: node for node in nodes}
     is_ours = any(node.rpartition("/")[0] == namespace for node in nodes)
-    close = difflib.get_close_matches(name, names, 1, 0.6 if is_ours else ALIKE)
+    close = difflib.get_close_matches(name, names, 1, _MIN_OWN_SIMILARITY if is_ours else MIN_FOREIGN_SIMILARITY)
     return names[close[0]] if close else None

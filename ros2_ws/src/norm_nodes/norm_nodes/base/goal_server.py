@@ -8,8 +8,8 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
 from norm_core.records.stamps import join_stamp
-from norm_nodes.endpoint import SPEECH
-from norm_nodes.rclpy_internals import answer_goal
+from norm_nodes.base.endpoint import SPEECH
+from norm_nodes.base.rclpy_internals import answer_goal
 
 # rclpy keeps ten requests; those of a burst beyond them would never be answered.
 _PROFILES = dict.fromkeys(

@@ -17,9 +17,9 @@ from norm_core.records.messages import MessageError
 from norm_core.records.stamps import join_stamp
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.topics import DIAGNOSTICS_TOPIC, STATUS_TOPIC
-from norm_nodes.convert import from_ros, to_ros
-from norm_nodes.endpoint import DIAGNOSTICS_QOS, HEARTBEAT_S, STATUS_QOS
-from norm_nodes.endpoint_node import EndpointNode
+from norm_nodes.base.convert import from_ros, to_ros
+from norm_nodes.base.endpoint import DIAGNOSTICS_QOS, HEARTBEAT_S, STATUS_QOS
+from norm_nodes.base.endpoint_node import EndpointNode
 
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.

@@ -12,11 +12,11 @@ from norm_core.health.counters import parity_note
 from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.config import Config
-from norm_nodes import parameters
-from norm_nodes.heartbeat import Heartbeat
-from norm_nodes.leased_engines import LeasedEngines
-from norm_nodes.managed_node import ManagedNode
-from norm_nodes.rclpy_internals import parameter_overrides
+from norm_nodes.base import parameters
+from norm_nodes.base.heartbeat import Heartbeat
+from norm_nodes.base.leased_engines import LeasedEngines
+from norm_nodes.base.managed_node import ManagedNode
+from norm_nodes.base.rclpy_internals import parameter_overrides
 
 C = TypeVar("C", bound=Config)
 

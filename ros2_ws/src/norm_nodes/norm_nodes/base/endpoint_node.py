@@ -25,10 +25,10 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.messages import MessageError
 from norm_core.records.status import Health
 from norm_core.runtime.config import ConfigError
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.endpoint import EVENTS, CountedPublisher, Direction, Endpoint
-from norm_nodes.goal_server import GoalServer
-from norm_nodes.rclpy_internals import answer_later
+from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
+from norm_nodes.base.endpoint import EVENTS, CountedPublisher, Direction, Endpoint
+from norm_nodes.base.goal_server import GoalServer
+from norm_nodes.base.rclpy_internals import answer_later
 
 R = TypeVar("R")
 

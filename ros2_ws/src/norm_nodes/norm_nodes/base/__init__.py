@@ -1,0 +1,1 @@
+"""What every node stands on: endpoints, lifecycle, parameters, heartbeat and engines."""
