@@ -46,13 +46,6 @@ PicturesMayLeave = Annotated[
 ]
 
 
-def finish_batch(writer: BatchWriter) -> None:
-    """Write what is left, and print the size of the batch."""
-    writer.flush()
-    text = writer.size if writer.size.requests else "no request was written: there is nothing to ask"
-    err.print(f"{writer.folder}: {text}", soft_wrap=True, markup=False)
-
-
 class LaterJudge:
     """What attends to the monitor in place of a model that runs now."""
 
@@ -105,7 +98,10 @@ class LaterJudge:
         """Write what is left, and print the size of the questions, or what became of the answers."""
         if self._writer:
             self._write(self._writer)
-            finish_batch(self._writer)
+            self._writer.flush()
+            size = self._writer.size
+            text = size if size.requests else "no request was written: there is nothing to ask"
+            err.print(f"{self._writer.folder}: {text}", soft_wrap=True, markup=False)
             return
         for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)

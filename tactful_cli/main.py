@@ -30,7 +30,6 @@ VERBS = {
     "models": "tactful_cli.models.group",
     "scenarios": "tactful_cli.scenarios",
     "bench": "sim_replays.verbs.bench",
-    "items": "sim_replays.verbs.items",
     "calibrate": "calibration.verbs.group",
     "study": "study_desk.verbs.group",
     "up": "tactful_cli.up.verb",

@@ -9,8 +9,9 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs.robot_config import ENCODER
+from sim_replays.suites.item_check import HUMAN, MODEL
 from sim_replays.suites.suite import suites
-from sim_replays.verbs import monitor_bench, suite_runs
+from sim_replays.verbs import item_sets, monitor_bench, suite_runs
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
 from tactful_cli.verb import AsJson, group
 
@@ -86,6 +87,36 @@ def score(
     if suite or data or len(files) > 2:
         raise TactfulError("score: name one or two logs, or a file of predictions with --suite and --data")
     suite_runs.score(files, control, as_json)
+
+
+@app.command("check-items")
+def check_items(
+    data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published set.")],
+    suite: Annotated[
+        str, typer.Option(help=f"One of {', '.join(suites())}, or a folder with suite.py; default: by the file.")
+    ] = "",
+    human: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of your model, as predictions.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what scores on a set of items without seeing the scene, beside people, a model and the published rows.
+
+    A warning names each control that is above chance or comes near the model. Exits with 1 if there is a warning.
+    """
+    item_sets.check_set(data, suite, {HUMAN: human, MODEL: answers}, as_json=as_json)
+
+
+@app.command("hsri-tasks")
+def hsri_tasks(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of a study with coded sessions.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the segments.")],
+) -> None:
+    """Draw HSRI's eight tasks from the coded sessions of a study, for `bench run hsri`."""
+    item_sets.write_hsri_tasks(study, out)
 
 
 @app.command()

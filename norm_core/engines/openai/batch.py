@@ -89,8 +89,8 @@ class BatchSize:
 class BatchWriter:
     """Write requests to files of a folder, split by size; only their owner can read them."""
 
-    def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, adds: bool = False) -> None:
-        """Create the folder. Raises BatchError if that fails, or if it holds requests already and `adds` is false."""
+    def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+        """Create the folder. Raises BatchError if that fails, or if it holds requests already."""
         self.folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
         self._lines: list[bytes] = []
         self.size = BatchSize()
@@ -99,9 +99,9 @@ class BatchWriter:
             earlier = sorted(self.folder.glob(f"{REQUESTS}*"))
         except OSError as error:
             raise BatchError(f"{folder}: cannot be made: {error.strerror}; name another folder") from error
-        if earlier and not adds:
+        if earlier:
             raise BatchError(f"{earlier[0]}: holds requests already; name another folder, or remove the file")
-        self._files = len(earlier)
+        self._files = 0
 
     def add(self, request: BatchRequest | Mapping[str, Any]) -> None:
         """Add a request or a line, and write a file once it is full."""

@@ -1,4 +1,4 @@
-"""`tactful items check` on the published sets and on sets with a known flaw."""
+"""`tactful bench check-items` on the published sets and on sets with a known flaw."""
 
 import json
 import random
@@ -9,16 +9,16 @@ import pytest
 
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.runtime.time import WallClock
-from sim_replays.own_items.check import check_items, read_items
 from sim_replays.runs.asked_model import open_model
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
+from sim_replays.suites.item_check import check_items, read_items
 from tests.command_line import tactful
 
 WORDS = (["oak", "elm", "ash", "yew", "fir"], ["tin", "zinc", "iron", "lead", "gold"])
 
 
 def check(data: Path, *options: str | Path, code: int = 1) -> dict[str, Any]:
-    ended = tactful("items", "check", data, *options, "--json")
+    ended = tactful("bench", "check-items", data, *options, "--json")
     assert ended.returncode == code, ended.stderr
     checked: dict[str, Any] = json.loads(ended.stdout)
     return checked
@@ -86,6 +86,6 @@ def test_what_is_no_set_of_items_is_refused_with_a_remedy(tmp_path: Path) -> Non
     (tmp_path / "other.json").write_text('[{"question": 1}]')
     (tmp_path / "empty.json").write_text("[]")
     for name in ("other.json", "absent.json", "empty.json"):
-        ended = tactful("items", "check", tmp_path / name)
+        ended = tactful("bench", "check-items", tmp_path / name)
         assert ended.returncode == 2
         assert "name the suite with --suite" in ended.stderr or "check the path" in ended.stderr

@@ -54,7 +54,7 @@ class ItemCheck:
     warnings: tuple[str, ...]
 
 
-def suite_name_of(path: Path) -> str:
+def name_suite(path: Path) -> str:
     """Name the suite that a file or folder of items belongs to. Raises SuiteError where none is recognized."""
     if (path / SUITE_FILE).is_file():
         return str(path)

@@ -1,1 +1,0 @@
-"""Make items for a suite from one's own recordings, and check whether a set of items is a good benchmark."""

@@ -1,0 +1,61 @@
+"""`tactful bench check-items` and `bench hsri-tasks`: check a set of items, and draw HSRI's from a study."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.session_log.study_folder import Study
+from sim_replays.runs.asked_model import open_model
+from sim_replays.suites.hsri_tasks import draw_tasks
+from sim_replays.suites.item_check import ItemCheck, check_items, name_suite, read_items
+from sim_replays.suites.suite import Suite, suite_called
+from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
+
+
+def check_set(data: Path, suite_name: str, answers: Mapping[str, Path | None], *, as_json: bool) -> None:
+    """Print what a set's controls score, and exit with 1 if there is a warning."""
+    suite = suite_called(suite_name or name_suite(data))
+    with err.status("reading") as status:
+        checked = check_items(
+            suite,
+            read_items(suite, data),
+            SentenceEncoder(),
+            open_model(ENCODER_MODEL, WallClock()),
+            answers=answers,
+            progress=lambda control: status.update(f"asking: {control}"),
+        )
+    if as_json:
+        print_json(to_plain(checked))
+    else:
+        _show_check(suite, checked)
+    if checked.warnings:
+        raise typer.Exit(1)
+
+
+def _show_check(suite: Suite, checked: ItemCheck) -> None:
+    """Print a row for each control and each published model, then the warnings."""
+    published = checked.published
+    table = titled_table(f"{suite.name}, {count_of(checked.items, 'item')}", "", numbers=suite.columns)
+    for name, figures in checked.rows.items():
+        table.add_row(name, *(str(figures[column]) for column in suite.columns))
+    if published:
+        for name in published.rows:
+            table.add_row(f"published: {name}", *published.cells(name, suite.columns))
+    print_table(table)
+    show(f"published: {published.source}" if published else "no published rows")
+    for warning in checked.warnings:
+        complain(warning)
+
+
+def write_hsri_tasks(study: Path, out: Path) -> None:
+    """Write HSRI's tasks of a coded study, and print how many questions they give and what was left out."""
+    drawn = draw_tasks(Study(study), out)
+    for name, reason in drawn.left_out.items():
+        complain(f"{name} {reason}; left out")
+    show(", ".join(f"{task}: {count}" for task, count in drawn.questions.items()) + " questions over three seeds")
