@@ -23,7 +23,7 @@ from norm_core.runtime.config import load_config
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.privacy.anonymize import AnonymizeOptions, AudioTreatment, Treatment
+from norm_monitor.privacy.anonymize import AnonymizeOptions, Treatment
 from norm_monitor.privacy.anonymize import anonymize as make_anonymous
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
@@ -205,13 +205,8 @@ def anonymize(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help="Additional topic to copy unchanged. Repeatable."),
     ] = None,
-    audio: Annotated[
-        AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")
-    ] = AudioTreatment.DROP,
-    profile: SoundProfile = "",
     no_face: NoFace = NoFacePolicy.BLUR,
     participant: SessionPeople = None,
-    voice: ConsentingVoices = None,
     no_words: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a participant whose words are removed. Repeatable.")
     ] = None,
@@ -221,16 +216,14 @@ def anonymize(  # noqa: PLR0917
     policy: Annotated[Path | None, typer.Option(help="YAML redaction policy for words; default: remove names.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a shareable copy of a bag: blur faces, drop or mute sound, remove names and drop unlisted topics.
+    """Write a shareable copy of a bag: blur faces, remove names, and drop sound and unlisted topics.
 
     Detectors miss faces and names: watch a video of the copy before you share it.
     """
     choices = AnonymizeOptions(
-        audio=audio,
-        sound_formats=sound_formats_of(profile) if profile else {},
         no_face=no_face,
         keep=tuple(keep or ()),
-        participants=participants_of(participant or (), voice or (), no_words or ()),
+        participants=participants_of(participant or (), no_words=no_words or ()),
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )

@@ -1,7 +1,6 @@
 """Anonymize a bag as far as a machine can: choose the treatment of each topic, apply it, and report it."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,45 +17,32 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.topics import DECISIONS_JSON_TOPIC, FLAGS_JSON_TOPIC
 from norm_core.runtime.wording import count_of
 from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring
-from norm_monitor.privacy.sound import VoiceMuting, audible_spans, sound_formats
+from norm_monitor.privacy.sound import sound_formats
 from norm_monitor.senses.camera.picture import PictureFormatError
-from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.session_log.recording import from_bag
 from norm_monitor.session_log.redact import NamesToRemove, RedactionPolicy, Redactor, replace_texts
 from norm_monitor.session_log.schema import Participant
 
-# Types that hold pictures or words which are not searched, and topics that repeat words which are, by their endings.
-_NEVER_KEPT_TYPES = ("/CompressedVideo", "/FFMPEGPacket", "theora_image_transport/msg/Packet", "/LiveSpeech")
-_MIRRORS = (f"/{FLAGS_JSON_TOPIC}", f"/{DECISIONS_JSON_TOPIC}")
-WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
+# Endings of types whose pictures or words are not searched.
+_UNSEARCHED_TYPES = ("/CompressedVideo", "/FFMPEGPacket", "theora_image_transport/msg/Packet", "/LiveSpeech")
+# Endings of topics that repeat redacted words.
+_MIRROR_TOPICS = (f"/{FLAGS_JSON_TOPIC}", f"/{DECISIONS_JSON_TOPIC}")
+# The types whose words are redacted.
+_WORD_TYPES = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
 
 
 class Treatment(StrEnum):
     """What anonymization does with a topic."""
 
     BLURRED = "blurred"
-    MUTED = "muted"
     REDACTED = "redacted"
     KEPT = "kept"
     DROPPED = "dropped"
 
 
-class AudioTreatment(StrEnum):
-    """What anonymization does with sound."""
-
-    DROP = "drop"
-    MUTE = "mute"
-
-
 @record
 class AnonymizeOptions:
-    """The settings of anonymization. `keep` lists topics to copy unchanged; images and sound are not allowed.
+    """The settings of anonymization. `keep` lists topics to copy; it allows no pictures and no sound."""
 
-    `sound_formats` are by topic, for messages that do not state theirs.
-    """
-
-    audio: AudioTreatment = AudioTreatment.DROP
-    sound_formats: Mapping[str, PcmFormat] = field(default_factory=dict)
     no_face: NoFacePolicy = NoFacePolicy.BLUR
     keep: tuple[str, ...] = ()
     participants: tuple[Participant, ...] = ()
@@ -109,31 +95,31 @@ class AnonymityReport:
     warnings: tuple[str, ...]
 
 
-def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[str]) -> tuple[Treatment, str]:
-    """Decide the treatment of a topic, with the reason. Unknown and unlisted topics are dropped."""
-    listed = topic.topic in choices.keep
-    mute = choices.audio is AudioTreatment.MUTE
+def _choose_treatment(topic: BagTopic, keep: Collection[str], sound_topics: Collection[str]) -> tuple[Treatment, str]:
+    """Choose the treatment of a topic, and give the reason. Topics that are unknown or not listed are dropped.
+
+    Raises BagError if a listed topic must not be kept.
+    """
+    is_listed = topic.topic in keep
     if topic.type_name in PICTURES:
         treatment = (Treatment.BLURRED, "")
-    elif topic.topic in sounds:
-        treatment = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
-    elif topic.type_name in WORDS:
+    elif topic.topic in sound_topics:
+        treatment = (Treatment.DROPPED, "sound")
+    elif topic.type_name in _WORD_TYPES:
         treatment = (Treatment.REDACTED, "")
-    elif listed and topic.type_name.endswith(_NEVER_KEPT_TYPES):
+    elif is_listed and topic.type_name.endswith(_UNSEARCHED_TYPES):
         raise BagError(
             f"{topic.topic}: holds {topic.type_name}, which is not searched for people; take it off the list"
         )
-    elif listed and topic.topic.endswith(_MIRRORS):
+    elif is_listed and topic.topic.endswith(_MIRROR_TOPICS):
         raise BagError(
             f"{topic.topic}: repeats {topic.topic.removesuffix('_json')}, which is redacted; take it off the list"
         )
-    elif listed:
-        return Treatment.KEPT, "listed: passes as it is but for names and withheld words"
-    elif mute and topic.type_name.endswith("/AudioInfo"):
-        return Treatment.KEPT, "the format of the sound"
+    elif is_listed:
+        return Treatment.KEPT, "listed: copied, but for names and withheld words"
     else:
         return Treatment.DROPPED, "not listed"
-    if listed:
+    if is_listed:
         raise BagError(
             f"{topic.topic}: holds {topic.type_name}, which is {treatment[0]} and never kept as it is; "
             "take it off the list"
@@ -143,103 +129,92 @@ def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[st
 
 def anonymize(
     bag: Path,
-    made: Path,
-    choices: AnonymizeOptions,
-    find: FindFaces | None,
-    progress: Callable[[int, int], None] = lambda done, whole: None,
+    copy: Path,
+    options: AnonymizeOptions,
+    find_faces: FindFaces | None,
+    report_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> AnonymityReport:
-    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them."""
+    """Write the shareable part of a bag to a new bag. The first pass finds faces and names, the second removes them."""
     with BagReader(bag) as reader:
-        reader.require(choices.keep)
-        work = _Work(bag, reader, choices, find)
-        names = work.topics_with(Treatment.BLURRED, Treatment.REDACTED)
-        passing = work.topics_with(*(set(Treatment) - {Treatment.DROPPED}))
+        reader.require(options.keep)
+        anonymizer = _Anonymizer(reader, options, find_faces)
+        searched_topics = anonymizer.list_topics(Treatment.BLURRED, Treatment.REDACTED)
+        copied_topics = anonymizer.list_topics(*(set(Treatment) - {Treatment.DROPPED}))
         counts = {topic.topic: topic.message_count for topic in reader.topics}
-        whole = sum(counts[name] for name in (*names, *passing))
+        total = sum(counts[name] for name in (*searched_topics, *copied_topics))
         done = 0
-        for message in reader.messages(names) if names else ():
-            work.collect(message)
-            progress(done := done + 1, whole)
-        with atomic_bag(made) as writer:
-            for message in reader.messages(passing) if passing else ():
-                changed = work.treat(message)
-                if changed is not None:
-                    writer.write_copied(reader.with_definitions(message), changed, message.stamp_ns)
-                progress(done := done + 1, whole)
-            return work.report(str(made))
+        for message in reader.messages(searched_topics) if searched_topics else ():
+            anonymizer.search(message)
+            report_progress(done := done + 1, total)
+        with atomic_bag(copy) as writer:
+            for message in reader.messages(copied_topics) if copied_topics else ():
+                data = anonymizer.anonymize(message)
+                if data is not None:
+                    writer.write_copied(reader.with_definitions(message), data, message.stamp_ns)
+                report_progress(done := done + 1, total)
+            return anonymizer.report(str(copy))
 
 
-class _Work:
-    def __init__(
-        self,
-        bag: Path,
-        reader: BagReader,
-        choices: AnonymizeOptions,
-        find: FindFaces | None,
-    ) -> None:
-        self._reader, self._find = reader, find
+class _Anonymizer:
+    """The state of one bag's two passes."""
+
+    def __init__(self, reader: BagReader, options: AnonymizeOptions, find_faces: FindFaces | None) -> None:
+        self._reader = reader
+        self._has_face_finder = find_faces is not None
         self._topics = {topic.key: topic for topic in reader.topics}
-        self._formats = sound_formats(reader, choices.sound_formats)
-        self._fates = {topic.key: _treatment(topic, choices, self._formats) for topic in reader.topics}
-        self._redactor = Redactor(choices.policy, choices.names, choices.participants)
+        sound_topics = sound_formats(reader, {})
+        self._treatments = {topic.key: _choose_treatment(topic, options.keep, sound_topics) for topic in reader.topics}
+        self._redactor = Redactor(options.policy, options.names, options.participants)
         self._pictures = {
-            key: PictureBlurring(find, choices.no_face)
-            for key, (treatment, _) in self._fates.items()
+            key: PictureBlurring(find_faces, options.no_face)
+            for key, (treatment, _) in self._treatments.items()
             if treatment is Treatment.BLURRED
         }
-        self._sound = VoiceMuting([])
-        self._unlabelled: list[str] = []  # pseudonyms with consent to sound whom no utterance names
-        if self.topics_with(Treatment.MUTED):
-            recording = from_bag(bag)
-            recording = replace(recording, info=replace(recording.info, participants=choices.participants))
-            labels = {utterance.speaker_id for utterance in recording.utterances}
-            self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
-            bounds = reader.bounds_ns or (0, 0)
-            self._sound = VoiceMuting(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10))
         self._counts = {
             key: dict.fromkeys(("messages", "written", "changed", "unreadable", "cut"), 0) for key in self._topics
         }
 
-    def topics_with(self, *wanted: Treatment) -> list[str]:
-        return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})
+    def list_topics(self, *treatments: Treatment) -> list[str]:
+        """List the topics that get one of these treatments."""
+        return sorted({topic for (topic, _), (treatment, _) in self._treatments.items() if treatment in treatments})
 
-    def collect(self, message: BagMessage) -> None:
-        """First pass: collect faces and spoken names."""
+    def search(self, message: BagMessage) -> None:
+        """First pass: find faces and spoken names in a message."""
         key = (message.topic, message.type_name)
-        treatment, _ = self._fates[key]
+        treatment, _ = self._treatments[key]
         if treatment not in (Treatment.BLURRED, Treatment.REDACTED):
             return
         try:
             decoded = self._reader.decode(message)
-        except (BagError, MessageError):  # the second pass counts it as left out
+        except (BagError, MessageError):  # the second pass counts it as unreadable
             decoded = None
         if treatment is Treatment.BLURRED:
             self._pictures[key].collect(decoded, message.stamp_ns)
         elif decoded is not None:
             self._redactor.clean(decoded)
 
-    def treat(self, message: BagMessage) -> bytes | None:
+    def anonymize(self, message: BagMessage) -> bytes | None:
         """Second pass: return the bytes to write, or None to leave the message out."""
         key = (message.topic, message.type_name)
-        treatment, _ = self._fates[key]
+        treatment, _ = self._treatments[key]
         counts = self._counts[key]
         if treatment is Treatment.DROPPED:
             return None
         counts["messages"] += 1
-        data: bytes | None = message.data
         try:
-            data = self._anonymize(key, treatment, message)
-        except (PictureFormatError, SoundError, BagError, MessageError):
+            data = self._change_message(key, treatment, message)
+        except (PictureFormatError, BagError, MessageError):
             counts["unreadable"] += 1
             return None
         counts["written"] += data is not None
         counts["changed"] += data is not None and data != message.data
         return data
 
-    def report(self, made: str) -> AnonymityReport:
+    def report(self, copy: str) -> AnonymityReport:
+        """Report the treatment of each topic."""
         reports = []
         for key, topic in self._topics.items():
-            treatment, why = self._fates[key]
+            treatment, why = self._treatments[key]
             pictures = self._pictures.get(key)
             counts = self._counts[key] if treatment is not Treatment.DROPPED else {"messages": topic.message_count}
             reports.append(
@@ -256,17 +231,17 @@ class _Work:
                 )
             )
         return AnonymityReport(
-            made=made,
-            topics=tuple(sorted(reports, key=lambda r: (r.topic, r.type_name))),
-            faces_were_looked_for=self._find is not None,
-            warnings=(*_warnings(reports, looked=self._find is not None), *map(_muted_warning, self._unlabelled)),
+            made=copy,
+            topics=tuple(sorted(reports, key=lambda report: (report.topic, report.type_name))),
+            faces_were_looked_for=self._has_face_finder,
+            warnings=tuple(_list_warnings(reports, has_face_finder=self._has_face_finder)),
         )
 
-    def _anonymize(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
+    def _change_message(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
         pictures = self._pictures.get(key)
-        cuts: list[int] = []
+        cut_lengths: list[int] = []
         try:
-            decoded = self._reader.decode(message, cuts.append)
+            decoded = self._reader.decode(message, cut_lengths.append)
         except (BagError, MessageError):
             if pictures:
                 pictures.skip()
@@ -275,54 +250,38 @@ class _Work:
             changed = pictures.treat(decoded)
         elif treatment is Treatment.KEPT:
             changed = replace_texts(decoded, self._redactor.text)
-        elif treatment is Treatment.MUTED:
-            changed = self._sound.treat(decoded, message.stamp_ns, self._formats[message.topic])
         else:
             changed = replace_texts(self._redactor.clean(decoded), self._redactor.text)
         if changed is None:
             return None
-        self._counts[key]["cut"] += bool(cuts)
-        if changed is decoded and not cuts:
+        self._counts[key]["cut"] += bool(cut_lengths)
+        if changed is decoded and not cut_lengths:
             return message.data
         return serialize(changed) if message.type_name in RECORDS else self._reader.encode(message, changed)
 
 
-def _muted_warning(pseudonym: str) -> str:
-    return (
-        f"{pseudonym}: no utterance has a person id of theirs, so they are muted throughout; "
-        f"name the ids that the transcript has: --participant {pseudonym}=ID"
-    )
-
-
-def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
-    pictures = sum(r.written for r in reports if r.treatment is Treatment.BLURRED)
-    left = sum(r.left for r in reports)
-    unseen = [r.topic for r in reports if r.treatment is Treatment.KEPT]
+def _list_warnings(reports: list[TopicReport], *, has_face_finder: bool) -> list[str]:
+    """List what a reader must check in the copy."""
+    picture_count = sum(report.written for report in reports if report.treatment is Treatment.BLURRED)
+    unchanged_count = sum(report.left for report in reports)
+    kept_topics = [report.topic for report in reports if report.treatment is Treatment.KEPT]
     warnings = []
-    if left:
+    if unchanged_count:
         warnings.append(
-            f"no face was found in {left} of {pictures} pictures, which are left as recorded: a face may have "
-            "been missed there; look through them, or blur them with --no-face blur"
+            f"no face was found in {unchanged_count} of {picture_count} pictures, which are left as recorded: a face "
+            "may have been missed there; look through them, or blur them with --no-face blur"
         )
-    if any(r.blurred_by_face for r in reports):
+    if any(report.blurred_by_face for report in reports):
         warnings.append("a face may have been missed beside one that was found: look through the pictures")
-    if pictures and not looked:
-        warnings.append("faces could not be looked for: every picture is blurred as a whole")
-    if unseen:
+    if picture_count and not has_face_finder:
+        warnings.append("no face detector is installed, so every picture is blurred as a whole")
+    if kept_topics:
         warnings.append(
-            f"{', '.join(unseen)} passed as recorded but for names and withheld words: see for yourself that they "
-            "identify nobody"
+            f"{', '.join(kept_topics)} passed as recorded but for names and withheld words: check that they identify "
+            "nobody"
         )
-    if any(r.treatment is Treatment.REDACTED for r in reports):
+    if any(report.treatment is Treatment.REDACTED for report in reports):
         warnings.append(
             "names are found by a list and by introductions; a name said in passing may remain: read the words"
         )
-    warnings += [
-        f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as their format is not known or "
-        "has no silence: name the robot's profile with --profile"
-        for r in reports
-        if r.treatment is Treatment.MUTED and r.unreadable
-    ]
-    if any(r.treatment is Treatment.MUTED and r.written for r in reports):
-        warnings.append("who speaks is taken from the transcript: a voice that it gives to the wrong speaker is heard")
-    return tuple(warnings)
+    return warnings

@@ -1,11 +1,8 @@
-"""Find the format of sound that its messages do not state, and mute and cut sound by who may speak."""
+"""Find the format of sound that its messages do not state, and cut sound by who may be heard."""
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +17,9 @@ from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.session_log.recording import Recording
 
 # The type that Tactful's own microphone uses, with a stamp in its label: 16 kHz, mono, 16 bit.
-_BYTES = "std_msgs/msg/UInt8MultiArray"
+_BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
 
 RATE_HZ = 16_000
-# A message without its own format has no known duration, so it is refused.
-_STATED_NOWHERE = PcmFormat(sample_format="unstated", rate_hz=0, channels=0)
-_SILENCES = (b"\0", b"\x80", b"\0\x80")
 
 
 def is_sound(type_name: str) -> bool:
@@ -40,35 +34,39 @@ def sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[st
     None means that messages must state it themselves. An AudioInfo is about the sound of its namespace, or about the
     only sound of the bag. If several of them disagree, none counts.
     """
-    infos = [topic for topic in reader.topics if topic.type_name.endswith("/AudioInfo")]
-    beside = {_namespace(info) for info in infos}
-    sounds = [
+    info_topics = [topic for topic in reader.topics if topic.type_name.endswith("/AudioInfo")]
+    info_namespaces = {_namespace_of(topic) for topic in info_topics}
+    sound_topics = [
         topic
         for topic in reader.topics
-        if is_sound(topic.type_name) or (topic.type_name == _BYTES and _namespace(topic) in beside)
+        if is_sound(topic.type_name) or (topic.type_name == _BYTES_TYPE and _namespace_of(topic) in info_namespaces)
     ]
     formats: dict[str, PcmFormat | None] = {}
-    for topic in sounds:
-        near = [info for info in infos if _namespace(info) == _namespace(topic)] or (infos if len(sounds) == 1 else [])
-        near_formats = {pcm_format for info in near for pcm_format in _stated_formats(reader, info)}
-        formats[topic.topic] = near_formats.pop() if len(near_formats) == 1 else None
+    for topic in sound_topics:
+        own_infos = [info for info in info_topics if _namespace_of(info) == _namespace_of(topic)]
+        if not own_infos and len(sound_topics) == 1:
+            own_infos = info_topics
+        own_formats = {pcm_format for info in own_infos for pcm_format in _read_formats(reader, info)}
+        formats[topic.topic] = own_formats.pop() if len(own_formats) == 1 else None
     formats |= {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
-    there = {topic.topic for topic in reader.topics}
-    return formats | {name: pcm_format for name, pcm_format in stated.items() if name in there}
+    bag_topics = {topic.topic for topic in reader.topics}
+    return formats | {name: pcm_format for name, pcm_format in stated.items() if name in bag_topics}
 
 
-def _namespace(topic: BagTopic) -> str:
+def _namespace_of(topic: BagTopic) -> str:
     return topic.topic.rpartition("/")[0]
 
 
-def _stated_formats(reader: BagReader, topic: BagTopic) -> Iterator[PcmFormat]:
+def _read_formats(reader: BagReader, topic: BagTopic) -> Iterator[PcmFormat]:
+    """Yield the formats that the messages of an AudioInfo topic state."""
     for message in reader.messages([topic.topic]):
         with suppress(BagError, MessageError, SoundError):
             yield format_of_info(reader.decode(message), PcmFormat())
 
 
 def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
-    if topic.type_name != _BYTES:
+    """Whether a topic of bytes carries the sound of Tactful's own microphone."""
+    if topic.type_name != _BYTES_TYPE:
         return False
     with suppress(BagError, SoundError):
         first = next(iter(reader.messages([topic.topic])), None)
@@ -77,27 +75,22 @@ def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
 
 
 def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
-    """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak."""
+    """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak. None: no sound."""
     samples = np.zeros(int((until_ns - from_ns) * RATE_HZ // NS_PER_S), np.float32)
     is_audible = False
-    stated = PcmFormat()
     with BagReader(bag) as reader:
-        for topic in reader.topics:
-            if not is_sound(topic.type_name):
+        topic = next((topic.topic for topic in reader.topics if is_sound(topic.type_name)), None)
+        for message in reader.messages([topic], from_ns - NS_PER_S, until_ns + NS_PER_S) if topic else ():
+            try:
+                chunk = decode(reader.decode(message), PcmFormat())
+            except SoundError:
                 continue
-            for message in reader.messages([topic.topic], from_ns - NS_PER_S, until_ns + NS_PER_S):
-                try:
-                    chunk = decode(reader.decode(message), stated)
-                except SoundError:
-                    continue
-                is_audible = True
-                _place(samples, chunk.samples, chunk.rate_hz, chunk.stamp_ns or message.stamp_ns, from_ns)
-            break
+            is_audible = True
+            _add_chunk(samples, chunk, (chunk.stamp_ns or message.stamp_ns) - from_ns)
     if not is_audible:
         return None
-    audible = audible_spans(recording, from_ns, until_ns)
     mask = np.zeros(len(samples), np.float32)
-    for start_ns, end_ns in audible:
+    for start_ns, end_ns in audible_spans(recording, from_ns, until_ns):
         mask[(start_ns - from_ns) * RATE_HZ // NS_PER_S : (end_ns - from_ns) * RATE_HZ // NS_PER_S] = 1
     return np.asarray(np.clip(samples * mask, -1, 1) * 32767, np.int16)
 
@@ -115,47 +108,25 @@ def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tup
             continue
         is_audible = utterance.speaker is Speaker.ROBOT or utterance.speaker_id in consenting
         (spans if is_audible else others).append(span)
-    for start, end in others:
-        cut = (((a, min(b, start)), (max(a, end), b)) for a, b in spans)
-        spans = [(a, b) for pieces in cut for a, b in pieces if a < b]
+    for other_start, other_end in others:
+        halves = (((start, min(end, other_start)), (max(start, other_end), end)) for start, end in spans)
+        spans = [(start, end) for half in halves for start, end in half if start < end]
     return _join_spans(spans)
 
 
-def _place(samples: NDArray[np.float32], chunk: Any, rate_hz: int, stamp_ns: int, from_ns: int) -> None:
-    mono = np.asarray(chunk, np.float32).reshape(len(chunk), -1).mean(axis=1)
-    wanted = max(1, round(len(mono) * RATE_HZ / rate_hz))
-    mono = np.interp(np.linspace(0, len(mono) - 1, wanted), np.arange(len(mono)), mono).astype(np.float32)
-    at = (stamp_ns - from_ns) * RATE_HZ // NS_PER_S
-    skip = max(0, -at)
-    part = mono[skip : skip + max(0, len(samples) - max(at, 0))]
-    samples[max(at, 0) : max(at, 0) + len(part)] = part
-
-
-class VoiceMuting:
-    """Mute outside `spans_ns`, the sorted, separate spans in which only consenting people speak."""
-
-    def __init__(self, spans_ns: list[tuple[int, int]]) -> None:
-        self._starts = [start for start, _ in spans_ns]
-        self._ends = [end for _, end in spans_ns]
-
-    def treat(self, message: Any, recorded_ns: int, stated: PcmFormat | None = None) -> Any:
-        """Return the message unchanged if it lies within one span, otherwise muted.
-
-        `stated` is the format of messages without one. Raises SoundError if the message holds no sound.
-        """
-        stated = stated or _STATED_NOWHERE
-        chunk = decode(message, stated)
-        length_ns = len(chunk.samples) * NS_PER_S // chunk.rate_hz
-        start_ns, end_ns = recorded_ns - length_ns, recorded_ns + length_ns
-        if chunk.stamp_ns is not None:
-            start_ns, end_ns = chunk.stamp_ns, chunk.stamp_ns + length_ns
-        index = bisect_right(self._starts, start_ns) - 1
-        if index >= 0 and end_ns <= self._ends[index]:
-            return message
-        return _silence(message, chunk, stated)
+def _add_chunk(samples: NDArray[np.float32], chunk: SoundChunk, offset_ns: int) -> None:
+    """Write a chunk into samples at RATE_HZ, from `offset_ns` after their start."""
+    mono = chunk.samples.mean(axis=1)
+    length = max(1, round(len(mono) * RATE_HZ / chunk.rate_hz))
+    mono = np.interp(np.linspace(0, len(mono) - 1, length), np.arange(len(mono)), mono).astype(np.float32)
+    index = offset_ns * RATE_HZ // NS_PER_S
+    begin = max(0, index)
+    part = mono[max(0, -index) :][: max(0, len(samples) - begin)]
+    samples[begin : begin + len(part)] = part
 
 
 def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans that touch or overlap."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):
         if joined and start <= joined[-1][1]:
@@ -163,26 +134,3 @@ def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-def _silence(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
-    for silence in _SILENCES:
-        silenced = _fill(message, silence)
-        # The value of silence depends on the format, so it is checked.
-        if not decode(silenced, stated).samples.any() and len(chunk.samples):
-            return silenced
-    raise SoundError("audio_format_unknown", "its format has no silence")
-
-
-def _fill(message: Any, silence: bytes) -> Any:
-    if hasattr(message, "audio"):
-        return replace(message, audio=_fill(message.audio, silence))
-    if hasattr(message, "audio_data"):
-        return replace(message, audio_data=_fill(message.audio_data, silence))
-    changes = {}
-    for field in fields(message):
-        value = getattr(message, field.name)
-        if isinstance(value, np.ndarray) and "data" in field.name:
-            raw = (silence * (value.nbytes // len(silence) + 1))[: value.nbytes]
-            changes[field.name] = np.frombuffer(raw, value.dtype)
-    return replace(message, **changes)

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
+from norm_monitor.privacy.sound import audible_spans
 from norm_monitor.senses.microphone.audio_message import stamp_label
+from norm_monitor.session_log.recording import Recording
+from norm_monitor.session_log.session_config import participants_of
 from norm_monitor.session_log.study_folder import init_study
 from tactful_cli.main import app
 from tests.study_session import write_bag
@@ -156,31 +160,36 @@ def test_faces_are_blurred_unless_they_may_be_shown(
     assert (checks(shown, 74, 54) > 60, checks(shown, 4, 4) > 60) == visible
 
 
-def test_voices_without_consent_are_silent(tmp_path: Path) -> None:
-    tone = (8000 * np.sin(np.arange(RATE_HZ) * 0.3)).astype(np.int16)
-    with BagWriter(tmp_path / "bag") as bag:
-        for second in range(4):
-            write_sound(bag, START_NS + second * NS_PER_S, tone)
-        for second, speaker, who in ((0, Speaker.ROBOT, ""), (1, Speaker.USER, "p1"), (2, Speaker.USER, "p2")):
-            start_ns = START_NS + second * NS_PER_S
-            bag.write("/u", Utterance(
-                stamp_ns=start_ns, utterance_id=f"u{second}", speaker=speaker, speaker_id=who, text="x",
-                start_ns=start_ns, end_ns=start_ns + NS_PER_S,
-            ), start_ns)  # fmt: skip
-    loud = {}
-    for name, extra in (
-        ("robot", []),
-        ("P-1", ["--participant", "P-1=p1", "--voice", "P-1"]),
-        ("all", ["--sound", "all"]),
-    ):
-        result = run("bag", "video", tmp_path / "bag", tmp_path / f"{name}.mp4", *extra, "--json")
-        assert result.exit_code == 0, result.output
-        assert json.loads(result.stdout)["sounds"] == 4
-        sound, rate_hz = heard(tmp_path / f"{name}.mp4")
-        loud[name] = [
-            float(np.abs(sound[round(at_s * rate_hz) :][: rate_hz // 2]).max()) > 0.1 for at_s in (0.2, 1.2, 2.2)
-        ]
-    assert loud == {"robot": [True, False, False], "P-1": [True, True, False], "all": [True, True, True]}
+# The second in which each voice speaks alone, by its label in the transcript.
+VOICES = {"robot": 1, "p1": 3, "": 5, "p2": 7, "passer_by": 9}
+
+
+@pytest.mark.parametrize(
+    ("people", "consenting", "audible"),
+    [
+        ([], [], ["robot"]),
+        (["P-1"], ["P-1"], ["robot"]),
+        (["P-1=p1"], [], ["robot"]),
+        (["P-1=p1"], ["P-1"], ["robot", "p1"]),
+        (["P-1=p1", "P-2=p2"], ["P-1"], ["robot", "p1"]),
+        (["P-1=p1", "P-2=p2"], ["P-1", "P-2"], ["robot", "p1", "p2"]),
+        (["P-1=p1,p2", "P-2=p2"], ["P-1"], ["robot", "p1"]),
+    ],
+)
+def test_only_labelled_voices_of_consenting_participants_are_audible(
+    session: Recording, people: list[str], consenting: list[str], audible: list[str]
+) -> None:
+    utterances = tuple(
+        Utterance(
+            stamp_ns=START_NS, utterance_id=f"u{second}", text="x",
+            speaker=Speaker.ROBOT if label == "robot" else Speaker.USER, speaker_id="" if label == "robot" else label,
+            start_ns=START_NS + second * NS_PER_S, end_ns=START_NS + (second + 1) * NS_PER_S,
+        )
+        for label, second in VOICES.items()
+    )  # fmt: skip
+    info = replace(session.info, participants=participants_of(people, consenting))
+    spans = audible_spans(replace(session, info=info, utterances=utterances), START_NS, START_NS + 20 * NS_PER_S)
+    assert [(start - START_NS) // NS_PER_S for start, _ in spans] == [VOICES[label] for label in audible]
 
 
 def test_stamps_of_another_clock_and_what_cannot_be_read_are_told(tmp_path: Path) -> None:
