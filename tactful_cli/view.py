@@ -4,7 +4,7 @@ import heapq
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -31,43 +31,17 @@ from norm_monitor.view.page_items import ms_since
 from norm_monitor.view.page_server import StillAt
 from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from norm_monitor.view.timeline import SessionTimeline
-from norm_monitor.view.view_server import ViewServer, prompt_text
+from norm_monitor.view.view_server import ViewServer
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
 from tactful_cli.verb import AsJson, single, with_options
 
-
-class ChosenSettings:
-    """Values by parameter. A value that somebody else changes is no longer a viewer's."""
-
-    def __init__(self) -> None:
-        self._instance = ""
-        self._chosen: dict[str, Any] = {}
-        self.lost: dict[str, Any] = {}
-
-    def choose(self, name: str, value: Any) -> None:
-        """Take that a viewer set a value."""
-        self._chosen[name] = value
-        self.lost.pop(name, None)
-
-    def read(self, instance: str, values: Mapping[str, Any]) -> None:
-        """Take the values of an instance of the monitor; another instance has lost those that differ."""
-        if instance != self._instance:
-            self._instance = instance
-            self.lost |= self._chosen
-        self._chosen = {name: value for name, value in self._chosen.items() if _equal(values.get(name), value)}
-        self.lost = {name: value for name, value in self.lost.items() if not _equal(values.get(name), value)}
-
-
-def _equal(value: Any, other: Any) -> bool:
-    return sorted(value or ()) == sorted(other) if isinstance(other, list) else bool(value == other)
-
-
-SENSITIVITY, MUTED, LOG = "fusion.sensitivity", "fusion.muted", "study.log"
-PROMPTS = "judge.prompts_folder"
-NAMES = [SENSITIVITY, MUTED, LOG, PROMPTS]
+# The parameters of the monitor that the page shows.
+SENSITIVITY = "fusion.sensitivity"
+MUTED = "fusion.muted"
+LOG = "study.log"
 
 
 class LiveControls:
@@ -77,9 +51,6 @@ class LiveControls:
         self._stream, self._timeline = stream, timeline
         self._node = f"{stream.namespace}/monitor"
         self._known: tuple[str, str] | None = None
-        self._instance, self._came_ns = "", 0  # of the monitor, with its first heartbeat
-        self._values_of = ""  # the instance whose values are known
-        self._chosen = ChosenSettings()
         self._values: dict[str, Any] = {}
         self._asked = 0
         self._changing = Lock()
@@ -89,17 +60,14 @@ class LiveControls:
         if line.kind == "reply" and line.record.get("id") == self._asked:
             values = line.record.get("values")
             if values:
-                self._values_of = self._instance
                 self._take_values(values)
             else:
                 self._known = None  # the next heartbeat asks again
         elif line.kind == "status" and line.record.get("node") == self._node:
             status: MonitorStatus = line.read()
-            if status.instance_id != self._instance:
-                self._instance, self._came_ns = status.instance_id, line.arrival_ns
-            held = (status.instance_id, status.config_sha256)
-            if held != self._known or not self._values:
-                self._known = held
+            version = (status.instance_id, status.config_sha256)
+            if version != self._known or not self._values:
+                self._known = version
                 self._ask()
 
     def set_sensitivity(self, name: str) -> str:
@@ -112,21 +80,6 @@ class LiveControls:
             others = [muted for muted in self._values.get(MUTED, []) if muted != name]
             return self._set(MUTED, [*others, name] if is_muted else others)
 
-    def restore(self, *, is_wanted: bool) -> str:
-        """Set again what a restart of the monitor lost, or let it go; return why it was not done, or nothing."""
-        with self._changing:
-            for name, value in dict(self._chosen.lost).items() if is_wanted else ():
-                if problem := self._set(name, value):
-                    return problem
-            self._chosen.lost = {}
-            self._tell_lost()
-        return ""
-
-    def prompt(self, digest: str) -> str:
-        """Return what the judge was asked, where the monitor keeps its prompts on this machine."""
-        folder = self._values.get(PROMPTS)
-        return prompt_text(Path(folder).expanduser(), digest) if folder else ""
-
     def review(self, review: Review) -> str:
         """Give a verdict to the monitor's study log; return why it was not recorded, or nothing."""
         return self._stream.ask({"review": to_plain(review)})
@@ -136,39 +89,23 @@ class LiveControls:
             return "the monitor's settings are unknown; see its health"
         problem = self._stream.ask({"set": {name: value}})
         if not problem:
-            self._chosen.choose(name, value)
             self._take_values({**self._values, name: value})
         return problem
 
     def _ask(self) -> None:
         with suppress(OSError):  # the process starts again, and the next heartbeat asks again
-            self._asked = self._stream.send({"get": NAMES})
+            self._asked = self._stream.send({"get": [SENSITIVITY, MUTED, LOG]})
 
     def _take_values(self, values: dict[str, Any]) -> None:
         self._values = values
-        self._chosen.read(self._values_of, values)
-        self._tell_lost()
         self._timeline.set_state(
             "settings",
             {
-                "instance": self._values_of,
                 "sensitivity": values.get(SENSITIVITY),
                 "muted": list(values.get(MUTED) or ()),
                 "log": bool(values.get(LOG)),
-                "prompts": bool(values.get(PROMPTS)),
             },
         )
-
-    def _tell_lost(self) -> None:
-        lost, muted = self._chosen.lost, set(self._values.get(MUTED) or ())
-        wanted = set(lost.get(MUTED, muted))
-        restart = {
-            "at": ms_since(self._timeline.start_ns, self._came_ns),
-            "sensitivity": lost.get(SENSITIVITY, ""),
-            "muted": sorted(wanted - muted),
-            "unmuted": sorted(muted - wanted),
-        }
-        self._timeline.set_state("restart", restart if lost else None)
 
 
 SILENT_AFTER_S = 5.0

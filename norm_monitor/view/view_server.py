@@ -3,7 +3,6 @@
 import json
 import re
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Protocol
 
 from norm_core.records.flag import Attribute
@@ -27,40 +26,9 @@ from norm_monitor.view.page_server import (
 )
 from norm_monitor.view.timeline import SessionTimeline
 
-MAX_FILES = 1_000  # the newest, among which a flag's prompt is looked for
-
 SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
 SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
-NO_PROMPT = text_reply(HTTPStatus.NOT_FOUND, "no file among the newest of judge.prompts_folder holds this prompt")
 WAIT_S = 20.0  # for news; then the page asks again
-
-
-def prompt_text(folder: Path, digest: str) -> str:
-    """Return the prompt of a digest as text; empty where no file holds it."""
-    files = sorted(folder.glob("*.json"), key=lambda file: file.name, reverse=True)[:MAX_FILES]
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-            if digest in text:
-                return _question_text(json.loads(text), digest)
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # it went meanwhile, or is no prompt
-    return ""
-
-
-def _question_text(content: dict[str, Any], digest: str) -> str:
-    for batch in content["prompts"]:
-        for question in batch["questions"]:
-            if question["prompt_digest"] == digest:
-                lines = [_part(part) for part in batch["parts"]]
-                return "\n".join([*lines, question["text"], *(f"- {option}" for option in question["options"])])
-    return ""
-
-
-def _part(part: dict[str, Any]) -> str:
-    if part["kind"] == "picture":
-        return f"[picture {part['file']}]"
-    return f"{part['label']}: {part['text']}" if part["kind"] == "quoted" else str(part["text"])
 
 
 class Controls(Protocol):
@@ -71,12 +39,6 @@ class Controls(Protocol):
 
     def set_muted(self, name: str, *, is_muted: bool) -> str:
         """Mute a cue or an attribute, or raise its flags again."""
-
-    def restore(self, *, is_wanted: bool) -> str:
-        """Restore the settings that a restart of the monitor lost, or discard them."""
-
-    def prompt(self, digest: str) -> str:
-        """Return the prompt of the judge; empty where no file holds it."""
 
     def review(self, review: Review) -> str:
         """Record a verdict in the study log."""
@@ -141,14 +103,10 @@ class ViewServer:
                 return _answer(self._change(controls, _object(request.body)))
             case "POST", "/reviews":
                 return self._give_verdict(controls, _object(request.body))
-            case "GET", "/prompt":
-                digest = request.query.get("digest", "")
-                prompt = controls.prompt(digest) if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
-                return text_reply(HTTPStatus.OK, prompt) if prompt else NO_PROMPT
         return NOT_FOUND
 
     def _change(self, controls: Controls, plain: dict[str, Any]) -> str | None:
-        """Set `sensitivity`, `mute` or `unmute` a cue or an attribute, or `restore` what a restart lost.
+        """Set `sensitivity`, or `mute` or `unmute` a cue or an attribute.
 
         Returns why that was not done, or None for what is no setting.
         """
@@ -157,8 +115,6 @@ class ViewServer:
                 return controls.set_sensitivity(name)
             case {"mute": str(name)} | {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
                 return controls.set_muted(name, is_muted="mute" in plain)
-            case {"restore": bool(is_wanted)}:
-                return controls.restore(is_wanted=is_wanted)
         return None
 
     def _give_verdict(self, controls: Controls, plain: dict[str, Any]) -> PageReply:

@@ -98,31 +98,3 @@ def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observe
             assert up.interrupt() == 0
     (review,) = [entry.record for entry in read(log).entries if entry.kind is Kind.REVIEW]
     assert (review.coder, review.verdict) == ("Ana", Verdict.REJECT)
-
-
-def test_a_restart_loses_no_setting_without_a_word(tmp_path: Path, observer: Observer) -> None:
-    profile = tmp_path / "robot.yaml"
-    profile.write_text(PROFILE, encoding="utf-8")
-    keen = "document.querySelector('[data-level=keen]')"
-    with running("view") as view, Browser(tmp_path / "profile") as browser:
-        browser.open(view.wait_for("http://"))
-        with running_up(tmp_path / "log", str(profile)) as up:
-            up.wait_for("all nodes are active")
-            browser.until(f"{keen} !== null", PATIENCE_S)
-            browser.run(f"{keen}.click()")
-            until_shown(browser, "saved", "Done.")
-            assert up.interrupt() == 0
-        until_shown(browser, "health", "No node was heard from")
-        until_shown(browser, "settings-at", "as last heard")
-        browser.run(f"{keen}.click()")
-        until_shown(browser, "saved", "Not done")
-        with running_up(tmp_path / "log", str(profile)) as up:
-            until_shown(browser, "lost", "Set from this page before: sensitivity keen.")
-            assert "Not done" not in inner(browser, "saved")
-            assert browser.run(f"{keen}.ariaPressed") == "false"
-            up.wait_for("all nodes are active")
-            browser.run("document.querySelector('#lost button').click()")
-            browser.until(f"{keen}.ariaPressed === 'true'", PATIENCE_S)
-            browser.until("document.getElementById('lost').innerText === ''", PATIENCE_S)
-            assert up.interrupt() == 0
-        assert view.interrupt() == 130

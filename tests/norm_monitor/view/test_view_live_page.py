@@ -21,7 +21,7 @@ from tests.study_session import START_NS, records
 
 pytestmark = needs_chromium
 
-SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "prompts": True}
+SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True}
 NETWORK = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
 JPEG = cv2.imencode(".jpg", np.full((120, 160, 3), 120, np.uint8))[1].tobytes()
 FLAG: SocialFlag = next(record for _, record in records() if isinstance(record, SocialFlag))
@@ -179,15 +179,6 @@ def test_a_verdict_and_settings_reach_the_monitor(shown: Browser, session: Sessi
     click(shown, ".mutes button")
     shown.until("document.getElementById('saved').innerText === 'Done.'")
     assert session.controls.asked == ["accept", "keen", (FLAG.cue_id, True)]
-
-
-def test_the_prompt_of_a_judged_flag_is_shown(shown: Browser, session: Session) -> None:
-    judged = replace(FLAG.provenance, prompt_digest="a" * 64)
-    session.flag("judged", provenance=judged)
-    until_row(shown, "judged")
-    shown.run("document.getElementById('row-judged').click()")
-    shown.run("[...document.querySelectorAll('#details button')].find((b) => b.innerText.includes('asked')).click()")
-    shown.until("document.querySelector('.prompt')?.innerText === 'Is it rude?'")
 
 
 def test_an_outage_is_marked_from_when_to_when(shown: Browser, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The view's server: whom it answers, with what, with which pictures and with which prompts."""
+"""The view's server: whom it answers, with what, and with which pictures."""
 
 import json
 from collections.abc import Iterator
@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from norm_core.records.flag import Attribute
-from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.privacy.blur import Pixels
 from norm_monitor.session_log.schema import Review
 from norm_monitor.view.page_server import MAX_BODY_BYTES
 from norm_monitor.view.pictures import BagStills
 from norm_monitor.view.timeline import SessionTimeline
-from norm_monitor.view.view_server import ViewServer, prompt_text
+from norm_monitor.view.view_server import ViewServer
 from tests.node_records import camera_frame
-from tests.norm_monitor.judge.test_judge import answering, judge, robot_turn
 from tests.norm_monitor.view.page_requests import ask, serving
 
 START_NS = 1_000 * NS_PER_S
@@ -49,13 +44,6 @@ class Controls:
     def set_muted(self, name: str, *, is_muted: bool) -> str:
         self.asked.append((name, is_muted))
         return self.problem
-
-    def restore(self, *, is_wanted: bool) -> str:
-        self.asked.append(("restore", is_wanted))
-        return self.problem
-
-    def prompt(self, digest: str) -> str:
-        return "Is it rude?" if digest == "a" * 64 else ""
 
     def review(self, review: Review) -> str:
         self.asked.append(review.verdict)
@@ -106,13 +94,6 @@ def test_a_request_that_makes_no_sense_is_refused(server: ViewServer, path: str,
     assert ask(server.port, path.replace("²", "%C2%B2"), X_Token=token_of(server))[0] == status
 
 
-@pytest.mark.parametrize(("digest", "status"), [("a" * 64, 200), ("b" * 64, 404), ("../../etc", 404), ("", 404)])
-def test_a_prompt_is_told_by_its_digest_alone(server: ViewServer, digest: str, status: int) -> None:
-    found, text = ask(server.port, f"/prompt?digest={digest}", X_Token=token_of(server))
-    assert found == status
-    assert (text == "Is it rude?") is (status == 200)
-
-
 VERDICT = {"event_id": "e", "coder": "Cleo", "verdict": "accept"}
 
 
@@ -122,11 +103,10 @@ def test_its_token_changes_settings_and_gives_verdicts(server: ViewServer, contr
         ("/settings", {"sensitivity": "keen"}),
         ("/settings", {"mute": "greets"}),
         ("/settings", {"unmute": "greets"}),
-        ("/settings", {"restore": True}),
         ("/reviews", VERDICT),
     ):
         assert ask(server.port, path, body=body, X_Token=token) == (200, "done")
-    assert controls.asked == ["keen", ("greets", True), ("greets", False), ("restore", True), "accept"]
+    assert controls.asked == ["keen", ("greets", True), ("greets", False), "accept"]
 
 
 def test_what_the_monitor_refuses_is_told_and_not_shown(
@@ -165,18 +145,6 @@ def test_a_wish_that_makes_no_sense_is_refused(
 def test_over_a_bag_nothing_can_be_changed(timeline: SessionTimeline, path: str) -> None:
     with serving(ViewServer(timeline, None)) as served:
         assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404
-
-
-def test_the_digest_of_a_judgement_finds_what_was_asked_as_it_was_planned(tmp_path: Path) -> None:
-    backend = answering([4, 0, 0], {Attribute.EMOTIONS})
-    asked, view = judge(backend), robot_turn()
-    planned = asked.plan(robot_turn("What did you say just now?"))  # another unit's, so that planning again would show
-    judged = asked.judge(view, planned=planned)
-    assert judged.outcome is Outcome.ANSWERED
-    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, planned)
-    (tmp_path / "other.json").write_text("no prompt", encoding="utf-8")
-    assert "What did you say just now?" in prompt_text(tmp_path, judged.provenance.prompt_digest)
-    assert prompt_text(tmp_path, "0" * 64) == ""
 
 
 LEFT_HALF = Face(left_ratio=0, top_ratio=0, width_ratio=0.4, height_ratio=1, confidence=1)
