@@ -13,18 +13,22 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
 
+# The hash before the first entry.
 GENESIS = "0" * 64
-
-SEGMENT = "events-{:06d}.jsonl"
-SEGMENTS = "events-*.jsonl"
+# The file of a log in its folder.
+LOG_FILE = "events-000001.jsonl"
+# The keys of every line; an erased one has no body.
+_LINE_KEYS = frozenset({"seq", "kind", "wall_ns", "ros_ns", "body_sha256", "prev", "hash"})
+# The number of faults that an error names.
+_MAX_NAMED_FAULTS = 3
 
 
 class ChainError(ValueError):
     """A line does not match its hash."""
 
 
-def link_hash(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: str, prev: str) -> dict[str, Any]:  # noqa: PLR0917
-    """Make the line of an entry, to be written as canonical JSON."""
+def link_entry(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: str, prev: str) -> dict[str, Any]:  # noqa: PLR0917
+    """Make the line of an entry, which is linked to the one before by the hash `prev`."""
     body = {"salt": salt, "record": plain}
     head = {
         "schema": SCHEMA,
@@ -38,19 +42,19 @@ def link_hash(seq: int, kind: str, wall_ns: int, ros_ns: int, plain: Any, salt: 
     return {**head, "hash": sha256_of(head), "body": body}
 
 
-def to_line(line: dict[str, Any]) -> bytes:
-    """Encode a line, including its newline."""
+def encode_line(line: dict[str, Any]) -> bytes:
+    """Encode a line as canonical JSON, including its newline."""
     return canonical(line) + b"\n"
 
 
-def parse(text: bytes) -> dict[str, Any]:
-    """Parse a line, and check nothing but its schema."""
+def parse_line(text: bytes) -> dict[str, Any]:
+    """Parse a line, and check nothing but its schema. Raises ChainError for another one."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ChainError(f"is not JSON: {error}") from error
     if not isinstance(line, dict) or not isinstance(line.get("schema"), int):
-        raise ChainError("is no entry of a study log: it has no schema number")
+        raise ChainError("is not an entry of a study log: it has no schema number")
     if line["schema"] != SCHEMA:
         raise ChainError(
             f"has the schema {line['schema']}, and this version reads {SCHEMA}: use the version that wrote it"
@@ -59,8 +63,8 @@ def parse(text: bytes) -> dict[str, Any]:
 
 
 def check_line(line: dict[str, Any], seq: int, prev: str) -> None:
-    """Check that a line belongs at this place. Raises ChainError; accepts an erased body."""
-    missing = {"seq", "kind", "wall_ns", "ros_ns", "body_sha256", "prev", "hash"} - line.keys()
+    """Check that a line has this number and follows this hash. Its body may be erased. Raises ChainError."""
+    missing = _LINE_KEYS - line.keys()
     if missing:
         raise ChainError(f"lacks {', '.join(sorted(missing))}")
     head = {key: value for key, value in line.items() if key not in ("hash", "body")}
@@ -109,28 +113,31 @@ class LogContents:
 
 
 def is_log(path: Path) -> bool:
-    """Whether the path is a single .jsonl file, or a folder with segments."""
-    return path.suffix == ".jsonl" or (path.is_dir() and any(path.glob(SEGMENTS)))
+    """Whether the path is a .jsonl file, or a folder with the file of a log."""
+    return path.suffix == ".jsonl" or (path / LOG_FILE).is_file()
 
 
-def segments(path: Path) -> list[Path]:
-    """List the files of a log, oldest first."""
+def find_log_file(path: Path) -> Path:
+    """Return the file of a log, from itself or from its folder. Raises LogError if it does not exist."""
     if not path.exists():
         raise LogError(f"{path}: there is no such log; check the path")
-    files = [path] if path.is_file() else sorted(path.glob(SEGMENTS))
-    if not files:
-        raise LogError(f"{path}: holds no study log (no {SEGMENTS}); name the folder of one")
-    return files
+    file = path if path.is_file() else path / LOG_FILE
+    if not file.is_file():
+        raise LogError(f"{path}: holds no study log (no {LOG_FILE}); name the folder of one")
+    return file
 
 
 def read(path: Path) -> LogContents:
-    """Read a log and its faults. Continues after a fault where possible."""
+    """Read a log and its faults. Continue after a fault where possible."""
     entries: list[Entry] = []
     faults: list[Fault] = []
-    seq, prev, torn = 0, GENESIS, 0
-    for file, number, text in lines(segments(path)):
+    seq = torn_bytes = 0
+    prev = GENESIS
+    path = find_log_file(path)
+    file = path.name
+    for number, text in read_lines(path):
         if not text.endswith(b"\n"):
-            torn += len(text)
+            torn_bytes += len(text)
             faults.append(
                 Fault(
                     file=file,
@@ -141,54 +148,56 @@ def read(path: Path) -> LogContents:
             )
             continue
         try:
-            line = parse(text)
+            line = parse_line(text)
             expected = (seq, prev)
-            seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
+            seq = int(line.get("seq", seq)) + 1
+            prev = str(line.get("hash", prev))
             check_line(line, *expected)
-            entry = entry_of(line, file, number)
+            entry = parse_entry(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             faults.append(Fault(file=file, line=number, what=str(error)))
             continue
         entries.append(entry)
     if not entries and not faults:
         faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
-    buried = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
-    faults += _find_unaccounted(entries, buried)
+    erased = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
+    faults += _find_erasure_faults(entries, erased)
     return LogContents(
-        entries=tuple(replace(entry, record=None) if entry.seq in buried else entry for entry in entries),
+        entries=tuple(replace(entry, record=None) if entry.seq in erased else entry for entry in entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
         head=prev,
         sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
-        torn_bytes=torn,
-        half_erased=sum(entry.seq in buried and entry.record is not None for entry in entries),
+        torn_bytes=torn_bytes,
+        half_erased=sum(entry.seq in erased and entry.record is not None for entry in entries),
     )
 
 
 def read_sound(path: Path) -> LogContents:
-    """Read a log, and raise LogError unless it is valid. Accepts a truncated last line."""
+    """Read a log whose last line may be truncated. Raises LogError if it is damaged otherwise."""
     contents = read(path)
-    grave = [fault for fault in contents.faults if not fault.harmless]
-    if grave:
-        shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
+    faults = [fault for fault in contents.faults if not fault.harmless]
+    if faults:
+        named_faults = "; ".join(
+            f"{fault.file}:{fault.line} {fault.what}" if fault.file else fault.what
+            for fault in faults[:_MAX_NAMED_FAULTS]
+        )
         raise LogError(
-            f"{path}: is damaged, with {count_of(len(grave), 'fault')}: {shown}. "
+            f"{path}: is damaged, with {count_of(len(faults), 'fault')}: {named_faults}. "
             f"{PROGRAM} study status lists them all; {PROGRAM} study add adds the rest to a study"
         )
     return contents
 
 
-def lines(files: list[Path]) -> Iterator[tuple[str, int, bytes]]:
-    """Yield each line of a log's files, with file name and line number."""
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                for number, text in enumerate(file, 1):
-                    yield path.name, number, text
-        except OSError as error:
-            raise LogError(f"{path}: cannot be read: {error.strerror}; check its permissions and its disk") from error
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line of a log's file with its number. Raises LogError if the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            yield from enumerate(file, 1)
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read: {error.strerror}; check its permissions and its disk") from error
 
 
-def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
+def parse_entry(line: dict[str, Any], file: str, number: int) -> Entry:
     """Parse the entry of a checked line. Raises ValueError, TypeError or RecordError for an invalid body."""
     kind = Kind(line["kind"])
     body = line.get("body")
@@ -203,18 +212,18 @@ def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
     )
 
 
-def _find_unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
-    """Find bodies missing without a tombstone, and bodies present despite one, which are one fault together."""
+def _find_erasure_faults(entries: list[Entry], erased: set[int]) -> list[Fault]:
+    """Find bodies that are missing without a tombstone, and bodies that one names, which are one fault together."""
     faults = [
         Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why")
         for entry in entries
-        if entry.record is None and entry.seq not in buried
+        if entry.record is None and entry.seq not in erased
     ]
-    if left := [entry for entry in entries if entry.record is not None and entry.seq in buried]:
-        first = left[0]
+    if unerased := [entry for entry in entries if entry.record is not None and entry.seq in erased]:
+        first = unerased[0]
         problem = f"entry {first.seq} was to be erased and is still there"
-        if len(left) > 1:
-            problem = f"{len(left)} entries were to be erased and are still there, the first is {first.seq}"
+        if len(unerased) > 1:
+            problem = f"{len(unerased)} entries were to be erased and are still there, the first is {first.seq}"
         remedy = f"run {PROGRAM} study withdraw again"
         faults.append(Fault(file=first.file, line=first.line, what=f"{problem}: {remedy}", harmless=True))
     return faults

@@ -2,9 +2,7 @@
 
 import fcntl
 import os
-from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,38 +13,35 @@ from norm_core.records.json_codec import RecordError, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock, ReplayClock
-from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.reader import (
     GENESIS,
-    SEGMENT,
-    SEGMENTS,
+    LOG_FILE,
     ChainError,
     LogError,
     check_line,
-    entry_of,
+    encode_line,
     erase_body,
-    lines,
-    link_hash,
-    parse,
+    find_log_file,
+    link_entry,
+    parse_entry,
+    parse_line,
     read,
+    read_lines,
     read_sound,
-    segments,
-    to_line,
 )
 from norm_monitor.session_log.redact import Redactor
 from norm_monitor.session_log.schema import KINDS, Closed, Entry, Kind, Recovered, SessionInfo, Tombstone
 
-LOCK = ".lock"
-MODE, FOLDER_MODE = 0o600, 0o700
-
-UNNAMED = "unnamed"
+_LOCK_FILE = ".lock"
+# A log is readable by its owner alone.
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+# The study of a recovered log whose name is lost.
+_UNNAMED = "unnamed"
 
 
 class LogWriteError(TactfulError, OSError):
-    """An entry is not on the disk.
-
-    The log keeps it for the next append or flush, unless the queue of such entries is full.
-    """
+    """An entry is not on the disk. The entries before it are."""
 
 
 class StudyLog:
@@ -58,23 +53,24 @@ class StudyLog:
         clock: Clock,
         redactor: Redactor | None = None,
         *,
-        rotate_bytes: int = 64_000_000,
-        max_pending: int = 10_000,
         write: Callable[[int, bytes], int] = os.write,
     ) -> None:
-        self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
-        self._rotate_bytes, self._max_pending = rotate_bytes, max_pending
+        self.folder = folder
+        self._file = folder / LOG_FILE
+        self._clock = clock
+        self._redactor = redactor or Redactor()
         self._write = write
-        self._pending: deque[tuple[str, Any, int, int]] = deque()
-        self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
+        self._next_seq = 0
+        self._last_hash = GENESIS
+        self._size = 0
         self._fd = -1
         self._lock = lock_log(folder)
 
     @classmethod
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
-        """Start a new log in a folder without one."""
+        """Begin a log in a folder without one. Raises LogError if the folder holds something else."""
         try:
-            folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            folder.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
         except OSError as error:
             raise LogError(f"{folder}: cannot be made: {error.strerror}; name a folder that can be written") from error
         if not all(map(_is_unstarted, folder.iterdir())):
@@ -83,7 +79,7 @@ class StudyLog:
         try:
             for path in folder.glob("events-*"):
                 path.unlink()
-            log._next_segment()
+            log._create_file()
             log.append(info, info.start_ns or 0)
         except (LogError, OSError):
             log.abandon()
@@ -92,34 +88,33 @@ class StudyLog:
 
     @classmethod
     def begin_or_resume(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
-        """Begin a session's log, or continue it. Raises an error for another session's log."""
-        if not any(_has_an_entry(path) for path in folder.glob(SEGMENTS)):
+        """Begin a session's log, or continue it. Raises LogError for the log of another session."""
+        if not _has_an_entry(folder / LOG_FILE):
             return cls.begin(folder, info, clock, **settings)
-        there = next((e.record for e in read(folder).entries if isinstance(e.record, SessionInfo)), None)
-        if there is None or (there.study, there.session) != (info.study, info.session):
-            whose = f"study {there.study}, session {there.session}" if there else "a session that it does not name"
-            raise LogError(f"{folder}: is the log of {whose}; give this session a folder of its own")
+        logged = next((e.record for e in read(folder).entries if isinstance(e.record, SessionInfo)), None)
+        if logged is None or (logged.study, logged.session) != (info.study, info.session):
+            owner = f"study {logged.study}, session {logged.session}" if logged else "a session that it does not name"
+            raise LogError(f"{folder}: is the log of {owner}; give this session a folder of its own")
         return cls.resume(folder, clock, **settings)
 
     @classmethod
     def resume(cls, folder: Path, clock: Clock, **settings: Any) -> Self:
-        """Continue a log. Sets aside a partial entry left by a crash."""
+        """Continue a log, and set aside a partial entry that a crash left. Raises LogError if it is not valid."""
         if not folder.is_dir():
             raise LogError(f"{folder}: there is no such log folder; check the path, or begin a new log")
         log = cls(folder, clock, **settings)
         try:
-            last = segments(folder)[-1]
-            torn = _set_torn_aside(last)
+            torn_bytes = _set_torn_aside(find_log_file(folder))
             contents = read_sound(folder)
             if not contents.entries:
                 raise LogError(f"{folder}: holds no complete entry; begin a new log")
-            log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
-            log._segment = int(last.stem.split("-")[1])
+            log._next_seq = contents.entries[-1].seq + 1
+            log._last_hash = contents.head
             if contents.half_erased:
-                log._finish_erasures()
-            log._reopen_last()
-            if torn:
-                log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
+                log._erase_bodies()
+            log._reopen_file()
+            if torn_bytes:
+                log.append(Recovered(torn_bytes=torn_bytes), contents.entries[-1].ros_ns)
         except (LogError, OSError):
             log.abandon()
             raise
@@ -128,82 +123,54 @@ class StudyLog:
     @property
     def head(self) -> str:
         """The hash of the last entry, for citation."""
-        return self._prev
+        return self._last_hash
 
     @property
     def entries(self) -> int:
         """The number of entries on disk."""
-        return self._seq
-
-    @property
-    def pending_count(self) -> int:
-        """The number of entries that wait for the disk."""
-        return len(self._pending)
+        return self._next_seq
 
     def append(self, record: Any, ros_ns: int) -> None:
-        """Write a redacted record, which is on disk on return. Raises LogWriteError."""
-        if len(self._pending) >= self._max_pending:
-            raise LogWriteError(
-                f"{self.folder}: {count_of(len(self._pending), 'entry', 'entries')} "
-                "already wait for the disk, so this one is lost: make room"
-            )
+        """Write a redacted record, which is on disk on return.
+
+        Raises LogWriteError if the disk does not take it, and LogError if it cannot be written as JSON.
+        """
         cleaned = self._redactor.clean(record)
+        kind = KINDS[type(cleaned)].value
         try:
             plain = to_plain(cleaned)
-        except ValueError as error:  # before it is queued, because it would block every later entry
+        except ValueError as error:
             raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
-        self._pending.append((KINDS[type(cleaned)].value, plain, ros_ns, self._clock.now_ns()))
-        self.flush()
+        salt = os.urandom(16).hex()
+        line = link_entry(self._next_seq, kind, self._clock.now_ns(), ros_ns, plain, salt, self._last_hash)
+        try:
+            self.write_line(encode_line(line))
+        except OSError as error:
+            raise LogWriteError(
+                f"{self.folder}: entry {self._next_seq} could not be written ({error.strerror or error}); all "
+                "entries before it are on disk: make room"
+            ) from error
+        self._next_seq += 1
+        self._last_hash = line["hash"]
 
-    def flush(self) -> None:
-        """Write the waiting entries. Raises LogWriteError while the disk refuses them."""
-        while self._pending:
-            kind, plain, ros_ns, wall_ns = self._pending[0]
-            line = link_hash(
-                self._seq,
-                kind,
-                wall_ns,
-                ros_ns,
-                plain,
-                os.urandom(16).hex(),
-                self._prev,
-            )
-            try:
-                self.write_line(to_line(line))
-            except OSError as error:
-                raise LogWriteError(
-                    f"{self.folder}: entry {self._seq} could not be written ({error.strerror or error}); all "
-                    "entries before it are on disk: make room"
-                ) from error
-            self._pending.popleft()
-            self._seq, self._prev = self._seq + 1, line["hash"]
-
-    def replace_entries(self, tombstone: Tombstone) -> None:
-        """Write a tombstone, and erase the bodies that it names. Raises LogWriteError.
-
-        The tombstone comes first: after a crash or a full disk, the next writer completes the erasure.
-        """
-        self.append(tombstone, 0)
+    def finish_erasures(self) -> None:
+        """Erase the bodies that tombstones name. Raises LogWriteError; the next writer then completes the erasure."""
         os.close(self._fd)
         self._fd = -1
         try:
-            self._finish_erasures()
+            self._erase_bodies()
         finally:
-            self._reopen_last()
+            self._reopen_file()
 
     def close(self, *, sealed: bool = False) -> None:
-        """Stop writing. `sealed` states that the recording is complete."""
+        """Stop writing. `sealed` states that the recording is complete. Raises LogWriteError if that is not written."""
         if self._fd < 0:
             return
         try:
             if sealed:
-                self.flush()  # so that the count holds the entries that still waited
-                self.append(Closed(entries=self._seq), 0)
-            self.flush()
+                self.append(Closed(entries=self._next_seq), 0)
         finally:
-            os.close(self._fd)
-            self._fd = -1
-            os.close(self._lock)
+            self.abandon()
 
     def __enter__(self) -> Self:
         """Return the open log."""
@@ -212,14 +179,11 @@ class StudyLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the log. After an error in the block, a failure to write is not raised as well."""
-        with suppress(LogWriteError) if error else nullcontext():  # it would hide the original error
-            self.close()
+        """Close the log."""
+        self.close()
 
     def write_line(self, data: bytes) -> None:
-        """Append one line and sync it; OSError, and the file as before, where the disk does not take it."""
-        if self._size and self._size + len(data) > self._rotate_bytes:
-            self._next_segment()
+        """Append a line and sync it. Raises OSError, and leaves the file as before, if the disk does not take it."""
         done = 0
         try:
             while done < len(data):
@@ -230,60 +194,51 @@ class StudyLog:
             raise
         self._size += len(data)
 
-    def _reopen_last(self) -> None:
-        path = self.folder / SEGMENT.format(self._segment)
+    def _reopen_file(self) -> None:
+        """Open the log's file for appending. Raises LogError if it cannot be written."""
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-            self._size = path.stat().st_size
+            self._fd = os.open(self._file, os.O_WRONLY | os.O_APPEND)
+            self._size = self._file.stat().st_size
         except OSError as error:
-            raise LogError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
+            raise LogError(
+                f"{self._file}: cannot be written: {error.strerror}; make room, or allow writing there"
+            ) from error
 
-    def _finish_erasures(self) -> None:
-        """Erase the bodies that tombstones name, and everything derived from them. Safe to repeat."""
+    def _erase_bodies(self) -> None:
+        """Erase the bodies that tombstones name, and partial entries. It is safe to repeat."""
         try:
             for pattern in ("events-*.part", "events-*.torn"):  # a partial entry may be anybody's
                 for path in self.folder.glob(pattern):
                     path.unlink()
             tombstones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
-            buried = {seq for stone in tombstones for seq in stone.seqs}
-            for path in segments(self.folder):
-                remove_bodies(path, buried)
+            remove_bodies(self._file, {seq for tombstone in tombstones for seq in tombstone.seqs})
         except OSError as error:
             raise LogWriteError(
                 f"{self.folder}: an erasure is not finished ({error.strerror or error}): the entries are still on "
                 "the disk, but no report or export shows them: make room, and run study withdraw again"
             ) from error
 
-    def _next_segment(self) -> None:
-        """Open the next file. On failure, the current one stays open."""
-        path = self.folder / SEGMENT.format(self._segment + 1)
-        descriptor = -1
+    def _create_file(self) -> None:
+        """Create the log's file. Raises LogWriteError if it cannot be created."""
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
+            self._fd = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)
             folder = os.open(self.folder, os.O_RDONLY)
             os.fsync(folder)  # without it, a crash could lose the file's name
             os.close(folder)
         except OSError as error:
-            if descriptor >= 0:
-                os.close(descriptor)
-                path.unlink(missing_ok=True)
             raise LogWriteError(
-                f"{path}: cannot be made: {error.strerror or error}; make room, or allow writing there"
+                f"{self._file}: cannot be made: {error.strerror or error}; make room, or allow writing there"
             ) from error
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._size = descriptor, 0
-        self._segment += 1
 
     def is_in_place(self) -> bool:
-        """Whether the written file is the one that its folder shows; not if either was removed or replaced."""
+        """Whether the open file is still the one in the folder: neither was removed or replaced."""
         try:
-            return os.path.samestat(os.fstat(self._fd), (self.folder / SEGMENT.format(self._segment)).stat())
+            return os.path.samestat(os.fstat(self._fd), self._file.stat())
         except OSError:
             return False
 
     def abandon(self) -> None:
-        """Release the files of a log that could not begin, or that is gone."""
+        """Release the files of a log without sealing it, as of one that could not begin or is gone."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -293,7 +248,7 @@ class StudyLog:
 def lock_log(folder: Path) -> int:
     """Lock a log for its only writer, and return the descriptor to close. Raises LogError if another has it."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
+        descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, _FILE_MODE)
     except OSError as error:
         raise LogError(f"{folder}: cannot be written: {error.strerror}; make room, or allow writing there") from error
     try:
@@ -305,56 +260,60 @@ def lock_log(folder: Path) -> int:
 
 
 def _has_an_entry(path: Path) -> bool:
+    """Whether a file exists and its first entry is complete."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.readline().endswith(b"\n")
 
 
 def _is_unstarted(path: Path) -> bool:
-    """Whether a writer failed before the first entry of this file was complete."""
-    if path.name == LOCK:
+    """Whether a file of the folder is of a writer that failed before its first entry was complete."""
+    if path.name == _LOCK_FILE:
         return True
-    entries = path.with_name(f"{path.name.partition('.')[0]}.jsonl")
-    return path.match("events-*") and entries.exists() and not _has_an_entry(entries)
+    log_file = path.with_name(LOG_FILE)
+    return path.match("events-*") and log_file.exists() and not _has_an_entry(log_file)
 
 
 def _set_torn_aside(path: Path) -> int:
-    """Move a truncated last line to a separate file. Returns its bytes."""
+    """Move a truncated last line to a separate file, and return its size in bytes."""
     data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    torn = data[whole:]
+    sound_bytes = data.rfind(b"\n") + 1
+    torn = data[sound_bytes:]
     if torn:
-        aside = path.with_suffix(".torn")
-        earlier = aside.read_bytes() if aside.exists() else b""
+        torn_file = path.with_suffix(".torn")
+        earlier = torn_file.read_bytes() if torn_file.exists() else b""
         try:
-            with atomic_file(aside, mode=MODE, fsync=True) as file:
+            with atomic_file(torn_file, mode=_FILE_MODE, fsync=True) as file:
                 file.write(earlier + torn)
         except OSError as error:
-            what = f"its incomplete last entry cannot be moved ({error.strerror or error}): make room"
-            raise LogWriteError(f"{path}: {what}") from error
-        os.truncate(path, whole)
+            raise LogWriteError(
+                f"{path}: its incomplete last entry cannot be moved ({error.strerror or error}): make room"
+            ) from error
+        os.truncate(path, sound_bytes)
     return len(torn)
 
 
 def remove_bodies(path: Path, seqs: set[int]) -> None:
-    """Rewrite a file of entries without these bodies, if it holds any of them."""
-    lines = [(parse(text), text) for text in path.read_bytes().splitlines(keepends=True)]
+    """Rewrite the file of a log without these bodies, if it holds any of them."""
+    lines = [(parse_line(text), text) for text in path.read_bytes().splitlines(keepends=True)]
     if any(line["seq"] in seqs and "body" in line for line, _ in lines):
-        with atomic_file(path, mode=MODE, fsync=True) as new:
-            new.writelines(to_line(erase_body(line)) if line["seq"] in seqs else text for line, text in lines)
+        with atomic_file(path, mode=_FILE_MODE, fsync=True) as new:
+            new.writelines(encode_line(erase_body(line)) if line["seq"] in seqs else text for line, text in lines)
 
 
 @record
 class LogRecoveryReport:
-    """The number of entries in the new log, and the losses of the old one."""
+    """The number of entries in a recovered log, and the losses of the old one."""
 
     entries: int
     lost: tuple[str, ...]
 
 
 def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") -> LogRecoveryReport:
-    """Write every line that matches its own hash to a new log, in order of their numbers.
+    """Write every line that matches its own hash to a new log, in the order of their numbers.
 
-    `study` and `session` name it where the entry that does is lost.
+    `study` and `session` name it if the entry that does is lost. Raises LogError if no line is intact.
     """
     sound, lost = _read_sound_entries(old)
     if not sound:
@@ -366,7 +325,7 @@ def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") 
     if info is None:
         lost.append("the entry that names the session and its participants")
     info = replace(
-        info or SessionInfo(study=study or UNNAMED, session=session or old.resolve().name), migrated_from=contents.head
+        info or SessionInfo(study=study or _UNNAMED, session=session or old.resolve().name), migrated_from=contents.head
     )
     clock = ReplayClock(first.wall_ns)
     with StudyLog.begin(folder, info, clock) as log:
@@ -382,30 +341,33 @@ def recover_log(old: Path, folder: Path, *, study: str = "", session: str = "") 
 
 
 def _read_sound_entries(old: Path) -> tuple[dict[int, Entry], list[str]]:
-    """Read the entries that are valid on their own, and list the missing ones. Both omit erased entries."""
+    """Read the entries that are valid on their own, and list the missing ones. Both leave out erased entries."""
     sound: dict[int, Entry] = {}
-    links: dict[int, tuple[str, str]] = {}  # by number: the previous line's hash, and the own one
+    links: dict[int, tuple[str, str]] = {}  # by number: the hash of the line before, and the line's own
     lost: list[str] = []
-    for file, number, text in lines(segments(old)):
+    path = find_log_file(old)
+    file = path.name
+    for number, text in read_lines(path):
         try:
-            line = parse(text)
+            line = parse_line(text)
             check_line(line, line.get("seq", -1), line.get("prev", ""))
-            entry = entry_of(line, file, number)
+            entry = parse_entry(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             lost.append(f"{file}:{number} {error}")
             continue
         if entry.seq in sound:
             lost.append(f"{file}:{number} has the number {entry.seq}, which an earlier line has")
             continue
-        sound[entry.seq], links[entry.seq] = entry, (line["prev"], line["hash"])
+        sound[entry.seq] = entry
+        links[entry.seq] = (line["prev"], line["hash"])
     missing = sorted(set(range(max(sound, default=-1))) - sound.keys())
-    if more := max(0, len(missing) - len(lost)):
-        lost.append(f"{more} more entries; the numbers that are not there begin with {missing[0]}")
-    buried = {seq for e in sound.values() if isinstance(e.record, Tombstone) for seq in e.record.seqs}
+    if (unread_count := len(missing) - len(lost)) > 0:
+        lost.append(f"{unread_count} more entries; the first missing number is {missing[0]}")
+    erased = {seq for e in sound.values() if isinstance(e.record, Tombstone) for seq in e.record.seqs}
     for seq, entry in sound.items():
         where = f"{entry.file}:{entry.line}"
-        if entry.record is None and seq not in buried:
+        if entry.record is None and seq not in erased:
             lost.append(f"{where} its body is gone, and no tombstone says why")
         if seq - 1 in sound and links[seq][0] != links[seq - 1][1]:
             lost.append(f"{where} does not follow the line before it: both are kept, and one is not the original")
-    return {seq: replace(e, record=None) if seq in buried else e for seq, e in sound.items()}, lost
+    return {seq: replace(e, record=None) if seq in erased else e for seq, e in sound.items()}, lost

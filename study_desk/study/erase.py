@@ -183,11 +183,10 @@ def bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Entr
             try:
                 for copy in copies:
                     log.append(copy.record, copy.ros_ns)
-                log.replace_entries(tombstone)
+                log.append(tombstone, 0)
             except LogWriteError as error:
-                if log.pending_count:
-                    raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
-                raise
+                raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
+            log.finish_erasures()
 
 
 def _ids_of(*participants: Participant) -> set[str]:

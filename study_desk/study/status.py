@@ -9,7 +9,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.reader import LogContents, is_log, read, segments
+from norm_monitor.session_log.reader import LogContents, is_log, read
 from norm_monitor.session_log.recording import (
     from_log,
     incomplete_revisions,
@@ -220,7 +220,7 @@ def _files(path: Path) -> Iterator[StoredItem]:
     study = Study(path) if is_study(path) else None
     logs = {log.resolve() for _, log in study.logs()} if study else set()
     outputs = {(path / output.path).resolve(): output for output in outputs_of(study)} if study else {}
-    for file in segments(path) if path.is_file() else sorted(path.rglob("*")):
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if not file.is_file() or file.name == ".lock" or file.resolve().parent in logs:
             continue
         output = outputs.get(file.resolve())

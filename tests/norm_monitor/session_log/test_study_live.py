@@ -1,4 +1,4 @@
-"""The log of a session that goes on: it is never in the way, and loses nothing that it took."""
+"""The log of a running session: it never delays the monitor, and loses no record that it accepted."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ def opener(folder: Path, write: Callable[[int, bytes], int] = os.write) -> Calla
     return lambda: StudyLog.begin_or_resume(folder, info(), ReplayClock(START_NS), write=write)
 
 
-def until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline_s
@@ -53,7 +53,7 @@ class Disk:
         return os.write(descriptor, data)
 
 
-def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> None:
+def test_records_are_written_once_a_full_disk_has_room(tmp_path: Path) -> None:
     disk, health_log = Disk(), HealthLog()
     log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     log.put(said(0), START_NS)
@@ -67,14 +67,14 @@ def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> N
     assert "No space left on device" in health_log.reasons[0]
     assert "make room" in health_log.reasons[0]
     disk.full = False
-    until(lambda: log.flush(0.05))
+    wait_until(lambda: log.flush(0.05))
     log.close()
     assert health_log.health is Health.OK
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == [f"u{n}" for n in range(5)]
 
 
 @pytest.mark.parametrize("how", ["removed", "a file in its place", "moved away and back", "its file removed"])
-def test_a_log_that_is_taken_away_is_said_and_begun_anew_with_what_it_lacks(
+def test_a_removed_log_is_begun_anew_and_states_its_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(live_log, "CHECK_S", 0.01)
@@ -90,48 +90,49 @@ def test_a_log_that_is_taken_away_is_said_and_begun_anew_with_what_it_lacks(
         folder.rename(tmp_path / "away")
     if how in {"a file in its place", "moved away and back"}:
         folder.write_text("in the way")
-        until(lambda: any("cannot be made" in reason for reason in health_log.reasons))  # though nobody speaks
+        wait_until(lambda: any("cannot be made" in reason for reason in health_log.reasons))  # though nobody speaks
         log.put(said(3), START_NS)
         assert not log.flush(PATIENCE_S)
         folder.unlink()
     if how == "moved away and back":
         (tmp_path / "away").rename(folder)
-    until(lambda: health_log.has_issue("study_log_gap") or how == "moved away and back")
+    wait_until(lambda: health_log.has_issue("study_log_gap") or how == "moved away and back")
     log.put(said(4), START_NS)
-    until(lambda: log.flush(0.05))
+    wait_until(lambda: log.flush(0.05))
     log.close()
-    contents, lacks = read(folder), "3 records written before the log's folder or file was removed or replaced"
+    contents = read(folder)
+    loss = "3 records written before the log's folder or file was removed or replaced"
     ids = [e.record.utterance_id for e in contents.entries if isinstance(e.record, Utterance)]
     assert (contents.faults, contents.sealed) == ((), True)
     if how == "moved away and back":
         assert (ids, health_log.reasons) == (["u0", "u1", "u2", "u3", "u4"], ())
         return
     assert ids == (["u3", "u4"] if how == "a file in its place" else ["u4"])
-    assert [e.record.lost for e in contents.entries if isinstance(e.record, Recovered)] == [(lacks,)]
-    assert health_log.reasons == (f"study log: {folder} lacks {lacks}",)
+    assert [e.record.lost for e in contents.entries if isinstance(e.record, Recovered)] == [(loss,)]
+    assert health_log.reasons == (f"study log: {folder} lacks {loss}",)
     assert {c.name: c.count for c in health_log.counters}["study_log_lost"] == 3
     assert any("is not whole" in note for note in open_recording(folder).notes)
 
 
-def test_what_finds_no_room_while_the_disk_is_full_is_counted_in_the_log(
+def test_records_that_a_full_queue_refused_are_counted_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_log, "QUEUED", 2)
+    monkeypatch.setattr(live_log, "MAX_QUEUED", 2)
     disk, health_log = Disk(), HealthLog()
     log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
     assert log.flush(PATIENCE_S)
     disk.full = True
-    taken = [log.put(said(number), START_NS) for number in range(20)]
-    until(lambda: health_log.health is Health.DEGRADED)
+    accepted = [log.put(said(number), START_NS) for number in range(20)]
+    wait_until(lambda: health_log.health is Health.DEGRADED)
     disk.full = False
-    until(lambda: log.flush(0.05) and health_log.has_issue("study_log_gap"))
+    wait_until(lambda: log.flush(0.05) and health_log.has_issue("study_log_gap"))
     log.close()
     (lost,) = [e.record.lost for e in read(tmp_path / "log").entries if isinstance(e.record, Recovered)]
-    assert lost == (f"{taken.count(False)} records refused, as 2 already waited for the disk",)
+    assert lost == (f"{accepted.count(False)} records refused, as 2 already waited for the disk",)
 
 
 @pytest.mark.parametrize("what", ["a file in the way", "another session's log", "another writer"])
-def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Path, what: str) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_without_a_wait(tmp_path: Path, what: str) -> None:
     folder, health_log = tmp_path / "log", HealthLog()
     other: StudyLog | None = None
     if what == "a file in the way":
@@ -141,7 +142,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
         if "session" in what:
             other.close()
     log = LiveLog(opener(folder), health_log, retry_s=0.01)
-    until(lambda: health_log.health is Health.DEGRADED)
+    wait_until(lambda: health_log.health is Health.DEGRADED)
     assert log.put(said(1), START_NS)
     assert not log.flush(PATIENCE_S)
     expected = {
@@ -156,7 +157,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
         other.close()
 
 
-def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_log_without_a_complete_entry_is_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log/events-000001.jsonl").write_bytes(b'{"schema": 5, "se')
     with StudyLog.begin_or_resume(tmp_path / "log", info(), ReplayClock(START_NS)) as log:
@@ -164,7 +165,7 @@ def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path
     assert len(read(tmp_path / "log").entries) == 2
 
 
-def test_a_record_that_is_no_text_is_counted_and_the_next_is_written(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_encoded_is_counted_and_the_next_is_written(tmp_path: Path) -> None:
     health_log = HealthLog()
     log = LiveLog(opener(tmp_path / "log"), health_log)
     log.put(replace(said(1), text="\ud800"), START_NS)
@@ -175,18 +176,15 @@ def test_a_record_that_is_no_text_is_counted_and_the_next_is_written(tmp_path: P
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == ["u2"]
 
 
-def test_the_sieve_keeps_final_words_and_presence_as_it_changes() -> None:
+def test_the_filter_accepts_final_words_and_changed_presence() -> None:
     def seen(at_s: float, *, away: bool) -> Presence:
         face = Face(
             left_ratio=0, top_ratio=0, width_ratio=1, height_ratio=1, confidence=1, yaw_deg=at_s, looking_away=away
         )
         return Presence(stamp_ns=int(at_s * NS_PER_S), source_topic="/c", state=PresenceState.PRESENT, faces=(face,))
 
-    sieve = RecordFilter()
-    kept = [sieve.keeps(seen(at_s, away=away)) for at_s, away in ((0, False), (0.1, False), (0.2, True), (1.3, True))]
-    assert kept == [True, False, True, True]
-    assert [sieve.keeps(r) for r in (said(1), replace(said(1), final=False), silence_mark(3, "/m"))] == [
-        True,
-        False,
-        False,
-    ]
+    record_filter = RecordFilter()
+    presences = [seen(at_s, away=away) for at_s, away in ((0, False), (0.1, False), (0.2, True), (1.3, True))]
+    assert [record_filter.accepts(presence) for presence in presences] == [True, False, True, True]
+    words = (said(1), replace(said(1), final=False), silence_mark(3, "/m"))
+    assert [record_filter.accepts(utterance) for utterance in words] == [True, False, False]
