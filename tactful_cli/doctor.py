@@ -163,13 +163,9 @@ def _dds_round_trip() -> str:
         echo.terminate()
         echo.communicate()
     fix = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
-    if not asked.stdout.strip():
-        raise CheckError(_last_line(asked.stderr), fix)
-    result = json.loads(asked.stdout.splitlines()[-1])
-    if "error" in result:
-        raise CheckError(result["error"], fix)
-    times = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms"
-    return f"two processes, {times} over {count_of(result['rounds'], 'message')}"
+    if asked.returncode:
+        raise CheckError(_last_line(asked.stdout or asked.stderr), fix)
+    return "two processes exchange messages"
 
 
 def _log_folder() -> str:

@@ -59,9 +59,6 @@ ROS_DRIVERS: Definitions = {
     "tf2_msgs": PEOPLE["tf2_msgs"],
     "hri_actions_msgs": {
         "ClosedCaption": "std_msgs/Header header\nstring speaker_id\nstring text\nstring locale",
-        "Intent": 'string intent\nstring SAY="__intent_say__"\nstring data\nstring source\n'
-        'string ROBOT_ITSELF="__myself__"\nstring modality\nstring MODALITY_INTERNAL="__modality_internal__"\n'
-        "uint8 priority\nfloat32 confidence",
     },
     "sound_play": {
         "SoundRequest": "int8 sound\nint8 command\nfloat32 volume\nstring arg\nstring arg2",

@@ -294,7 +294,7 @@ def _check_published(wanted: Input, topic: Topic) -> CheckedInput:
         remedy = "its publisher sends nothing; start its device"
     elif wanted.is_stream and topic.rate_hz is None:
         remedy = f"{' and '.join(topic.types)} is not installed here; install its package, and source it"
-    elif wanted.is_stream and len(topic.publishers) > 1 and topic.several_send:
+    elif wanted.is_stream and len(topic.publishers) > 1:
         remedy = f"it has several publishers ({', '.join(topic.publishers)}); stop all but one"
     elif topic.rate_hz == 0:
         verdict, remedy = InputVerdict.QUIET, "speak while the check runs, to see that it is the right topic"

@@ -247,8 +247,7 @@ class Topic:
 
     name: str
     types: tuple[str, ...]
-    publishers: tuple[str, ...] = ()  # as DDS lists them, with those that were killed of late
-    several_send: bool = True
+    publishers: tuple[str, ...] = ()  # as DDS lists them, with those that were killed in the last twenty seconds
     reliable: bool = True
     rate_hz: float | None = None
     speech_content: SpeechContent | None = None

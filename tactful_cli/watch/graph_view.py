@@ -230,7 +230,7 @@ class GraphView:
         return self.nodes.take_time(now_ns)
 
     def summary(self) -> list[str]:
-        """Return a few lines: health, open flags, delays, losses, and what the nodes take."""
+        """Return a few lines: health, open flags, delays and losses."""
         flags = f"{count_open(self.flags.open)}, {count_of(self.flags.count, 'flag')} in all"
         delays = [
             f"a flag comes {self.flags.delay_s:.1f} s after its onset" if self.flags.delay_s is not None else "",
@@ -238,7 +238,7 @@ class GraphView:
         ]
         lost = f"lost: {self.nodes.dropped} in the nodes, {self.lost} here; {self.refused} refused"
         median_delays = f"in the median, {' and '.join(filter(None, delays))}" if any(delays) else ""
-        return list(filter(None, (f"{self.nodes.summary()}; {flags}", self.nodes.usage, median_delays, lost)))
+        return list(filter(None, (f"{self.nodes.summary()}; {flags}", median_delays, lost)))
 
     def _take(self, line: GraphLine) -> Iterator[WatchRow]:
         match line.read():

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from norm_core.health.node_watch import NodeWatch
 from norm_core.records.record import record
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 
 
@@ -76,12 +75,6 @@ class NodeHealthView:
         self.nodes: dict[str, NodeBeat] = {}
         self._now_ns = 0
         self._told_ns: dict[tuple[str, str], int] = {}
-        self._watch = NodeWatch(lambda: ns_to_s(self._now_ns))
-
-    @property
-    def usage(self) -> str:
-        """What the nodes take of the machine together; empty while unknown."""
-        return self._watch.usage_note()
 
     @property
     def dropped(self) -> int:
@@ -100,7 +93,6 @@ class NodeHealthView:
     def take(self, status: MonitorStatus, now_ns: int) -> Iterator[WatchRow]:
         """Take a heartbeat."""
         self._now_ns = now_ns
-        self._watch.take(status)
         name = self.name_of(status)
         before, is_restart = self.nodes.get(name), self.is_restart(status)
         if before is None and len(self.nodes) >= MAX_NODES:

@@ -125,7 +125,7 @@ def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer:
     from norm_nodes.bag_player import PLAYED
     from std_msgs.msg import String
 
-    player = {"bag": str(words(tmp_path, 20)), "rate": 1000.0, "wait_for_subscribers_s": 30.0, "settled_s": 2.0}
+    player = {"bag": str(words(tmp_path, 20)), "rate": 1000.0, "wait_for_subscribers_s": 30.0}
     first = observer.collect(String, "/words", PLAYED)
     with NodeProcess(["bag_player"], {"bag_player": player}, domain_id) as playing:
         observer.until(lambda: observer.node.count_publishers("/words"), "the player")

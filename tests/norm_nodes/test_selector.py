@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent, Veto
+from norm_core.records.decision import Decision, OtherAgent, Veto
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Person, Presence, PresenceState
@@ -205,65 +205,6 @@ def test_a_model_tells_the_node_what_others_do(domain_id: int, observer: Observe
     looked = [str(body["messages"]) for body in server.bodies if "response_format" in body]
     assert len(looked) == 1
     assert "the person 1.5 m away" in looked[0]
-
-
-@pytest.mark.usefixtures("ros_drivers")
-def test_decisions_go_out_as_intents_where_their_package_is(domain_id: int, observer: Observer) -> None:
-    """With the message as its package defines it; a process hears it, as this one cannot see that package."""
-    with (
-        ready({"when_unsure": "best_effort", "intent": True}, domain_id),
-        subprocess.Popen([sys.executable, "-c", HEARS_INTENTS], stdout=subprocess.PIPE, text=True) as hearer,
-    ):
-        observer.until(lambda: observer.node.count_subscribers("/intents"), "the hearer")
-        assert hearer.stdout
-        assert hearer.stdout.readline() == "ready\n"
-        ask(observer, candidates=["Stir the soup.", "Lay the table."])
-        intent = json.loads(hearer.stdout.readline())
-    assert (intent["intent"], intent["source"]) == ("RECOMMENDED_ACTION", "__myself__")
-    assert (intent["modality"], intent["priority"]) == ("__modality_internal__", 128)
-    assert json.loads(intent["data"])["object"] == "Lay the table."
-    assert 0 < intent["confidence"] <= 1
-
-
-HEARS_INTENTS = """
-import json, rclpy
-from hri_actions_msgs.msg import Intent
-
-rclpy.init()
-node, heard = rclpy.create_node("hearer"), []
-node.create_subscription(Intent, "/intents", heard.append, 10)
-while not node.count_publishers("/intents"):
-    rclpy.spin_once(node, timeout_sec=0.1)
-print("ready", flush=True)
-while not heard:
-    rclpy.spin_once(node, timeout_sec=0.1)
-print(json.dumps({name: getattr(heard[0], name) for name in heard[0].get_fields_and_field_types()}), flush=True)
-"""
-
-
-def test_an_intent_fits_a_newer_definition_too() -> None:
-    from norm_nodes.intents import intent_of
-
-    class Intent:
-        """As the generated class: a name that the message does not have cannot be set."""
-
-        __slots__ = ("action", "confidence", "data", "modality", "priority", "source")
-
-    chosen = CandidateJudgement(index=0, action="Wave.", probability=0.75)
-    answered: dict[str, Any] = {
-        "outcome": Outcome.ANSWERED,
-        "chosen_index": 0,
-        "chosen": "Wave.",
-        "candidates": (chosen,),
-    }
-    intent = intent_of(Decision(stamp_ns=1, decision_id="d", decided_ns=1, **answered), Intent)
-    assert intent.action == "RECOMMENDED_ACTION"
-
-
-def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Observer) -> None:
-    observer.watch_status()
-    with NodeProcess(["selector"], {"selector": {"intent": True}}, domain_id):
-        observer.until_told("install hri_actions_msgs")
 
 
 RULES = """

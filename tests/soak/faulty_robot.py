@@ -9,18 +9,14 @@ from typing import Any
 
 import cv2
 import numpy as np
-import rclpy
-from norm_nodes.base.convert import record_class
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.executors import observer
 from norm_nodes.encounter_player import stamped_sound
-from norm_nodes.tools.graph_printer import FRAMES, TOPICS
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import Bool, String, UInt8MultiArray
 
-from norm_core.records.frame import Frame
 from norm_core.records.stamps import split_stamp
 from norm_core.runtime.time import s_to_ns
 
@@ -30,7 +26,6 @@ WORDS, VOICE, CLOCK = "/soak/words", "/soak/voice", "/clock"
 CYCLE_S, ROBOT_FROM_S, PERSON_TO_S, ROBOT_TO_S = 2.0, 0.5, 1.0, 1.7
 TICK_S = 0.1
 SAMPLES = np.random.default_rng(0).integers(-40, 40, 1600, np.int16).tobytes()  # a tick of a quiet room
-EXTREMES = {"bool": True, "string": "\U0001f600 \x00\u202e" * 1000, "float": float("nan"), "double": float("inf")}
 
 
 class FaultyRobot:
@@ -66,8 +61,6 @@ class FaultyRobot:
             command = json.loads(line)
             if size := command.pop("shout", 0):
                 self._to[HEARD].publish(String(data="word " * (size // 5)))
-            if command.pop("intrude", False):
-                self._intrude()
             if "stamps" in command:
                 self._since_ns = time.time_ns()
             self.state |= command
@@ -98,34 +91,6 @@ class FaultyRobot:
             self._to[HEARD].publish(String(data=f"Where is platform number {self._exchange}, please?"))
         if self._cycle_s >= CYCLE_S:
             self._cycle_s, self._exchange = 0.0, self._exchange + 1
-
-    def _intrude(self) -> None:
-        """Send on Tactful's own topics: messages that are empty, of extreme values, and of another type."""
-        context = rclpy.Context()
-        rclpy.init(context=context)
-        stranger = Node("stranger", context=context)  # as one participant has one type for a topic
-        for name, (_, record_type) in {**TOPICS, FRAMES: ("frame", Frame)}.items():
-            type_ = record_class(record_type)
-            own = self._node.create_publisher(type_, f"/tactful/{name}", EVENTS)
-            other = stranger.create_publisher(Bool, f"/tactful/{name}", EVENTS)
-            time.sleep(0.3)  # until they are found
-            own.publish(type_())
-            own.publish(extreme(type_))
-            other.publish(Bool())
-        rclpy.shutdown(context=context)
-
-
-def extreme(type_: Any) -> Any:
-    """Fill a message with values that no sender should give."""
-    message = type_()
-    for name, kind in message.get_fields_and_field_types().items():
-        if kind in EXTREMES:
-            setattr(message, name, EXTREMES[kind])
-        elif hasattr(getattr(message, name), "get_fields_and_field_types"):
-            setattr(message, name, extreme(type(getattr(message, name))))
-        elif kind.startswith(("int", "uint")) and kind.lstrip("uint").isdecimal():
-            setattr(message, name, 2 ** (int(kind.lstrip("uint")) - 1) - 1)
-    return message
 
 
 def _picture(stamp_ns: int, width: int) -> CompressedImage:

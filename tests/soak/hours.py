@@ -82,7 +82,7 @@ def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda
         os.environ["ROS_DOMAIN_ID"] = str(domain)
         samples, began_s = list[SoakSample](), time.monotonic()
         try:
-            with RunningGraph(Path(folder), NODES, robot=ROBOT) as graph:
+            with RunningGraph(Path(folder), NODES, ROBOT) as graph:
                 graph.take_messages()  # of the start
                 while len(samples) < minutes:
                     graph.until(lambda: False, 60.0)

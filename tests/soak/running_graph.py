@@ -17,7 +17,6 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_monitor.session_log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
-from tests.soak.model_server import ModelServer
 
 STUDY = "study"  # folder of the log
 START_S, END_S, POLL_S = 240.0, 40.0, 0.05
@@ -38,11 +37,12 @@ class RunningGraph:
         self,
         folder: Path,
         profile: Mapping[str, Mapping[str, Any]],
-        server: ModelServer | None = None,
         robot: Mapping[str, Any] = {},
     ) -> None:
         """`robot` is what the robot does from its start on."""
-        self.folder, self.nodes, self.server, self._robot_state = folder, tuple(profile), server, robot
+        self.folder = folder
+        self.nodes = tuple(profile)
+        self._robot_state = robot
         self._profile = folder / "profile.yaml"
         tree = {f"/tactful/{node}": {"ros__parameters": parameters} for node, parameters in profile.items()}
         self._profile.write_text(json.dumps(tree), encoding="utf-8")

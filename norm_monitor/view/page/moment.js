@@ -43,16 +43,13 @@ function healthAt(at) {
 }
 // The server states a health that stays as it is again within a minute.
 const HEALTH_MS = 65000;
-const isMachine = (note) => note.startsWith("machine: ");
 function showHealth(health, out) {
-  // What all nodes take of the machine, each of them says.
-  const machine = health.flatMap((each) => each.notes.filter(isMachine)).at(-1);
   const bad = health.filter((each) => each.health !== "ok");
   byId("health-sum").textContent = !health.length ? "" : bad.length ? `${bad.length} of ${health.length} nodes need attention` : `${health.length} ${health.length === 1 ? "node" : "nodes"} ok`;
   byId("health").replaceChildren(health.length
     ? make("dl", { class: "health" }, ...health.flatMap((each) => [
       make("dt", {}, `${each.node}: ${each.health}, ${each.state}` + (replay.at > each.end + HEALTH_MS ? `; last heard at ${clock(each.end)}` : "")),
-      ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.filter((note) => !isMachine(note)).map((note) => make("dd", {}, note))]), machine && make("dt", {}, "machine"), machine && make("dd", {}, machine.slice(9)))
+      ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.map((note) => make("dd", {}, note))]))
     : make("p", { class: "explain" }, data.health.length || data.live ? "No node has reported yet." : "The bag holds no status of the nodes."), ...out.map((each) => make("p", { class: "explain" }, outageText(each) + ".")));
 }
 

@@ -45,11 +45,6 @@ def checked(
             InputVerdict.WRONG,
             "several publishers (/bellhop/base, /bellhop/base); stop all but one",
         ),
-        (
-            Topic(name="/eye", types=(IMAGE,), rate_hz=9.7, publishers=("/player", "/player"), several_send=False),
-            InputVerdict.OK,
-            "",
-        ),
         (Topic(name="/eye", types=(IMAGE,)), InputVerdict.WRONG, "is not installed here"),
         (Topic(name="/eye", types=("a/msg/B", IMAGE), rate_hz=1.0), InputVerdict.WRONG, "let one type be published"),
         (Topic(name="/head/eye", types=(IMAGE,), rate_hz=1.0), InputVerdict.MISSING, "topic of camera to /head/eye"),

@@ -23,6 +23,8 @@ from norm_nodes.base.publisher_node import PublisherNode
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
 
+# How long no further subscriber may have come before the first message.
+SETTLED_S = 0.5
 ACKNOWLEDGED_WITHIN_S = 10.0
 ACKNOWLEDGED_POLL = Duration(seconds=0.05)
 
@@ -39,9 +41,6 @@ class PlayerConfig(Config):
     rate: float = Field(1.0, gt=0, le=1000, description="how many times faster than recorded")
     wait_for_subscribers_s: float = Field(
         5.0, ge=0, le=600, description="how long to wait for each topic to have a subscriber before the first message"
-    )
-    settled_s: float = Field(
-        0.5, ge=0, le=600, description="how long no further subscriber may have come before the first message"
     )
 
 
@@ -135,7 +134,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             counts = [publisher.get_subscription_count() for publisher in self._publishers_by_topic.values()]
             if counts != before:
                 changed_s = now_s
-            return all(counts) and now_s - changed_s >= self.config.settled_s
+            return all(counts) and now_s - changed_s >= SETTLED_S
 
         return settled
 

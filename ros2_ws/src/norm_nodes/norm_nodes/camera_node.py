@@ -2,7 +2,6 @@
 
 import math
 import time
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -64,9 +63,6 @@ class CameraNodeConfig(FrameConfig):
     face_providers: tuple[Provider, ...] = Field(
         default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
     )
-    weights_folder: str = Field(
-        default="", description="where the face models are kept; empty for the default", json_schema_extra=NAMES_FILE
-    )
 
 
 class CameraNode(NormNode[CameraNodeConfig]):
@@ -115,10 +111,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def _load_finder(self) -> FaceFinder | None:
         config = self.config
-        folder = Path(config.weights_folder) if config.weights_folder else None
         try:
             return FaceFinder(
-                folder,
                 away_yaw_deg=config.away_yaw_deg,
                 away_pitch_deg=config.away_pitch_deg,
                 providers=config.face_providers,

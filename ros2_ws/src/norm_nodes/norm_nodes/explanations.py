@@ -13,18 +13,18 @@ E = TypeVar("E")
 
 
 class RecentEvents(Generic[E]):
-    """The last state of the latest events of a kind. One thread adds, callbacks look up, a lock keeps them apart."""
+    """The last state of the latest events of a kind, with a lock between the thread that adds and callbacks."""
 
-    def __init__(self, kind: str, max_events: int) -> None:
-        self._lock, self._kind, self._max_events = Lock(), kind, max_events
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._events: OrderedDict[str, E] = OrderedDict()
 
     def add(self, event_id: str, event: E) -> None:
-        """Replace an event's state, and forget the oldest event beyond the limit."""
+        """Replace the state of an event, and forget the oldest event beyond the limit."""
         with self._lock:
             self._events[event_id] = event
             self._events.move_to_end(event_id)
-            if len(self._events) > self._max_events:
+            if len(self._events) > MAX_EVENTS:
                 self._events.popitem(last=False)
 
     def clear(self) -> None:
@@ -32,31 +32,29 @@ class RecentEvents(Generic[E]):
         with self._lock:
             self._events.clear()
 
-    def find(self, event_id: str) -> tuple[E | None, str]:
-        """Return the last state of an event, or None and what is held instead."""
+    def find(self, event_id: str) -> E | None:
+        """Return the last state of an event; None if it is not among the latest."""
         with self._lock:
-            event, oldest = self._events.get(event_id), next(iter(self._events), "none")
-            return event, f"the last {len(self._events)} {self._kind}, of which the oldest is {oldest}"
+            return self._events.get(event_id)
 
 
 class Explanations:
     """The latest flags and decisions, explained on request."""
 
     def __init__(self) -> None:
-        self.flags: RecentEvents[SocialFlag] = RecentEvents("flags", MAX_EVENTS)
-        self.decisions: RecentEvents[Any] = RecentEvents("decisions", MAX_EVENTS)  # as messages
+        self.flags: RecentEvents[SocialFlag] = RecentEvents()
+        self.decisions: RecentEvents[Any] = RecentEvents()  # as messages
 
     def explain(self, request: Any, response: Any) -> Any:
-        """Handle the service: say why an event was flagged or an action chosen."""
-        flag, held_flags = self.flags.find(request.event_id)
-        decision, held_decisions = self.decisions.find(request.event_id)
+        """Handle the service: explain why an event was flagged or an action chosen."""
         response.found = True
-        if flag:
-            response.explanation, response.flag = explain(flag), [to_ros(flag)]
-        elif decision:
-            lines = filter(None, (decision.explanation, decision.trade_off))
-            response.explanation, response.decision = "\n".join(lines), [decision]
+        if flag := self.flags.find(request.event_id):
+            response.explanation = explain(flag)
+            response.flag = [to_ros(flag)]
+        elif decision := self.decisions.find(request.event_id):
+            response.explanation = "\n".join(filter(None, (decision.explanation, decision.trade_off)))
+            response.decision = [decision]
         else:
             response.found = False
-            response.explanation = f"no such event among {held_flags}, and {held_decisions}"
+            response.explanation = f"there is no such event among the last {MAX_EVENTS} flags and decisions"
         return response

@@ -19,6 +19,8 @@ from norm_nodes.base.norm_node import NormNode
 from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 WATCH_S = 0.5
+ENGAGEMENT_TYPE = "hri_msgs/msg/EngagementLevel"
+GAZE_TYPE = "hri_msgs/msg/Gaze"
 TF_TYPE = "tf2_msgs/msg/TFMessage"
 
 _TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -32,12 +34,6 @@ class PeopleNodeConfig(PeopleConfig):
         default="/humans", pattern=HUMANS_PATTERN, description="namespace in which people are published"
     )
     ids_type: str = Field(default=IDS_TYPE, min_length=1, description="type of persons/tracked")
-    engagement_type: str = Field(
-        default="hri_msgs/msg/EngagementLevel",
-        min_length=1,
-        description="type of persons/ID/engagement_status",
-    )
-    gaze_type: str = Field(default="hri_msgs/msg/Gaze", min_length=1, description="type of interactions/gazing")
     stale_after_s: float = Field(
         default=3.0,
         ge=0,
@@ -67,8 +63,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._persons_topic = f"{persons}/tracked"
         self._ids_class = self.find_class(config.ids_type, self._persons_topic, "ids_type")
         status = f"{persons}/ID/engagement_status"
-        self._engagement_class = self.find_class(config.engagement_type, status, "engagement_type")
-        self._gaze_class = self.find_class(config.gaze_type, f"{config.humans}/interactions/gazing", "gaze_type")
+        self._engagement_class = self.find_class(ENGAGEMENT_TYPE, status, "")
+        self._gaze_class = self.find_class(GAZE_TYPE, f"{config.humans}/interactions/gazing", "")
         self._tf_class = self.find_class(TF_TYPE, "/tf", "")
         self._presence = self.advertise(
             Presence, PRESENCE_TOPIC, EVENTS, "who is there, as the robot's recognizers track them"

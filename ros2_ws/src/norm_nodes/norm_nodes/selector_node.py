@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from norm_interfaces.action import SelectAction
-from pydantic import Field
 from rclpy.action import GoalResponse
 from rclpy.duration import Duration
 from std_msgs.msg import Empty, String
@@ -38,11 +37,10 @@ from norm_core.records.topics import (
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_nodes.base.convert import TypeMissingError, from_ros, to_ros
+from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import EVENTS, SPEECH
 from norm_nodes.base.goal_server import deadline_of
 from norm_nodes.base.norm_node import NormNode
-from norm_nodes.intents import intent_class, intent_of
 
 MAX_WAITING = 8
 WAIT_S = 0.2
@@ -55,8 +53,6 @@ CANCELLED = "the goal was cancelled"
 
 class SelectorNodeConfig(RequestConfig, SelectorFiles):
     """The parameters of the node selector."""
-
-    intent: bool = Field(default=False, description="whether decisions also go out as REP-155 intents")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +102,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
         self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "every decision as one line of JSON")
-        self._intents = self._offer_intents() if config.intent else None
         self.subscribe_senses()
         self._goals = self.serve_action(
             SelectAction,
@@ -263,19 +258,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._repairs.discard(decision.query_id)
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
-        if self._intents and decision.outcome is Outcome.ANSWERED and decision.chosen:
-            self._intents.publish(intent_of(decision, self._intents.msg_type))
 
     def _later(self, step: Callable[[], None]) -> None:
         """Run a step in the executor."""
         self.run_later("select_action", step)
-
-    def _offer_intents(self) -> Any:
-        try:
-            return self.advertise(intent_class(), "/intents", EVENTS, "decisions as REP-155 intents")
-        except TypeMissingError as error:
-            self.health_log.state_issue("type of /intents", f"/intents: not published, because {error}")
-            return None
 
 
 def goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:

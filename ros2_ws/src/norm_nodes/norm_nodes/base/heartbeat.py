@@ -69,7 +69,7 @@ class Heartbeat:
         self._beats_at_zero = 0 if node.clock.now_ns() else self._beats_at_zero + 1
         node.health_log.state_issue("clock", NO_CLOCK if self._beats_at_zero > CLOCK_AWAITED_BEATS else "")
         status = self._read_status()
-        self.node_watch.take(status)
+        self.node_watch.add_heartbeat(status)
         self._statuses.publish(to_ros(status))
         diagnostics = diagnosis(status)
         diagnostics.header.stamp = node.get_clock().now().to_msg()
@@ -85,7 +85,7 @@ class Heartbeat:
         if message.instance_id == self.instance_id or not self._is_published_by(message.node):
             return
         with suppress(MessageError):  # of another version of Tactful
-            self.node_watch.take(from_ros(MonitorStatus, message))
+            self.node_watch.add_heartbeat(from_ros(MonitorStatus, message))
         if message.node != self._node.get_fully_qualified_name():
             return
         self._duplicate_seen_s = time.monotonic()

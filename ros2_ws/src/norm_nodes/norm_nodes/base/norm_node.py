@@ -108,7 +108,7 @@ class NormNode(ManagedNode, Generic[C]):
             state=self.state,
             health=self.health_log.health,
             reasons=self.health_log.reasons,
-            notes=tuple(filter(None, (*self.notes, parity, node_watch.usage_note()))),
+            notes=tuple(filter(None, (*self.notes, parity))),
             software_version=__version__,
             config_sha256=self._config_sha256(),
             instance_id=self.heartbeat.instance_id,

@@ -3,8 +3,6 @@
 import json
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,29 +19,6 @@ from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_nodes.base.convert import message_class
 from norm_nodes.base.executors import observer
-
-RECENT_S = 3.0
-
-
-class Senders:
-    """Detect several publishers by the numbers of messages: those of one only rise, and fall once if it restarts."""
-
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
-        self._last = -1
-        self._fell_s: deque[float] = deque(maxlen=2)
-
-    def add(self, info: Mapping[str, Any]) -> None:
-        """Add the info of a message. Without a number, every message counts as if from another publisher."""
-        number = info["publication_sequence_number"] or 0
-        if number <= self._last:
-            self._fell_s.append(self._now_s())
-        self._last = number
-
-    def are_several(self) -> bool:
-        """Return whether several have sent recently."""
-        return len(self._fell_s) == 2 and self._now_s() - self._fell_s[0] < RECENT_S
-
 
 # Best effort and volatile matches every publisher.
 _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE)
@@ -62,7 +37,6 @@ class TopicSurvey:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._arrivals_s: dict[str, list[float]] = {}  # of the topics whose type is installed
-        self._senders: dict[str, Senders] = {}
         self._sound_values: dict[str, int] = {}  # after the first message
         self._seen: set[str] = set()
 
@@ -78,9 +52,9 @@ class TopicSurvey:
                 type_ = message_class(type_name)
             except (ImportError, ValueError):
                 continue
-            self._arrivals_s[topic], self._senders[topic] = [], Senders()
+            self._arrivals_s[topic] = []
             sound_type = type_ if _speech_content([type_name]) == SpeechContent.SOUND else None
-            self._node.create_subscription(type_, topic, partial(self._note, topic, sound_type), _ANY, raw=True)
+            self._node.create_subscription(type_, topic, partial(self._note_arrival, topic, sound_type), _ANY, raw=True)
         return bool(new)
 
     def topics(self) -> list[dict[str, Any]]:
@@ -90,7 +64,6 @@ class TopicSurvey:
                 "name": topic,
                 "types": self._types(topic),
                 "publishers": sorted(_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
-                "several_send": topic not in self._senders or self._senders[topic].are_several(),
                 "reliable": all(
                     end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
                     for end in self._node.get_publishers_info_by_topic(topic)
@@ -110,8 +83,7 @@ class TopicSurvey:
     def _types(self, topic: str) -> list[str]:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
-    def _note(self, topic: str, sound_type: Any, data: bytes, info: Any) -> None:
-        self._senders[topic].add(info)
+    def _note_arrival(self, topic: str, sound_type: Any, data: bytes) -> None:
         if sound_type and self._arrivals_s[topic]:
             with suppress(SoundError):  # as compressed sound, which ears refuses with its remedy
                 values = len(decode(deserialize_message(data, sound_type), _BYTES).samples)
