@@ -41,7 +41,7 @@ from norm_monitor.context.scene import History, Scene
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig, NoteAnswer, NoteRequest
 from norm_monitor.judge.judge_debts import JudgeDebts
-from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers, LateAnswers
+from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers
 from norm_monitor.windows.clock_skew import ClockSkew
 from norm_monitor.windows.cutter import Entry, Purpose, Record, WindowConfig
 from norm_monitor.windows.missing_sources import FirstSpeech, MissingReport, SpeechUnderWay, report_missing
@@ -164,7 +164,7 @@ class Monitor:
         self._fusion = Fusion(fusion, self._model, note_closed, self._site, self._reasons.of)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
-        self._debts, self._late_answers = JudgeDebts(self._triggers, self._fusion), LateAnswers()
+        self._debts = JudgeDebts(self._triggers, self._fusion)
         self.expectation, self._config_sha256 = "", ""
         self.reconfigure(config)
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
@@ -222,11 +222,6 @@ class Monitor:
     def clocks_reason(self) -> str:
         """Which sources' clocks lie apart, so that timing raises no flag, and what to do; empty where none do."""
         return self._skew.reason()
-
-    @property
-    def late_answers_reason(self) -> str:
-        """Why many answers of the judge change nothing, and what to do; empty where few come too late."""
-        return self._late_answers.reason
 
     @property
     def hears_robot(self) -> bool:
@@ -361,7 +356,6 @@ class Monitor:
         self._debts.settle_unit(judgement)
         flags: list[SocialFlag] = []
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
-            self._late_answers.add(self._fusion.is_closed(judgement.unit))
             cite = partial(self._provenance_of_judgement, judgement)
             flags = self._fusion.add_judgement(judgement, cite, self._clock.now_ns())
         return flags + self._close_if_ended()

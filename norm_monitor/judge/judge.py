@@ -39,7 +39,7 @@ _FIELD = re.compile(r'"(rationale|quote|correction)"\s*:\s*"((?:[^"\\]|\\.)*)("?
 # The polarities by the option of the first question; the last option is ordinary conduct.
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 # Triggers, logging and the calibration, which has a digest of its own.
-_NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration")
+_NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "calibration")
 
 
 @record
@@ -205,11 +205,6 @@ class JudgeConfig(PictureRules):
     )
     images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
     note_tokens: int = Field(default=40, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
-    prompts_folder: str = Field(
-        default="",
-        description="private folder for the judge's prompts; empty to write none",
-        json_schema_extra=NAMES_FILE,
-    )
     calibration: str = Field(
         default="",
         description="file of `python -m calibration.verbs.judge` for this model; its weight replaces "
@@ -254,12 +249,10 @@ class Judge:
         images = images_for(self._engine.model_info, self._config)
         return plan(Excerpt.of_unit(view), images, self._config.deployment_context)
 
-    def judge(
-        self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None
-    ) -> UnitJudgement:
+    def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
         """Ask the questions that decide about a unit; the provenance is that of the first one."""
         model_info = self._engine.model_info
-        planned = planned or self.plan(view)
+        planned = self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
         config_sha256 = self._config.sha256(leave_out=_NOT_DECIDING)
         if self._calibration:

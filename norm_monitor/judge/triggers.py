@@ -1,6 +1,6 @@
 """Choose the units to ask the judge about; those whose flag an answer likely changes come first."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -31,8 +31,6 @@ _SAVED_UP = 1 / 60
 # In place of the calls an hour: each unit is due as soon as it can be judged.
 NO_CEILING = -1.0
 _UNLIMITED = 1e12
-# How many of the latest answers are counted, how many it takes, and the share above which a warning appears.
-LATEST_ANSWERS, MIN_ANSWERS, MAX_LATE_SHARE = 20, 5, 0.2
 
 
 @record
@@ -219,25 +217,3 @@ def _can_be_judged(unit: Unit, scene: Scene) -> bool:
 def _drop_oldest(entries: OrderedDict[str, Any]) -> None:
     while len(entries) > _REMEMBERED:
         entries.popitem(last=False)
-
-
-class LateAnswers:
-    """Track how many of the latest answers came too late to count."""
-
-    def __init__(self) -> None:
-        self._late: deque[bool] = deque(maxlen=LATEST_ANSWERS)
-
-    def add(self, is_late: bool) -> None:
-        """Add an answer."""
-        self._late.append(is_late)
-
-    @property
-    def reason(self) -> str:
-        """What is wrong and what to do, once more than a fifth of the latest answers were late; else empty."""
-        late, count = sum(self._late), len(self._late)
-        if count < MIN_ANSWERS or late <= MAX_LATE_SHARE * count:
-            return ""
-        return (
-            f"judge: more than {MAX_LATE_SHARE:.0%} of its latest answers came after their unit's flag had closed, "
-            "so they changed nothing; name a smaller model in judge.model, lower judge.images, or raise fusion.open_s"
-        )

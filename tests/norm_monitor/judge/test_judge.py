@@ -153,7 +153,7 @@ def test_an_engine_that_fails_gives_an_outcome_and_no_evidence() -> None:
 @pytest.mark.parametrize(
     ("settings", "decides"),
     [
-        ({"model": "another", "calls_per_hour": 3600.0, "deadline_s": 1.0, "prompts_folder": "prompts"}, False),
+        ({"model": "another", "calls_per_hour": 3600.0, "deadline_s": 1.0}, False),
         ({"min_attribute_probability": 0.7}, True),
         ({"images": 1}, True),
         ({"deployment_context": "home"}, True),

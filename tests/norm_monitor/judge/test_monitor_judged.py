@@ -19,7 +19,6 @@ from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer
-from norm_monitor.judge.triggers import LATEST_ANSWERS
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import counted
@@ -158,24 +157,6 @@ def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMa
     play(monitor, LATER, 80, from_s=25)
     assert [flag for view in views for flag in monitor.take_judgement(error(view))] == []
     assert counted(monitor)["judgements_after_close"] == len(views)
-
-
-def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_time(meaning: TextMatcher) -> None:
-    monitor = monitor_of(meaning)
-    _, views = play(monitor, TALK, 20)
-    monitor.take_judgement(error(views[0]))
-    play(monitor, LATER, 80, from_s=25)
-    for view in views:
-        monitor.take_judgement(failed(view))
-    assert not monitor.late_answers_reason  # no answer is not a late answer
-    for _ in range(4):
-        monitor.take_judgement(error(views[0]))
-    assert "after their unit's flag had closed" in monitor.late_answers_reason
-    assert "judge.images" in monitor.late_answers_reason
-    _, fresh = play(monitor, [*user(82, 83, "And the shop?"), *robot(84, 85, "Over there.")], 95, from_s=85)
-    for _ in range(LATEST_ANSWERS):
-        monitor.take_judgement(error(fresh[-1]))
-    assert not monitor.late_answers_reason
 
 
 def test_a_judge_that_never_answers_holds_no_flag_open(meaning: TextMatcher) -> None:

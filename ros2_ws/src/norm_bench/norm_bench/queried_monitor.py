@@ -15,7 +15,6 @@ from norm_core.runtime.config import ConfigError
 from norm_core.streams.watermarks import FRAMES
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge
-from norm_monitor.judge.prompt_files import PromptFiles
 from sim_replays.suites.suite_questions import QuestionConfig, SuiteAnswerer
 
 
@@ -48,7 +47,7 @@ class QueriedMonitor(DrainReporter[MonitorNodeConfig], MonitorNode):
             raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
         return engine
 
-    def build_judge(self, engine: EngineLease) -> tuple[Judge | None, PromptFiles | None]:
+    def build_judge(self, engine: EngineLease) -> Judge | None:
         """Build what answers queries in place of the judge, where the suite asks for it."""
         suite, self._answerer = self.config.suite, None
         if not suite.answers_queries:
@@ -56,7 +55,7 @@ class QueriedMonitor(DrainReporter[MonitorNodeConfig], MonitorNode):
         if suite.images:
             self.state_pictures_held_back(engine)
         self._answerer = SuiteAnswerer(engine, suite.part(QuestionConfig), self.config.judge.part(PictureRules))
-        return None, None
+        return None
 
     def subscribe_senses(self) -> None:
         """Subscribe to queries and episodes too."""

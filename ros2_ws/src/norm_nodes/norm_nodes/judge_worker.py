@@ -9,8 +9,7 @@ from norm_core.runtime.time import s_to_ns
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan
-from norm_monitor.judge.prompt_files import PromptFiles
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest
 from norm_nodes.base.norm_node import NormNode
 
 WAIT_S = 0.2
@@ -24,11 +23,10 @@ class JudgeWorker:
         self,
         node: NormNode[Any],
         judge: Judge,
-        prompts: PromptFiles | None,
         requests: BoundedQueue[UnitView | NoteRequest],
         answers: BoundedQueue[Any],
     ) -> None:
-        self._node, self._judge, self._prompts = node, judge, prompts
+        self._node, self._judge = node, judge
         self._requests, self._answers = requests, answers
 
     def work(self) -> None:
@@ -51,9 +49,7 @@ class JudgeWorker:
 
     def _judge_unit(self, view: UnitView, deadline: Deadline) -> UnitJudgement:
         try:
-            plan = self._judge.plan(view)
-            self._write_prompts(view, plan)
-            return self._judge.judge(view, deadline, plan)
+            return self._judge.judge(view, deadline)
         except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
             self._node.get_logger().error(traceback.format_exc())
             return UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
@@ -75,16 +71,3 @@ class JudgeWorker:
             why += FASTER_JUDGE
         self._node.health_log.state_issue("judge", why)
         self._node.beat()
-
-    def _write_prompts(self, view: UnitView, plan: PromptPlan) -> None:
-        if self._prompts is None:
-            return
-        try:
-            self._prompts.write(view, plan)
-        except OSError as error:
-            self._node.health_log.count("prompts_not_written")
-            folder = self._node.config.judge.prompts_folder
-            why = f"judge.prompts_folder: no prompt can be written to {folder}: {error.strerror}; free some room there"
-            self._node.health_log.state_issue("prompts", why)
-        else:
-            self._node.health_log.clear_issue("prompts")

@@ -13,7 +13,6 @@ import difflib
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -53,7 +52,6 @@ from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, images_for
-from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
@@ -85,6 +83,7 @@ LEFT_OUT = (
 FAULTS = {
     "entries_left_out": ("late", Health.DEGRADED, LEFT_OUT),
     "units_not_judged": ("judge_queue", Health.DEGRADED, JUDGE_BEHIND),
+    "judgements_after_close": ("judge_queue", Health.DEGRADED, JUDGE_BEHIND),
 }
 # How long the status reports such an issue, or a record that was left out.
 FAULT_STATED_S = 60.0
@@ -118,7 +117,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     config_model = MonitorNodeConfig
     _engine: EngineLease | None
     _judge: Judge | None
-    _prompts: PromptFiles | None
     _study: StudySession
     _monitor: Monitor
     _checks: UtteranceChecks
@@ -160,7 +158,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         try:
             self._matcher = EncoderMatcher.shipped(config.reader)
             self._engine = self.lease_judge()
-            self._judge, self._prompts = self.build_judge(self._engine) if self._engine else (None, None)
+            self._judge = self.build_judge(self._engine) if self._engine else None
             # Last, because it locks the log: if a later step failed, nothing would release the lock.
             self._study = StudySession(
                 config.study,
@@ -211,7 +209,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records}
         if self._judge:
-            worker = JudgeWorker(self, self._judge, self._prompts, self._to_judge, self._records)
+            worker = JudgeWorker(self, self._judge, self._to_judge, self._records)
             workers["monitor_judge"] = worker.work
         self._threads = [self.start_worker(name, work) for name, work in workers.items()]
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
@@ -259,19 +257,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.health_log.state_issue("judge", why)
             return None
 
-    def build_judge(self, engine: EngineLease) -> tuple[Judge | None, PromptFiles | None]:
-        """Build the judge, and the prompt writer where a folder is set. The judge reports images that it withheld."""
-        config, model_info = self.config.judge, engine.model_info
-        judge = Judge(engine, config)
-        if config.images and FRAMES in self.config.windows.sources:
+    def build_judge(self, engine: EngineLease) -> Judge | None:
+        """Build the judge, and state if it sees no pictures; the bench may put another answerer in its place."""
+        judge = Judge(engine, self.config.judge)
+        if self.config.judge.images and FRAMES in self.config.windows.sources:
             self.state_pictures_held_back(engine)
-        folder = config.prompts_folder
-        if not folder:
-            return judge, None
-        try:
-            return judge, PromptFiles(Path(folder).expanduser(), config, model_info)
-        except OSError as error:
-            raise ConfigError(f"monitor: judge.prompts_folder: {folder} cannot be made: {error}") from error
+        return judge
 
     def _judge_note(self) -> str:
         """Say which model judges, on which device, and how many pictures it sees."""
@@ -418,7 +409,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.health_log.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
         self.health_log.state_issue("language", self._monitor.language_reason)
-        self.health_log.state_issue("late_answers", self._monitor.late_answers_reason)
         self.health_log.state_issue("clocks", self._monitor.clocks_reason)
         if failure := self._matcher.reader_failure:
             self.health_log.state_issue("reader", f"reader: {failure}; talk is read by sentences alone")
