@@ -5,7 +5,5 @@ from .coding.agreement import AgreementError as AgreementError
 from .coding.agreement import measure_agreement as measure_agreement
 from .coding.labels import CodedSession as CodedSession
 from .study.erase import erase as erase
-from .study.status import StoredItem as StoredItem
 from .study.status import StudyStatus as StudyStatus
-from .study.status import stored_items as stored_items
-from .study.status import study_status as study_status
+from .study.status import check_study as check_study

@@ -18,7 +18,7 @@ from norm_monitor.session_log.text_search import NO_TEXT, Forbidden, TextSearch,
 from study_desk.analysis.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.analysis.write_analysis import private_folder, write_private
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
-from study_desk.study.retention import retention_of
+from study_desk.study.retention import find_retention
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DAY, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:19|20)\d\d"
@@ -216,7 +216,7 @@ def _reason_against(study: Study, name: str, recording: Recording, clock: Clock)
             return f"{pseudonym} withdrew"
         if not consents.publication:
             return f"{pseudonym} did not consent to publication"
-    retention = retention_of(entries, study.file.retention_days)
+    retention = find_retention(entries, study.file.retention_days)
     if retention and clock.now_ns() >= retention.end_ns:
         return "its retention ended"
     return ""

@@ -18,7 +18,7 @@ from norm_monitor.session_log.labels import one_line
 from norm_monitor.session_log.study_folder import Study, StudyError
 from study_desk.analysis.event_rates import METHOD, EventRate, few_units, grouped, rate_of, rate_ratio
 from study_desk.analysis.study_tables import PLURALS, Row, StudyTables
-from study_desk.study.frozen_plan import no_plan_line, plan_lines
+from study_desk.study.frozen_plan import NO_PLAN, describe_plan
 from study_desk.study.outputs import note_study_output
 
 _STYLE = shipped_text("study_desk.analysis", "study_report.css")
@@ -60,8 +60,8 @@ def study_report(tables: StudyTables) -> str:
 def _plan_part(tables: StudyTables) -> str:
     """Show the frozen plan with its date and hash, and the deviations of the analysis."""
     versions, deviations = tables.plan.versions, tables.plan.deviations
-    lines = plan_lines(versions[-1]) if versions else (no_plan_line(),)
-    earlier = [plan_lines(version)[0] for version in versions[:-1]]
+    lines = describe_plan(versions[-1]) if versions else (NO_PLAN,)
+    earlier = [describe_plan(version)[0] for version in versions[:-1]]
     coded = versions[-1].coded if versions else 0
     late = f", which was frozen after {count_of(coded, 'session')} had been coded" if coded else ""
     agrees = f"The analysis agrees with the plan{late}." if versions else ""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 
-from norm_core.records.flag import Attribute, Polarity, Severity, SocialFlag, Verdict
+from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
@@ -39,11 +39,6 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     for coder in {review.coder for review in recording.reviews} - coders.keys():
         coders[coder] = list(judged_labels(recording, coder))
     return {coder: in_order(labels) for coder, labels in coders.items()}
-
-
-def severity_named(text: str) -> Severity | None:
-    """Return the severity with this name, in upper or lower case."""
-    return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
 
 
 def _labels_of_review(flag: SocialFlag, review: Review) -> list[Label]:

@@ -19,7 +19,7 @@ from norm_monitor.session_log.writer import StudyLog, lock_log, recover_log
 from study_desk.study.frozen_plan import draw_orders
 
 
-def planned_session(
+def plan_session(
     study: Study,
     name: str,
     *,
@@ -30,10 +30,9 @@ def planned_session(
 ) -> PlannedSession:
     """Join the facts about a session with study.yaml. Raises StudyError where they disagree."""
     planned = study.file.sessions.get(name, PlannedSession())
-    people = {p.pseudonym: p.person_ids for p in participants}
     stated_fields: dict[str, object] = {
         "condition": condition,
-        "participants": people,
+        "participants": {p.pseudonym: p.person_ids for p in participants},
         "bag": relative_path(bag, study.folder) if bag else "",
         "media": tuple(relative_path(Path(path), study.folder) for path in media),
     }
@@ -49,13 +48,13 @@ def planned_session(
     for pseudonym in session.participants:
         if Consent.EVERYTHING in study.file.participants[pseudonym].withdrawn:
             raise StudyError(f"session {name}: {pseudonym} withdrew everything; leave the session out")
-    _with_session(study, name, session)  # the name is that of a folder, so it is checked first
+    _check_session(study, name, session)  # the name is that of a folder, so it is checked first
     return session
 
 
-def session_info(study: Study, name: str, session: PlannedSession, software_version: str) -> SessionInfo:
+def describe_session(study: Study, name: str, session: PlannedSession, software_version: str) -> SessionInfo:
     """Describe a session for the log of its bag."""
-    file = _with_session(study, name, session)
+    file = _check_session(study, name, session)
     return SessionInfo(
         study=file.study,
         session=name,
@@ -67,13 +66,14 @@ def session_info(study: Study, name: str, session: PlannedSession, software_vers
     )
 
 
-def _with_session(study: Study, name: str, session: PlannedSession) -> StudyFile:
+def _check_session(study: Study, name: str, session: PlannedSession) -> StudyFile:
+    """Check study.yaml with a session in it, and return it."""
     plain = study.file.model_dump() | {"sessions": {**study.file.sessions, name: session}}
     return check_config(StudyFile, plain, str(study.path))
 
 
-def free_log_folder(study: Study, name: str, session: PlannedSession) -> Path:
-    """Return the folder for a session's new log. Raises StudyError if a log is there."""
+def choose_log_folder(study: Study, name: str, session: PlannedSession) -> Path:
+    """Choose the folder for a session's new log. Raises StudyError if a log is there."""
     folder = study.folder / (session.log or f"sessions/{name}")
     if folder.exists() and any(folder.iterdir()):
         raise StudyError(f"{folder}: is there already; a session has one log: give another --session")
@@ -102,7 +102,7 @@ def add_log(
 
     The damaged log stays as it is. If the study holds it as this session's, it goes aside.
     """
-    with _valid_log(study, log, name) as (valid, lost):
+    with _recover_if_damaged(study, log, name) as (valid, lost):
         info = open_recording(valid).info
         if info.study != study.file.study:
             raise StudyError(
@@ -110,12 +110,12 @@ def add_log(
             )
         if name and name != info.session:
             raise StudyError(f"{log}: is the log of session {info.session}, not {name}; leave --session out")
-        session = planned_session(study, info.session, condition=info.condition, participants=info.participants)
+        session = plan_session(study, info.session, condition=info.condition, participants=info.participants)
         if condition and info.condition and condition != info.condition:
             raise StudyError(f"{log}: is of condition {info.condition}, not {condition}; leave --condition out")
         if participants and info.participants:
             raise StudyError(f"{log}: names its participants itself; leave --participant out")
-        session = planned_session(
+        session = plan_session(
             study,
             info.session,
             condition=condition or session.condition,
@@ -137,13 +137,13 @@ def add_log(
 
 
 @contextmanager
-def _valid_log(study: Study, log: Path, name: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def _recover_if_damaged(study: Study, log: Path, name: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield the log, or a new one with the valid entries of a damaged log, and the losses."""
     if all(fault.harmless for fault in read(log).faults):
         yield log, ()
         return
-    with TemporaryDirectory(dir=study.folder, prefix=".recovered-") as place:
-        recovered = Path(place) / "log"
+    with TemporaryDirectory(dir=study.folder, prefix=".recovered-") as folder:
+        recovered = Path(folder) / "log"
         yield recovered, recover_log(log, recovered, study=study.file.study, session=name).lost
 
 
@@ -152,11 +152,11 @@ def _set_aside(log: Path) -> Path:
     aside = log.with_name(f"{log.name}.damaged")
     if aside.exists():
         raise StudyError(f"{aside}: an earlier damaged log of this session is there; move it out of the study")
-    descriptor = lock_log(log)
+    lock = lock_log(log)
     try:
         log.rename(aside)
     finally:
-        os.close(descriptor)
+        os.close(lock)
     return aside
 
 
@@ -180,15 +180,15 @@ def set_consent(study: Study, participant: str, **consents: bool | None) -> None
 
     In a crossed design, draw the order of their conditions.
     """
-    participant_entry = study.file.participants.get(participant)
-    changed = {name: value for name, value in consents.items() if value is not None}
-    for name, value in changed.items():
-        if participant_entry and value and participant_entry.withdrawn.keys() & {Consent(name), Consent.EVERYTHING}:
-            raise StudyError(
-                f"{participant}: withdrew {name}; if they consent anew, take that out of {study.path} and say why"
-            )
-    for name, value in changed.items() if participant_entry else ():
-        study.set(("participants", participant, name), value)
-    if participant_entry is None:
-        study.set(("participants", participant), changed)
+    entry = study.file.participants.get(participant)
+    stated = {name: value for name, value in consents.items() if value is not None}
+    if entry is None:
+        study.set(("participants", participant), stated)
+    else:
+        for name, value in stated.items():
+            if value and entry.withdrawn.keys() & {Consent(name), Consent.EVERYTHING}:
+                raise StudyError(
+                    f"{participant}: withdrew {name}; if they consent anew, take that out of {study.path} and say why"
+                )
+        study.set_all([(("participants", participant, name), value) for name, value in stated.items()])
     draw_orders(study)

@@ -20,8 +20,8 @@ from norm_monitor.session_log.study_folder import NotWatchableError, Study, Stud
 from norm_monitor.view.pictures import check_bag, reason_against_pictures
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
-from study_desk.coding.forms.sheet import origin_of, sheet_of
-from study_desk.study.outputs import PACK, PACK_GUIDE, PACK_MEDIA, note_output, note_study_output
+from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
+from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 
 
 @record
@@ -164,7 +164,7 @@ def write_pack(
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
             media = _make_media(study, name, recording, folder, remarks, progress)
-        sheet = sheet_of(recording)
+        sheet = build_sheet(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
         write_eaf(
             eaf, sheet, media, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
@@ -199,8 +199,6 @@ def write_pack(
     with private_path(readme) as part:
         order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
         part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
-    for path in (project, table, codebook, readme):
-        note_study_output(study, path, PACK_GUIDE)
     return CodingPack(sessions=tuple(owed), files=(*files, project, table, codebook, readme), remarks=tuple(remarks))
 
 
@@ -267,7 +265,7 @@ def _make_media(  # noqa: PLR0917
     check_bag(recording, study.folder / bag)
     video = folder / "media" / f"{name}.mp4"
     video.parent.mkdir(mode=0o700, exist_ok=True)
-    options = VideoOptions(start_ns=origin_of(recording), audible_ns=None, shows_faces=True)
+    options = VideoOptions(start_ns=find_origin_ns(recording), audible_ns=None, shows_faces=True)
     report = write_video(study.folder / bag, video, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
     return (LinkedMedia(path=str(video)),)

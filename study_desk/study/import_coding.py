@@ -18,7 +18,7 @@ from norm_monitor.session_log.study_file import HSRI, Code
 from norm_monitor.session_log.study_folder import Study, StudyError, study_of
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
 from study_desk.coding.forms.form_file import CheckedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, origin_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, find_origin_ns
 
 
 @record
@@ -213,7 +213,7 @@ def _new_entries(
 
 def _read(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
     """Read labels, and refuse those outside the session."""
-    labels = form.labels(target)
+    labels = form.read_labels(target)
     target.check_all(len(labels))
     return labels
 
@@ -221,7 +221,7 @@ def _read(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
 def _target(
     recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
 ) -> CodingTarget:
-    origin_ns = origin_of(recording)
+    origin_ns = find_origin_ns(recording)
     return CodingTarget(
         session=recording.info.session,
         part=part,

@@ -1,4 +1,4 @@
-"""Remember the exports and reports made from a study's logs, and delete them with what they were made from."""
+"""Remember the packs, reports and datasets made from a study's logs, and delete them with what they were made from."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -10,15 +10,21 @@ from norm_core.records.record import record
 from norm_monitor.session_log.recording import Recording, file_beside
 from norm_monitor.session_log.study_folder import Study, append_line, read_lines, relative_path, study_of
 
+# The file in a study's folder with one line for each output.
 OUTPUTS = "outputs.jsonl"
+# The file with the random labels of what is published. It stays in the study's folder.
+KEY_FILE = "publication_key.json"
+# The file in a published dataset with the hashes of the others.
+CHECKSUMS = "checksums.sha256"
+
+# Kinds of outputs.
 REPORT = "report"
 PUBLISHED = "published"
-KEY_FILE = "publication_key.json"  # of what is published; it stays in the study
+PACK = "pack"
+PACK_MEDIA = "pack media"
 STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
-CHECKSUMS = "checksums.sha256"
-PACK, PACK_MEDIA = "pack", "pack media"
-PACK_GUIDE = "pack guide"  # of a pack: its project, codebook and instructions, which hold nothing of a participant
 LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
+
 # What the analysis script writes beside itself.
 _SCRIPT_TABLES = {"analysis.R": "estimates_r.csv"}
 
@@ -49,9 +55,9 @@ class RemovedOutputs:
     republish: tuple[str, ...] = ()
 
 
-def default_output(source: Path, recording: Recording, ending: str) -> Path:
-    """Choose the path of an export or report: among the study's exports, or beside its source."""
-    beside, membership = file_beside(recording, ending), study_of(source)
+def choose_report_path(source: Path, recording: Recording) -> Path:
+    """Choose the path of a session's report: among the study's exports, or beside its source."""
+    beside, membership = file_beside(recording, ".html"), study_of(source)
     if membership is None:
         return beside
     folder = membership[0].folder / "exports"
@@ -68,38 +74,38 @@ def note_output(source: Path, file: Path, kind: str) -> None:
     note_study_output(study, file, kind, session)
 
 
+def note_study_output(study: Study, file: Path, kind: str, session: str = "") -> None:
+    """Remember a file made from a session, or else from all sessions of a study."""
+    output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_hash_file(file))
+    append_line(study.folder / OUTPUTS, to_json(output))
+
+
 def mark_datasets_stale(study: Study) -> None:
     """Remember that each published dataset outside the study's folder is to be published again."""
-    for output in outputs_of(study):
+    for output in read_outputs(study):
         path = Path(output.path)
         if output.kind == PUBLISHED and path.name == CHECKSUMS and path.is_absolute() and path.is_file():
             note_study_output(study, path, STALE)
 
 
-def note_left(study: Study, names: Iterable[str]) -> None:
+def note_left_files(study: Study, paths: Iterable[str]) -> None:
     """Remember files of the study's folder that hold what a participant withdrew, until they are erased or changed."""
-    for name in names:
-        note_study_output(study, study.folder / name, LEFT)
+    for path in paths:
+        note_study_output(study, study.folder / path, LEFT)
 
 
-def left_files(study: Study) -> tuple[str, ...]:
+def list_left_files(study: Study) -> tuple[str, ...]:
     """List the files that hold what a participant withdrew."""
-    left = [output.path for output in outputs_of(study) if output.kind == LEFT and not _is_changed(study, output)]
+    left = [output.path for output in read_outputs(study) if output.kind == LEFT and not _is_changed(study, output)]
     return tuple(path for path in left if (study.folder / path).is_file())
 
 
 def _is_changed(study: Study, output: Output) -> bool:
     path = study.folder / output.path
-    return path.is_file() and _sha256(path) != output.sha256
+    return path.is_file() and _hash_file(path) != output.sha256
 
 
-def note_study_output(study: Study, file: Path, kind: str, session: str = "") -> None:
-    """Remember a file made from a session, or else from all sessions of a study."""
-    output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
-    append_line(study.folder / OUTPUTS, to_json(output))
-
-
-def outputs_of(study: Study) -> tuple[Output, ...]:
+def read_outputs(study: Study) -> tuple[Output, ...]:
     """List the outputs; of a file that was made again, the latest."""
     outputs = read_lines(study.folder / OUTPUTS, Output, "delete the line at fault, and look for that file")
     return tuple({output.path: output for output in outputs}.values())
@@ -109,29 +115,29 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     """Delete the outputs of sessions that lie in the study's folder. A file that was changed since stays."""
     if not sessions:
         return RemovedOutputs()
-    outputs = outputs_of(study)
-    of_sessions = [o for o in outputs if (not o.session or o.session in sessions) and o.kind not in (LEFT, PACK_GUIDE)]
-    chosen = [o for o in of_sessions if kinds is None or o.kind in kinds]
+    outputs = read_outputs(study)
+    of_sessions = [output for output in outputs if output.session in {"", *sessions} and output.kind != LEFT]
     deleted: list[str] = []
     changed: list[str] = []
     outside: list[str] = []
-    for output in chosen:
+    for output in [output for output in of_sessions if kinds is None or output.kind in kinds]:
         path = study.folder / output.path
         if Path(output.path).is_absolute():
             if output.kind not in (PUBLISHED, STALE) and path.exists():
                 outside.append(output.path)
-        elif _is_changed(study, output):
+            continue
+        if _is_changed(study, output):
             changed.append(output.path)
         else:
             path.unlink(missing_ok=True)
             deleted.append(output.path)
         table = path.with_name(_SCRIPT_TABLES.get(path.name, path.name))
-        if table != path and table.is_file() and not Path(output.path).is_absolute():
+        if table != path and table.is_file():
             table.unlink()
             deleted.append(relative_path(table, study.folder))
     if deleted:
-        left = "".join(to_json(output) + "\n" for output in outputs if output.path not in deleted)
-        write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
+        remaining = "".join(to_json(output) + "\n" for output in outputs if output.path not in deleted)
+        write_atomic(study.folder / OUTPUTS, remaining, mode=0o600, fsync=True)
     is_published = kinds is None or PUBLISHED in kinds
     stale = [Path(output.path) for output in outputs if output.kind == STALE and is_published]
     return RemovedOutputs(
@@ -142,6 +148,6 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     )
 
 
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,120 +1,37 @@
-"""Carry out a withdrawal, the end of retention, or the removal of a session, in all logs and outputs of a study."""
+"""Carry out a withdrawal, or the end of retention, in all logs and outputs of a study."""
 
-import os
-import shutil
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.reader import is_log, read, read_sound
-from norm_monitor.session_log.redact import NAME, NamesToRemove, Redactor
-from norm_monitor.session_log.schema import Coding, Consent, Label, SessionInfo, Withdrawal, parse_media
-from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
+from norm_monitor.session_log.reader import read, read_sound
+from norm_monitor.session_log.redact import NAME, NamesToRemove
+from norm_monitor.session_log.schema import Consent, SessionInfo, Withdrawal, parse_media
+from norm_monitor.session_log.study_folder import Study
 from norm_monitor.session_log.text_search import Forbidden, TextSearch, WordRuns, search_folder
-from norm_monitor.session_log.writer import StudyLog, lock_log
-from study_desk.study.erase import PlannedErasure, erase, plan_erasure, runs_to_withhold, words_redactor
+from norm_monitor.session_log.writer import StudyLog
+from study_desk.study.erase import PlannedErasure, erase, find_runs_to_withhold, make_words_redactor, plan_erasure
 from study_desk.study.outputs import (
-    LEFT,
     PACK,
     PACK_MEDIA,
     PUBLISHED,
     REPORT,
     RemovedOutputs,
-    left_files,
+    list_left_files,
     mark_datasets_stale,
-    note_left,
-    outputs_of,
+    note_left_files,
     remove_outputs,
 )
 from study_desk.study.retention import expire
 
-REMOVED = "removed.jsonl"
-
-
-@record
-class RemovedSession:
-    """The tombstone of a session: the head and the length of its log, when it was removed and why."""
-
-    session: str
-    head: str
-    entries: int
-    wall_ns: int
-    reason: str
-
-
-@record
-class PlannedRemoval:
-    """The content and files that go with a session, and the files that stay. A changed output stays too."""
-
-    session: str
-    head: str
-    entries: dict[str, int]  # by kind
-    coders: tuple[str, ...]
-    files: tuple[str, ...]
-    outputs: tuple[str, ...]
-    stays: tuple[str, ...]
-
-
-def plan_removal(study: Study, name: str) -> PlannedRemoval:
-    """List what a removal would delete. Raises StudyError for a log outside the study's folder."""
-    session, log = study.session(name), study.log_of(name)
-    if not log.resolve().is_relative_to(study.folder.resolve()):
-        raise StudyError(f"{log}: lies outside the study's folder; move it, then run this again")
-    entries = read(log).entries if is_log(log) else ()
-    output_paths = [o.path for o in outputs_of(study) if o.session in {"", name} and o.kind != LEFT]
-    raw = [session.bag, *(parse_media(text).path for text in session.media)]
-    return PlannedRemoval(
-        session=name,
-        head=read(log).head if entries else "",
-        entries=dict(sorted(Counter(e.kind.value for e in entries if e.record is not None).items())),
-        coders=tuple(sorted({e.record.coder for e in entries if isinstance(e.record, Coding | Label)})),
-        files=tuple(
-            path.relative_to(study.folder).as_posix()
-            for path in sorted(log.rglob("*"))
-            if path.is_file() and path.name != ".lock"
-        ),
-        outputs=tuple(path for path in output_paths if not Path(path).is_absolute() and (study.folder / path).exists()),
-        stays=tuple(path for path in raw if path and (study.folder / path).exists()),
-    )
-
-
-def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: str) -> RemovedOutputs:
-    """Note the removal, then delete the session's log, its outputs and its entry in study.yaml.
-
-    Safe to repeat after an interruption. Raises LogError while another process writes the log.
-    """
-    name, log = planned.session, study.log_of(planned.session)
-    lock = lock_log(log) if log.is_dir() else None
-    try:
-        stone = RemovedSession(
-            session=name,
-            head=planned.head,
-            entries=sum(planned.entries.values()),
-            wall_ns=clock.now_ns(),
-            reason=reason,
-        )
-        append_line(study.folder / REMOVED, to_json(stone))
-        mark_datasets_stale(study)
-        outputs = remove_outputs(study, {name})
-        if log.is_dir():
-            shutil.rmtree(log)
-    finally:
-        if lock is not None:
-            os.close(lock)
-    study.remove(("sessions", name))
-    return outputs
-
-
-def removed_sessions(study: Study) -> tuple[RemovedSession, ...]:
-    """List the sessions that were removed from a study."""
-    return read_lines(study.folder / REMOVED, RemovedSession, "correct the line at fault")
+# The outputs that hold what a consent allows. The other two consents concern every output.
+_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: (PUBLISHED,)}
 
 
 @record
@@ -133,20 +50,8 @@ class StudyErasure:
     def is_complete(self) -> bool:
         """Whether nothing is left to do, here or elsewhere."""
         outputs = self.outputs
-        return not any(
-            (
-                self.faults,
-                self.missing,
-                outputs.changed,
-                outputs.outside,
-                outputs.republish,
-                self.not_reached,
-                self.left,
-            )
-        )
-
-
-_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: (PUBLISHED,)}
+        tasks = (self.faults, self.missing, self.not_reached, self.left)
+        return not any((*tasks, outputs.changed, outputs.outside, outputs.republish))
 
 
 def withdraw(
@@ -165,48 +70,60 @@ def withdraw(
     not searched, as it holds the names of others.
     """
     study.check_known("participant", [participant], study.file.participants)
-    if not consents:
-        raise StudyError(
-            f"{participant}: nothing is named to withdraw; name words, coders, clips, publication or everything"
-        )
     withdrawal = Withdrawal(participant=participant, consents=tuple(c for c in Consent if c in consents))
     _note_in_study(study, withdrawal, clock)
-    sessions = sessions_of_participant(study, participant)
-    is_erasing = bool({Consent.EVERYTHING, Consent.WORDS} & {*consents})
-    kinds = None if is_erasing else [kind for consent in withdrawal.consents for kind in _KINDS[consent]]
+    sessions = find_sessions_of_participant(study, participant)
     logs = dict(study.logs())
-    if (kinds is None or PUBLISHED in kinds) and not all(
-        _is_noted(logs[name], withdrawal) for name in sessions & logs.keys()
+    own_logs = {name: log for name, log in logs.items() if name in sessions}
+    is_erasing = not {Consent.EVERYTHING, Consent.WORDS}.isdisjoint(consents)
+    kinds = None if is_erasing else [kind for consent in withdrawal.consents for kind in _OUTPUT_KINDS[consent]]
+    if (is_erasing or Consent.PUBLICATION in consents) and not all(
+        _is_noted(log, withdrawal) for log in own_logs.values()
     ):
         mark_datasets_stale(study)
     changed: dict[str, int] = {}
     faults: dict[str, str] = {}
     runs = WordRuns()
     if is_erasing:
-        planned = _plan(study, withdrawal, sessions & logs.keys(), names, faults)
-        runs = runs_to_withhold({logs[name]: plan for name, plan in planned.items()}, logs.values())
-        changed = _erase(study, withdrawal, planned, _redactor(withdrawal, runs, names), clock, reason, faults)
-    for name in sorted(sessions & logs.keys() - faults.keys()):
-        try:
-            _note_in_log(logs[name], withdrawal, clock)
-        except TactfulError as error:
-            faults[name] = str(error)
+        planned = _plan_erasures(study, withdrawal, own_logs, names, faults)
+        runs = find_runs_to_withhold({logs[name]: plan for name, plan in planned.items()}, logs.values())
+        stand_in = NAME if Consent.EVERYTHING in consents else participant
+        redactor = make_words_redactor(runs, NamesToRemove(by_name=tuple((name, stand_in) for name in names)))
+        # The participant's own sessions come last: until the others are done, these hold the words to look for.
+        for name in sorted(logs.keys() - faults.keys(), key=lambda session: (session in planned, session)):
+            plan = planned.get(name, PlannedErasure(participant=participant))
+            with _note_fault(faults, name):
+                if count := erase(logs[name], plan, clock, redactor.text(reason), redactor):
+                    changed[name] = count
+    for name in sorted(own_logs.keys() - faults.keys()):
+        with _note_fault(faults, name):
+            _note_in_log(own_logs[name], withdrawal, clock)
     touched = sessions | changed.keys()
     outputs = remove_outputs(study, touched, kinds)
     left: dict[str, str] = {}
     scope = ""
     if is_erasing:
-        note_left(study, _files_in(study, _raw_files(study, touched - sessions)))
-        left, scope = _search(study, Forbidden(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
+        note_left_files(study, _expand_folders(study, _list_raw_files(study, touched - sessions)))
+        left, scope = _search_folder(study, Forbidden(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
+    is_about_raw_files = bool({*consents} - {Consent.PUBLICATION, Consent.CODERS})
     return StudyErasure(
         entries={name: changed.get(name, 0) for name in sorted(touched & logs.keys() | faults.keys())},
         faults=faults,
         missing=tuple(sorted(sessions - logs.keys())),
         outputs=outputs,
-        not_reached=_raw_files(study, sessions) if {*consents} - {Consent.PUBLICATION, Consent.CODERS} else (),
+        not_reached=_list_raw_files(study, sessions) if is_about_raw_files else (),
         left=left,
         scope=scope,
     )
+
+
+@contextmanager
+def _note_fault(faults: dict[str, str], session: str) -> Iterator[None]:
+    """Note what fails in one session, so that the others are done nevertheless."""
+    try:
+        yield
+    except TactfulError as error:
+        faults[session] = str(error)
 
 
 def _note_in_study(study: Study, withdrawal: Withdrawal, clock: Clock) -> None:
@@ -224,71 +141,44 @@ def _note_in_log(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
             writer.append(withdrawal, 0)
 
 
-def _plan(
-    study: Study, withdrawal: Withdrawal, sessions: Collection[str], names: Collection[str], faults: dict[str, str]
+def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:
+    return withdrawal in [entry.record for entry in read(log).entries]
+
+
+def _plan_erasures(
+    study: Study, withdrawal: Withdrawal, own_logs: Mapping[str, Path], names: Collection[str], faults: dict[str, str]
 ) -> dict[str, PlannedErasure]:
-    """Plan what goes from the participant's own sessions. Collect the `faults` of sessions that cannot be read."""
+    """Plan what goes from the participant's own sessions. Note the `faults` of sessions that cannot be read."""
     planned: dict[str, PlannedErasure] = {}
-    for name in sessions:
-        try:
+    for name, log in own_logs.items():
+        with _note_fault(faults, name):
             planned[name] = plan_erasure(
-                study.log_of(name),
+                log,
                 withdrawal.participant,
                 words_only=Consent.EVERYTHING not in withdrawal.consents,
                 participants=study.file.participants_of(name),
                 names=names,
             )
-        except TactfulError as error:
-            faults[name] = str(error)
     return planned
 
 
-def _redactor(withdrawal: Withdrawal, runs: WordRuns, names: Collection[str]) -> Redactor:
-    stand_in = NAME if Consent.EVERYTHING in withdrawal.consents else withdrawal.participant
-    return words_redactor(runs, NamesToRemove(by_name=tuple((name, stand_in) for name in names)))
+def _search_folder(study: Study, forbidden: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
+    """Search the study's folder for what went, and remember the hits, as a later run does not know the words.
 
-
-def _erase(  # noqa: PLR0917
-    study: Study,
-    withdrawal: Withdrawal,
-    planned: Mapping[str, PlannedErasure],
-    redactor: Redactor,
-    clock: Clock,
-    reason: str,
-    faults: dict[str, str],
-) -> dict[str, int]:
-    """Erase in all logs. Return the number of changed entries where there are any, and collect the `faults`.
-
-    The participant's own sessions come last: until the others are done, these hold the words to look for.
-    """
-    changed: dict[str, int] = {}
-    logs = dict(study.logs())
-    for name in sorted(logs.keys() - faults.keys(), key=lambda name: (name in planned, name)):
-        plan = planned.get(name, PlannedErasure(participant=withdrawal.participant))
-        try:
-            if count := erase(logs[name], plan, clock, redactor.text(reason), redactor):
-                changed[name] = count
-        except TactfulError as error:
-            faults[name] = str(error)
-    return changed
-
-
-def _search(study: Study, forbidden: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
-    """Search the study's folder for what went, and remember the hits: a later run knows no word of it.
-
-    The raw files of sessions are left out. Those of the participant's sessions are not reached anyway; the others
+    The raw files of sessions are left out. Those of the participant's sessions are not reached anyway. The others
     hold nothing that their logs do not repeat.
     """
     hits: dict[str, str] = {}
     scope = ""
     if forbidden.runs or forbidden.names:
         search = TextSearch(forbidden)
-        raw_files = _files_in(study, _raw_files(study, study.file.sessions))
-        leave_out = frozenset(path.resolve() for path in (*map(Path, raw_files), *([key_file] if key_file else [])))
-        result = search_folder(study.folder, search, leave_out)
-        hits, scope = result.hits, f"{count_of(result.searched, 'file')} searched for {search.scope}"
-        note_left(study, hits)
-    left = dict.fromkeys(left_files(study), "may have what was withdrawn") | hits
+        skipped = [Path(path) for path in _expand_folders(study, _list_raw_files(study, study.file.sessions))]
+        skipped += [key_file] if key_file else []
+        result = search_folder(study.folder, search, frozenset(path.resolve() for path in skipped))
+        hits = result.hits
+        scope = f"{count_of(result.searched, 'file')} searched for {search.scope}"
+        note_left_files(study, hits)
+    left = dict.fromkeys(list_left_files(study), "may have what was withdrawn") | hits
     return dict(sorted(left.items())), scope
 
 
@@ -297,23 +187,21 @@ def expire_study(study: Study, clock: Clock) -> StudyErasure:
     entries: dict[str, int] = {}
     faults: dict[str, str] = {}
     for name, log in study.logs():
-        try:
+        with _note_fault(faults, name):
             entries[name] = expire(log, clock, study.file.retention_days)
-        except TactfulError as error:
-            faults[name] = str(error)
-    over = {name for name, count in entries.items() if count}
-    if over:
+    emptied = {name for name, count in entries.items() if count}
+    if emptied:
         mark_datasets_stale(study)
     return StudyErasure(
         entries=entries,
         faults=faults,
         missing=(),
-        outputs=remove_outputs(study, over),
-        not_reached=_raw_files(study, over),
+        outputs=remove_outputs(study, emptied),
+        not_reached=_list_raw_files(study, emptied),
     )
 
 
-def sessions_of_participant(study: Study, participant: str) -> set[str]:
+def find_sessions_of_participant(study: Study, participant: str) -> set[str]:
     """Find the sessions in which somebody took part, by study.yaml or by the log."""
     sessions = {name for name, session in study.file.sessions.items() if participant in session.participants}
     for name, log in study.logs():
@@ -326,18 +214,14 @@ def sessions_of_participant(study: Study, participant: str) -> set[str]:
     return sessions
 
 
-def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:
-    return withdrawal in [entry.record for entry in read(log).entries]
-
-
-def _files_in(study: Study, paths: Iterable[str]) -> list[str]:
+def _expand_folders(study: Study, paths: Iterable[str]) -> list[str]:
     """List files, and in place of folders the files in them."""
-    files = (path for name in paths for path in ((study.folder / name).rglob("*"), [study.folder / name]))
-    return [str(file) for group in files for file in group if file.is_file()]
+    roots = [study.folder / path for path in paths]
+    return [str(file) for root in roots for file in (*root.rglob("*"), root) if file.is_file()]
 
 
-def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
+def _list_raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
     """List the bags and media of sessions that are still there; no erasure changes them."""
-    named = [study.file.sessions[name] for name in sorted(sessions)]
-    media = ([session.bag, *(parse_media(text).path for text in session.media)] for session in named)
-    return tuple(path for paths in media for path in paths if path and (study.folder / path).exists())
+    planned = [study.file.sessions[name] for name in sorted(sessions)]
+    paths = [path for s in planned for path in (s.bag, *(parse_media(text).path for text in s.media))]
+    return tuple(path for path in paths if path and (study.folder / path).exists())

@@ -1,15 +1,13 @@
-"""`tactful study add, status`: bring a session into a study, and tell the state of its logs."""
+"""`tactful study add`: bring a session into a study."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from norm_core import __version__
 from norm_core.bags.reader import BagReader
@@ -20,60 +18,32 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.messages import MessageError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock, ns_to_s
+from norm_core.runtime.time import ReplayClock, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.live_log import RecordsOf, log_bag, name_bag
-from norm_monitor.session_log.reader import is_log, read
+from norm_monitor.session_log.reader import is_log
 from norm_monitor.session_log.recording import bag_records, open_recording
 from norm_monitor.session_log.redact import Redactor
 from norm_monitor.session_log.schema import SessionInfo
 from norm_monitor.session_log.session_config import participants_of, redactor_of
 from norm_monitor.session_log.study_folder import Study, is_study
-from study_desk.study.add_session import AddedLog, add_log, free_log_folder, note_session, planned_session, session_info
-from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
+from study_desk.study.add_session import (
+    AddedLog,
+    add_log,
+    choose_log_folder,
+    describe_session,
+    note_session,
+    plan_session,
+)
 from study_desk.verbs.arguments import Media
-from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, show, titled_table
+from tactful_cli.console import complain, err, print_result, remark
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.session_options import SessionPeople, holds_flags
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
-
-
-def monitored_records(
-    bag: BagReader,
-    topic: str,
-    whisper: WhisperConfig,
-    robot_topics: Iterable[str] = (),
-    words_topics: Sequence[str] = (),
-) -> Iterator[tuple[int, Any]]:
-    """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
-    clock = ReplayClock()
-    monitor = replay_monitor(senses.sources, clock)
-    start_ns, end_ns = bag.bounds_ns or (0, 0)
-    events: set[str] = set()
-    try:
-        decisions = list(bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
-        with err.status("watching") as progress:
-            for now_ns, record in heapq.merge(
-                feed_monitor(senses.records(), monitor, clock), decisions, key=lambda pair: pair[0]
-            ):
-                if isinstance(record, SocialFlag):
-                    events.add(record.event_id)
-                done = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
-                progress.update(f"watching: {done}, {count_of(len(events), 'event')}")
-                yield now_ns, record
-    except MessageError as error:
-        raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
-    for text in remarks_of(bag, senses, monitor):
-        complain(text)
-    for line in describe((*senses.health_log.counters, *monitor.counters)):
-        remark(line)
-
 
 app = typer.Typer()
 
@@ -117,8 +87,8 @@ def add(  # noqa: PLR0917
         if session or condition or participant or media:
             raise TactfulError(f"{folder}: a log states its session itself; give the folder of a study, or no option")
         bag = name_bag(folder, source, WallClock())
-        text = f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns"
-        print_result(to_plain(bag), text, as_json=as_json)
+        line = f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns"
+        print_result(to_plain(bag), line, as_json=as_json)
         return
     study = Study(folder)
     people = participants_of(participant or ())
@@ -132,10 +102,10 @@ def add(  # noqa: PLR0917
         raise TactfulError(f"{source}: is neither a study log nor a rosbag2 bag; name one")
     if not session:
         raise TactfulError(f"{source}: a bag names no session; give --session")
-    planned = planned_session(
+    planned = plan_session(
         study, session, condition=condition, participants=people, bag=source, media=tuple(media or ())
     )
-    info = session_info(study, session, planned, __version__)
+    info = describe_session(study, session, planned, __version__)
     if watch is None:
         with BagReader(source) as reader:
             watch = not holds_flags(reader)
@@ -143,15 +113,15 @@ def add(  # noqa: PLR0917
         complain(
             "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
         )
-    monitored = partial(
-        monitored_records,
+    run_monitor = partial(
+        _run_monitor,
         topic=topic,
         whisper=WhisperConfig(model=whisper, language=language),
         robot_topics=robot_topic or (),
         words_topics=words_topic or (),
     )
-    log = free_log_folder(study, session, planned)
-    _log_session(source, log, info, redactor_of(keys, info.participants), monitored if watch else None, as_json)
+    log = choose_log_folder(study, session, planned)
+    _log_session(source, log, info, redactor_of(keys, info.participants), run_monitor if watch else None, as_json)
     note_session(study, session, planned)
 
 
@@ -166,26 +136,27 @@ def _print_added(added: AddedLog, log: Path, *, as_json: bool) -> None:
 
 
 def _log_session(  # noqa: PLR0917
-    bag: Path, folder: Path, info: SessionInfo, redactor: Redactor, monitored: RecordsOf | None, as_json: bool
+    bag: Path, folder: Path, info: SessionInfo, redactor: Redactor, run_monitor: RecordsOf | None, as_json: bool
 ) -> None:
-    if monitored:
+    """Write the log of a bag, with its own flags or those of the monitor, and print what it holds."""
+    if run_monitor:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
-    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, monitored)
+    entry_count, unreadable_count = log_bag(bag, folder, info, WallClock(), redactor, run_monitor)
     recording = open_recording(folder)
     result = {
         "log": str(folder),
-        "entries": count,
-        "unreadable": unreadable,
+        "entries": entry_count,
+        "unreadable": unreadable_count,
         "flags": len(recording.flags),
-        "monitored_records": monitored is not None,
+        "monitored_records": run_monitor is not None,
         "head": recording.head,
     }
-    counts = f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}"
+    counts = f"{folder}: {count_of(entry_count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}"
     print_result(result, counts, f"head {recording.head}", as_json=as_json)
-    if unreadable:
-        remark(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
-    if not recording.flags and not monitored:
+    if unreadable_count:
+        remark(f"{count_of(unreadable_count, 'message')} of the bag cannot be read, and left out of the log")
+    if not recording.flags and not run_monitor:
         remark(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
     elif not (recording.utterances or recording.robot_speech or recording.presences):
         remark(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
@@ -193,109 +164,29 @@ def _log_session(  # noqa: PLR0917
         remark(f"The monitor flagged nothing in {bag}.")
 
 
-@app.command()
-def status(
-    source: Annotated[Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study or of a log.")] = Path(),
-    expect: Annotated[str, typer.Option(help="Head hash that a log must have, as it was cited.")] = "",
-    stored: Annotated[bool, typer.Option("--stored", help="List the stored data too, and why each is kept.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Verify a study's logs, and show consents, coders and retention. Exits with 1 if anything is owed, due or wrong.
-
-    Of a log, verify the hash chain: exits with 1 if a line was changed, removed or truncated.
-    """
-    if is_study(source) or source == Path():
-        if expect:
-            raise TactfulError(f"{source}: --expect is for one log; name a session's log")
-        study = study_status(Study(source), WallClock())
-        result, is_right = to_plain(study) | {"complete": study.is_complete}, study.is_complete
-    else:
-        study, result = None, _verify(source, expect)
-        is_right = result["sound"]
-    items = [*stored_items(source)] if stored else []
-    if as_json:
-        print_json(result | ({"stored": to_plain(items)} if stored else {}))
-    else:
-        if study:
-            _print_status(study)
-        else:
-            _print_log(result)
-        if items:
-            print_table(_stored_table(items))
-    if not is_right:
-        raise typer.Exit(1)
-
-
-def _verify(log: Path, expect: str) -> dict[str, Any]:
-    contents = read(log)
-    faults = [asdict(fault) for fault in contents.faults]
-    if expect and expect != contents.head:
-        what = f"the head is {contents.head}, not {expect}: entries were added since it was cited, or it is another log"
-        faults.append({"file": "", "line": 0, "what": what, "harmless": False})
-    return {
-        "sound": not faults,
-        "head": contents.head,
-        "entries": len(contents.entries),
-        "erased": sum(e.record is None for e in contents.entries) - contents.half_erased,
-        "sealed": contents.sealed,
-        "faults": faults,
-    }
-
-
-def _print_log(result: dict[str, Any]) -> None:
-    for fault in result["faults"]:
-        show(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
-    ended = "recording ended" if result["sealed"] else "recording not ended"
-    show(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
-    show(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
-
-
-def _stored_table(items: Iterable[StoredItem]) -> Table:
-    table = Table()
-    for name in ("where", "what", "count", "why"):
-        table.add_column(name, overflow="fold")
-    for item in items:
-        table.add_row(item.place, item.kind, str(item.count), item.why)
-    return table
-
-
-def _print_status(study: StudyStatus) -> None:
-    names = ("session", "condition", "log", "participants", "coded by", "owed by", "kept until")
-    table = titled_table(f"study {study.study}", *names)
-    for session in study.sessions:
-        table.add_row(*_row(session))
-    print_table(table)
-    for session in study.sessions:
-        if session.head:
-            show(f"{session.name}: head {session.head}")
-        remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
-    for stone in study.removed:
-        day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
-        why = f": {stone.reason}" if stone.reason else ""
-        remark(f"session {stone.session} was removed on {day}{why}")
-    remark(*study.problems)
-    owed = sum(len(session.owed_by) for session in study.sessions)
-    wrong = len(study.problems) + sum(len(session.problems) for session in study.sessions)
-    show(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
-    if owed:
-        remark(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
-
-
-def _row(session: SessionStatus) -> tuple[str, ...]:
-    revisions = {name: f" (revised {count_of(number, 'time')})" for name, number in session.revised.items()}
-    return (
-        session.name,
-        session.condition,
-        session.log,
-        "; ".join(f"{name}: {', '.join(consents) or 'nothing'}" for name, consents in session.participants.items()),
-        ", ".join(name + revisions.get(name, "") for name in session.coded_by),
-        ", ".join(session.owed_by),
-        _retention_text(session.retention_end_ns, session.retention_by_log),
-    )
-
-
-def _retention_text(end_ns: int | None, by_log: bool) -> str:
-    if end_ns is None:
-        return "no limit"
-    day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()
-    return f"{day} (by its log)" if by_log else day
+def _run_monitor(
+    bag: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Sequence[str], words_topics: Sequence[str]
+) -> Iterator[tuple[int, Any]]:
+    """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
+    senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
+    clock = ReplayClock()
+    monitor = replay_monitor(senses.sources, clock)
+    start_ns, end_ns = bag.bounds_ns or (0, 0)
+    events: set[str] = set()
+    try:
+        decisions = list(bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
+        with err.status("watching") as progress:
+            for now_ns, record in heapq.merge(
+                feed_monitor(senses.records(), monitor, clock), decisions, key=lambda pair: pair[0]
+            ):
+                if isinstance(record, SocialFlag):
+                    events.add(record.event_id)
+                position = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
+                progress.update(f"watching: {position}, {count_of(len(events), 'event')}")
+                yield now_ns, record
+    except MessageError as error:
+        raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
+    for text in remarks_of(bag, senses, monitor):
+        complain(text)
+    for line in describe((*senses.health_log.counters, *monitor.counters)):
+        remark(line)

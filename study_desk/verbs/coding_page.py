@@ -24,7 +24,7 @@ from norm_monitor.view.pictures import (
     sound_piece,
 )
 from study_desk.coding.coding_server import CodingServer, PlayerMedia
-from study_desk.coding.forms.sheet import origin_of
+from study_desk.coding.forms.sheet import find_origin_ns
 from study_desk.verbs.arguments import LogPath
 from tactful_cli.console import complain, err, print_json, show
 from tactful_cli.session_options import face_finder, warn_of_listeners
@@ -133,7 +133,7 @@ def player_media(recording: Recording, bag: Path | None, videos: Sequence[Linked
     if bag:
         check_bag(recording, bag)
     stills = BagStills(bag, face_finder()) if bag else None
-    ahead_ms = (origin_of(recording) - recording.start_ns) / NS_PER_MS  # from the session's start to the media's
+    ahead_ms = (find_origin_ns(recording) - recording.start_ns) / NS_PER_MS  # from the session's start to the media's
     return PlayerMedia(
         still_at=stills.at if stills and stills.topic else None,
         sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,

@@ -21,7 +21,7 @@ from study_desk.analysis.publish import publish as publish_study
 from study_desk.analysis.session_page import session_page
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import write_analysis
-from study_desk.study.outputs import KEY_FILE, REPORT, default_output, note_output
+from study_desk.study.outputs import KEY_FILE, REPORT, choose_report_path, note_output
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_result
 from tactful_cli.verb import AsJson
@@ -60,7 +60,7 @@ def report(
     if coder:
         raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
     recording = open_recording(source)
-    path = output or default_output(source, recording, ".html")
+    path = output or choose_report_path(source, recording)
     text = session_page(recording)
     with private_path(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")

@@ -13,7 +13,6 @@ from norm_core.runtime.time import WallClock
 from norm_monitor.session_log.writer import StudyLog
 from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
-from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, label
 
@@ -134,52 +133,10 @@ def test_an_unknown_coder_is_refused(folder: Path) -> None:
     assert "--coder is for the report of a study" in study("report", folder / "sessions/S1", "--coder", "C-1", code=2)
 
 
-def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
-    plan = json.loads(study("plan", "--from", folder, "--rate-b", "12", "--json"))
-    assert plan["assumed"]["minutes"] == MINUTES
-    assert plan["assumed"]["rate_a"] == pytest.approx(80 / 30)
-    assert plan["pilot"]["rates"]["chatty"] == pytest.approx(130 / 30)
-    assert [size["power"] for size in plan["sizes"]] == [0.8, 0.9]
-    assert "both rates are equal" in study("plan", "--rate-a", "2", "--rate-b", "2", "--minutes", "9", code=2)
-    assert "give --rate-a, --rate-b and --minutes" in study("plan", "--rate-a", "2", code=2)
-
-
 @pytest.fixture
 def own_study(folder: Path, tmp_path: Path) -> Path:
     """A copy to write on, in another place, from which nothing was made yet."""
     return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports", "outputs.jsonl"))
-
-
-def test_tab_delimited_exports_of_elan_are_imported(own_study: Path, tmp_path: Path) -> None:
-    """As ELAN writes them by default: tier, participant, begin, end and duration in two formats each, and the value."""
-    files = []
-    for number, name in enumerate(SESSIONS):
-        lines = []
-        for tier, at_s, value in (("speech robot", 30, "Hello"), ("error engagement", 10 + number, "minor")):
-            times = [f"00:00:{second:02}.{rest}\t{second}.{rest}" for second, rest in ((at_s, 250), (at_s + 2, 250))]
-            lines.append("\t".join((tier, "", *times, "00:00:02.000\t2.000", value)))
-        files.append(tmp_path / f"{name}_C-2.txt")
-        files[-1].write_text("\n".join([f'"#file:///media/{name}.mp4"', "", *lines, ""]))
-    study("import", own_study, *files, "--replace")
-    study("report", own_study, "--coder", "C-2")
-    coded = [row for row in rows(own_study / "exports/analysis/events.csv") if row["coder"] == "C-2"]
-    assert {(row["session"], row["attribute"], row["severity"], row["start_s"], row["end_s"]) for row in coded} == {
-        (name, "engagement", "minor", f"{10.25 + n}", f"{12.25 + n}") for n, name in enumerate(SESSIONS)
-    }
-
-
-def test_what_the_study_desk_wrote_is_known_as_stored(own_study: Path) -> None:
-    for pseudonym in ("P-BBB22", "P-CCC33", "P-EEE55", "P-FFF66"):
-        study("participant", own_study, pseudonym, "--coders")
-    study("pack", own_study, own_study / "packs/C-2", "--coder", "C-2")
-    study("report", own_study)
-    stored = json.loads(tactful("study", "status", str(own_study), "--stored", "--json").stdout)["stored"]
-    why = {Path(item["place"]).relative_to(own_study): item["why"] for item in stored if item["kind"] == "file"}
-    assert [path for path, reason in why.items() if "look into it" in reason] == []
-    of_pack = {path.name: reason for path, reason in why.items() if path.parent == Path("packs/C-2")}
-    assert of_pack["codebook.csv"] == of_pack["README.txt"] == of_pack["C-2.boris"] == "of a coder's pack"
-    assert tactful("study", "withdraw", str(own_study), "P-BBB22", "--words").stderr
-    assert {path.name for path in (own_study / "packs/C-2").iterdir()} >= {"codebook.csv", "README.txt", "C-2.boris"}
 
 
 def published_text(out: Path) -> str:

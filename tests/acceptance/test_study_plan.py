@@ -157,15 +157,6 @@ def test_the_model_of_a_crossed_design_has_the_period_and_participants_as_cluste
     assert plain["estimate"] != held["estimate"]
 
 
-def test_a_crossed_plan_needs_fewer_participants_the_more_their_rates_agree() -> None:
-    options = ("plan", "--rate-a", "3", "--rate-b", "1.5", "--minutes", "20", "--json")
-    between, *crossed = [
-        json.loads(study(*options, *more))["sizes"][0]["participants"]
-        for more in ((), ("--crossed", "0"), ("--crossed", "0.5"), ("--crossed", "1"))
-    ]
-    assert between == crossed[0] > crossed[1] > crossed[2]
-
-
 @pytest.fixture
 def uncoded(tmp_path: Path) -> Path:
     """Five sessions to code, of a participant who agreed to be watched, and one of another who did not."""

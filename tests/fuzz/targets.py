@@ -108,7 +108,7 @@ def _form(path: Path) -> None:
     form = CheckedForm(path)
     for part in form.parts:
         with suppress(TactfulError):
-            assert all(one.end_ns >= one.start_ns for one in form.labels(CodingTarget(part=part.name, coder="A")))
+            assert all(one.end_ns >= one.start_ns for one in form.read_labels(CodingTarget(part=part.name, coder="A")))
 
 
 def _bag_seed(storage: StoragePlugin) -> bytes:
@@ -192,7 +192,6 @@ VERSION="3.0">
 <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2"><ANNOTATION_VALUE>error
 </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER><LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="d"/>
 </ANNOTATION_DOCUMENT>"""
-ELAN_TABLE = b"error engagement\t\t00:00:01.000\t1.000\t00:00:02.500\t2.500\t00:00:01.500\t1.500\tminor\n"
 BORIS = (
     b'{"project_format_version":"7.0","behaviors_conf":{"0":{"code":"error","type":"Point event"}},"subjects_conf":{},\
 "observations":{"s":{"type":"MEDIA","time offset":0,"events":[[1.5,"","error","",""]],"file":{"1":["a.mp4"]}}}}'
@@ -250,7 +249,6 @@ TARGETS: dict[str, Target] = {
         lambda data: [picture_in(data, compressed=kind) for kind in (True, False)], (b"\0\1\0\0",)
     ),
     "eaf": Target(_file("a.eaf", _form), (EAF,)),
-    "elan_table": Target(_file("a.txt", _form), (ELAN_TABLE,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),
     "table": Target(_file("a.csv", _form), (TABLE,)),
     "study_log": Target(_file("a.jsonl", read_log), (LOG,)),

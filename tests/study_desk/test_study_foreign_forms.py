@@ -75,7 +75,9 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     data = text.getvalue().encode(encoding)
     assume(encoding != "cp1252" or data.isascii() or data.decode("utf-8", "replace").count("\ufffd"))
     path.write_bytes(data)
-    found = sorted((x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in CheckedForm(path).labels(ANA))
+    found = sorted(
+        (x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in CheckedForm(path).read_labels(ANA)
+    )
     assert found == sorted(
         (START_NS + start * MS, START_NS + (start + length) * MS, polarity, attribute, comment)
         for polarity, attribute, start, length, comment in rows
@@ -86,7 +88,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
 def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"polarity,attribute,start_s,end_s\nerror,engagement,1.5,{end}\nerror,emotions,3,4\n")
-    first, second = CheckedForm(path).labels(ANA)
+    first, second = CheckedForm(path).read_labels(ANA)
     assert first.start_ns == first.end_ns == START_NS + 1_500 * MS
     assert second.end_ns > second.start_ns
 
@@ -97,7 +99,7 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
         "sep=;\r\npolarity;attribute;start_s;end_s;comment\r\n"
         "error;Social norms and routines;1,2E+01;12,75;grüßt nicht – €\r\n".encode("cp1252")
     )
-    (label,) = CheckedForm(tmp_path / "a.csv").labels(ANA)
+    (label,) = CheckedForm(tmp_path / "a.csv").read_labels(ANA)
     assert (label.start_ns, label.end_ns) == (START_NS + 12 * NS_PER_S, START_NS + 12_750 * MS)
     assert label.comment == "grüßt nicht – €"
 
@@ -125,7 +127,7 @@ def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: st
     (tmp_path / "a.csv").write_text(text)
     target = ANA if "coder" not in text else CodingTarget()
     with pytest.raises(FormError, match=f"a.csv, {told}" if told.startswith("line") else told):
-        CheckedForm(tmp_path / "a.csv").labels(target)
+        CheckedForm(tmp_path / "a.csv").read_labels(target)
 
 
 def project(*events: list[Any], offset: float = 0.0, kind: str = "State event") -> dict[str, Any]:
@@ -147,11 +149,11 @@ def test_a_project_of_boris_is_read(tmp_path: Path) -> None:
         [12.5, "", "error engagement", "severe", ""], [10.0, "", "error engagement", "severe", "left"],
         [11.0, "", "a joke", "", "", "NA"], [11.5, "", "a joke", "", "late", "NA"],
     ]  # fmt: skip
-    first, second = saved(tmp_path / "a.boris", project(*events)).labels(ANA)
+    first, second = saved(tmp_path / "a.boris", project(*events)).read_labels(ANA)
     assert (first.start_ns, first.end_ns) == (START_NS + 10 * NS_PER_S, START_NS + 12_500 * MS)
     assert (first.severity, first.comment, first.coder) == (Severity.SEVERE, "left", "Ana")
     assert (second.code, second.comment) == ("joke", "late")
-    (point, _) = saved(tmp_path / "b.boris", project(*events[:2], kind="Point event")).labels(ANA)
+    (point, _) = saved(tmp_path / "b.boris", project(*events[:2], kind="Point event")).read_labels(ANA)
     assert point.start_ns == point.end_ns
 
 
@@ -170,7 +172,7 @@ def test_a_project_of_boris_is_read(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_in_a_project_is_told(tmp_path: Path, content: dict[str, Any], told: str) -> None:
     with pytest.raises(FormError, match=told):
-        saved(tmp_path / "a.boris", content).labels(ANA)
+        saved(tmp_path / "a.boris", content).read_labels(ANA)
 
 
 def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
@@ -183,21 +185,21 @@ def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
     for name in ("a.tsv", "a.csv"):
         form = CheckedForm(tmp_path / name)
         assert [(part.name, part.coder) for part in form.parts] == [("S01", "C-1")]
-        (label,) = form.labels(ANA)
+        (label,) = form.read_labels(ANA)
         assert (label.severity, label.end_ns) == (Severity.SEVERE, START_NS + 12_500 * MS)
     (tmp_path / "a.tsv").write_text(header + rows.replace("12.500", "9"))
     with pytest.raises(FormError, match="line 3: a label ends at 9 s, before it begins at 10 s"):
-        CheckedForm(tmp_path / "a.tsv").labels(ANA)
+        CheckedForm(tmp_path / "a.tsv").read_labels(ANA)
     (tmp_path / "a.tsv").write_text(header + rows.replace("\t0.0\t", "\t5\t"))
     with pytest.raises(FormError, match="line 2: the observation has a time offset of 5 s"):
-        CheckedForm(tmp_path / "a.tsv").labels(ANA)
+        CheckedForm(tmp_path / "a.tsv").read_labels(ANA)
 
 
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f'polarity,attribute,start_s,end_s\nerror,engagement,"{start}","{end}"\n')
-    (label,) = CheckedForm(path).labels(ANA)
+    (label,) = CheckedForm(path).read_labels(ANA)
     times_s = [float(text.replace(",", ".")) for text in (start, end)]
     assert [(ns - START_NS) / NS_PER_S for ns in (label.start_ns, label.end_ns)] == times_s
 
@@ -227,7 +229,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_hostile_file_is_refused_with_its_place(shared_data: Path, name: str) -> None:
     with pytest.raises(FormError, match=f"{name}.*{HOSTILE[name]}"):
-        CheckedForm(shared_data / "hostile" / name).labels(CodingTarget(origin_ns=START_NS))
+        CheckedForm(shared_data / "hostile" / name).read_labels(CodingTarget(origin_ns=START_NS))
 
 
 def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
@@ -237,7 +239,7 @@ def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
     read = {path.name: CheckedForm(path) for path in others if path.name not in HOSTILE}
     assert {"ok.boris", "ok.eaf", "csvformula.csv", "csvhtml.csv"} <= read.keys()
     for name, form in read.items():
-        labels = form.labels(CodingTarget(origin_ns=START_NS))
+        labels = form.read_labels(CodingTarget(origin_ns=START_NS))
         assert labels, name
         assert {label.coder for label in labels} == {"C1"}
 
@@ -254,58 +256,7 @@ def own_eaf(path: Path, value: str) -> Path:
 
 def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
     for value, *wanted in (("Major", "", Severity.MAJOR, ""), ("greets", "greets", None, ""), ("a b", "", None, "a b")):
-        (label,) = CheckedForm(own_eaf(tmp_path / "a.eaf", str(value))).labels(ANA)
+        (label,) = CheckedForm(own_eaf(tmp_path / "a.eaf", str(value))).read_labels(ANA)
         assert [label.code, label.severity, label.comment] == wanted
     with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is neither"):
-        CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)
-
-
-def elan(path: Path, text: str) -> list[tuple[str, str | None, float, float, str]]:
-    path.write_text(text, encoding="utf-8")
-    return [
-        (
-            label.code or label.attribute.value,
-            label.severity,
-            (label.start_ns - START_NS) / 1e9,
-            (label.end_ns - START_NS) / 1e9,
-            label.comment,
-        )
-        for label in CheckedForm(path).labels(ANA)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("ending", "text"),
-    [
-        ("txt", "error engagement\t\t00:01:02.500\t62.500\t00:01:04.000\t64.000\t00:00:01.500\t1.500\tmajor\n"),
-        ("txt", "error engagement\t62500\t64000\t1500\tmajor\nspeech robot\t0\t900\t900\tHi\n"),
-        ("tsv", "error engagement\tP-1\t00:01:02.500\t00:01:04.000\tmajor\n"),
-        ("csv", '"error engagement",,00:01:02.500,00:01:02:12,00:01:04.000,00:01:04:00,"major"\n'),
-        ("txt", "Begin Time - ss.msec\tEnd Time - ss.msec\tDuration - ss.msec\terror engagement\tspeech robot\n"
-                "62.500\t64.000\t1.500\tmajor\t\n70.000\t71.000\t1.000\t\tHi\n"),
-    ],
-)  # fmt: skip
-def test_elan_exports_text_with_any_of_its_columns(tmp_path: Path, ending: str, text: str) -> None:
-    assert elan(tmp_path / f"S1.{ending}", text) == [("engagement", "major", 62.5, 64.0, "")]
-
-
-def test_comments_of_elan_come_with_its_text(tmp_path: Path) -> None:
-    text = "a joke\t\t1.000\t2.000\t1.000\tdry but good\njoke +2\t\t1.500\t2.500\t1.000\t\n"
-    assert elan(tmp_path / "S1.txt", text) == [("joke", None, 1, 2, "dry but good"), ("joke", None, 1.5, 2.5, "")]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "holds no annotation; if the coder found nothing"),
-        ("dear diary\n", "line 1: names no tier with begin and end; export it in ELAN again"),
-        ("error engagement\t\t00:00:01:12\t00:00:02:00\tminor\n", "times in frames alone"),
-        ("gestures\t\t1.000\t2.000\t1.000\twaves\n", "has no tier named like"),
-        ("error engagement\t\t1.000\t2.000\t1.000\tmajro\n", "'majro' is neither"),
-        ("error engagement\t1.000\t2.000\t1.000\t\tS1.eaf\nerror engagement\t1.000\t2.000\t1.000\t\tS2.eaf\n",
-         "several EAFs"),
-    ],
-)  # fmt: skip
-def test_text_that_is_no_export_of_elan_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
-    with pytest.raises(FormError, match=problem):
-        elan(tmp_path / "S1.txt", text)
+        CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).read_labels(ANA)

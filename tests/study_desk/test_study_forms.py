@@ -15,7 +15,7 @@ from norm_monitor.session_log.schema import Label, LinkedMedia, Participant, par
 from norm_monitor.session_log.study_file import HSRI
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.form_file import CheckedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, build_sheet
 from tests.study_session import START_NS, write_log
 
 MS = 1_000_000
@@ -33,7 +33,7 @@ def eaf_of(sheet: Sheet, path: Path, *media: LinkedMedia) -> Eaf:
 def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
     people = tuple(Participant(pseudonym=f"P-{n}", person_ids=(f"person_{n}",)) for n in (1, 2))
     write_log(tmp_path / "log", length_s=60, flags=0, participants=people)
-    opened = eaf_of(sheet_of(open_recording(tmp_path / "log")), tmp_path / "a.eaf")
+    opened = eaf_of(build_sheet(open_recording(tmp_path / "log")), tmp_path / "a.eaf")
     tiers = {name: opened.get_annotation_data_for_tier(name) for name in opened.get_tier_names()}
     speech = {name: [text for *_, text in spans] for name, spans in tiers.items() if spans}
     assert [*speech] == ["speech robot", "speech P-1", "speech P-2"]
@@ -75,14 +75,14 @@ def test_an_eaf_links_to_each_camera_from_where_it_lies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["coded.eaf", "coded.csv"])
 def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recording, name: str) -> None:
     if name == "coded.eaf":
-        eaf_of(sheet_of(session), tmp_path / name)
+        eaf_of(build_sheet(session), tmp_path / name)
     else:
-        write_csv(tmp_path / name, replace(sheet_of(session), labels=monitor_labels(session)))
+        write_csv(tmp_path / name, replace(build_sheet(session), labels=monitor_labels(session)))
     form = CheckedForm(tmp_path / name)
     coded = () if name == "coded.eaf" else monitor_labels(session)
-    assert len(form.labels(replace(FROM_START, coder="Ana", session="S07"))) == len(coded)
+    assert len(form.read_labels(replace(FROM_START, coder="Ana", session="S07"))) == len(coded)
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
-        form.labels(replace(FROM_START, coder="Ana", session="S08"))
+        form.read_labels(replace(FROM_START, coder="Ana", session="S08"))
 
 
 def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
     write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
-    assert CheckedForm(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
+    assert CheckedForm(tmp_path / "a.csv").read_labels(CodingTarget()) == (label,)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from study_desk.coding.labels import by_coder
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.coding_pack import assign, draw
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
-from study_desk.study.status import study_status
+from study_desk.study.status import check_study
 from tests.study_session import START_NS, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
@@ -119,7 +119,7 @@ def test_a_revision_that_was_cut_off_is_told(study: Study) -> None:
                 coder="C-1"),
             START_NS,
         )  # fmt: skip
-    (problem,) = study_status(study, CLOCK).sessions[0].problems
+    (problem,) = check_study(study, CLOCK).sessions[0].problems
     assert problem == "the revised coding by C-1 has 1 of 2 labels: import it again with --replace"
 
 
@@ -154,7 +154,7 @@ def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study
     write(study, coded, table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
     found = retract_coding(log, "C-1", CLOCK)
     assert (found.session, found.labels, found.head) == ("S1", 1, read_sound(log).head)
-    status = study_status(study, CLOCK).sessions[0]
+    status = check_study(study, CLOCK).sessions[0]
     assert (status.coded_by, status.owed_by, status.revised, status.problems) == (("C-2",), ("C-1",), {}, ())
     assert "C-1" not in by_coder(open_recording(log))
     assert (labels(study, "S1"), labels(study, "S1", "C-2")) == ([], [5])

@@ -1,4 +1,4 @@
-"""Rates, their ratios and sample sizes by hand, and against the script for R."""
+"""Rates and their ratios by hand, and against the script for R."""
 
 import csv
 import math
@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from norm_core.files.data_files import shipped_file
-from norm_core.runtime.errors import TactfulError
 from study_desk.analysis.event_rates import event_rate, grouped, rate_of, rate_ratio
-from study_desk.analysis.sample_size import PlanAssumptions, pilot_of, sample_size
 from study_desk.analysis.study_tables import StudyTables
 from study_desk.analysis.write_analysis import study_report
 from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
@@ -103,18 +101,6 @@ def test_the_script_in_r_and_the_report_agree(tmp_path: Path, seed: int) -> None
             assert figures(by_r[outcome, f"{name} / a"]) == pytest.approx([ratio.ratio, ratio.low, ratio.high])
 
 
-def test_the_formula_is_that_of_zhu_and_lakkis_with_students_t() -> None:
-    """By hand: (2.0345 + 0.8416)² · (1/2 + 1/1 + 2 · 0.25) / ln(2)² = 34.4, with t at 33 degrees; at 32, 34.6."""
-    assert sample_size(PlanAssumptions(rate_a=2, rate_b=1, minutes=10, spread=0.5), 0.8) == 35
-
-
-@pytest.mark.parametrize("wrong", [{"rate_a": 0}, {"rate_b": 3}, {"minutes": float("nan")}, {"spread": -1}])
-def test_what_cannot_be_planned_is_refused(wrong: dict[str, float]) -> None:
-    values = {"rate_a": 3.0, "rate_b": 1.5, "minutes": 20.0, "spread": 0.5}
-    with pytest.raises(TactfulError, match="give"):
-        PlanAssumptions(**(values | wrong))
-
-
 def row(session: int, condition: str, errors: int, minutes: float = 10) -> dict[str, Any]:
     return {
         "session": f"S{session}", "condition": condition, "participant": f"P-{session}", "cluster": session,
@@ -133,30 +119,6 @@ def tables(*rows: dict[str, Any], study: str = "kiosk") -> StudyTables:
     return StudyTables(study=study, conditions=conditions, sessions=rows, events=(), columns=(), remarks=())
 
 
-def test_a_pilot_gives_the_spread_that_was_simulated() -> None:
-    rng = np.random.default_rng(4)
-    own = 6 * rng.gamma(0.6**-2, 0.6**2, 4000)
-    pilot = pilot_of(tables(*(row(n, "a", int(c)) for n, c in enumerate(rng.poisson(own)))), "errors")
-    assert pilot.spread == pytest.approx(0.6, abs=0.03)
-    assert pilot.rates["a"] == pytest.approx(6, rel=0.03)
-    assert (pilot.units, pilot.minutes) == (4000, 10)
-
-
-def test_a_pilot_within_participants_gives_their_spread() -> None:
-    counts = {1: (2, 1), 2: (12, 9), 3: (30, 22)}
-    within = pilot_of(
-        tables(*(row(n, c, y) for n, of in counts.items() for c, y in zip("ab", of, strict=True))), "errors"
-    )
-    assert within.spread == pytest.approx(0.93, abs=0.05)
-    assert (within.units, within.is_within) == (3, True)
-
-
-def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
-    assert "No session is coded." in study_report(tables())
-    with pytest.raises(TactfulError, match="no session is coded"):
-        pilot_of(tables(), "errors")
-
-
 def test_the_report_compares_the_conditions_and_gives_counts_of_few() -> None:
     counts = [(1, 2), (0, 4), (3, 5), (2, 3), (4, 6)]
     rows = [row(n, name, of[k]) for k, name in enumerate("ab") for n, of in enumerate(counts)]
@@ -165,6 +127,7 @@ def test_the_report_compares_the_conditions_and_gives_counts_of_few() -> None:
     assert f"<td>2.00</td><td>{ratio.low:.2f}\xa0to\xa0{ratio.high:.2f}</td>" in page
     assert '<td class="text">c</td><td>3</td><td>20.0</td><td>2</td><td>–</td><td>–</td>' in page
     assert '<td class="text">c / a</td><td>–</td><td>–</td>' in page
+    assert "No session is coded." in study_report(tables())
 
 
 @needs_chromium

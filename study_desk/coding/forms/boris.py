@@ -16,7 +16,7 @@ from norm_core.records.record import record
 from norm_monitor.session_log.labels import in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
 from norm_monitor.session_log.study_file import Code
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, from_ms
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, to_stamps_ns
 from study_desk.coding.forms.tables import TableRow, read_text
 
 
@@ -34,8 +34,17 @@ class BorisEvent:
 
 
 # The key of our own data in a project, which BORIS keeps.
-OURS = "tactful"
+_OWN_KEY = "tactful"
 _MAX_TIME_S = Decimal(10) ** 9
+# The columns of the two tables that BORIS exports: one row for each state, and one row for each start and stop.
+_AGGREGATED_COLUMNS = {"behavior", "start (s)", "stop (s)"}
+_TABULAR_COLUMNS = {"behavior", "behavior type", "time"}
+_OBSERVATION = "observation id"
+_NO_SUBJECT = "No focal subject"  # BORIS's word where no subject was chosen
+# The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and
+# notes it at both ends. The project has no date, as the day of a session would tell a coder more than they should know.
+_PROJECT = shipped_text("study_desk.coding.forms", "boris_project.json")
+_COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
 
 
 class BorisProject:
@@ -50,54 +59,54 @@ class BorisProject:
             self._observations: dict[str, Any] = dict(project["observations"])
             kinds = {str(behaviour["code"]): str(behaviour["type"]) for behaviour in project["behaviors_conf"].values()}
             self._states = {code for code, kind in kinds.items() if kind.lower().startswith("state")}
-            ours = dict(project.get(OURS, {}))
-            self._study = str(ours.get("study", ""))
-            self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
-            self.parts = tuple(map(self._part, self._observations)) or (FormPart(),)
-            self._events = {name: self._events_of(name) for name in self._observations}
+            own_data = dict(project.get(_OWN_KEY, {}))
+            self._study = str(own_data.get("study", ""))
+            self._origins_ns = {str(name): int(ns) for name, ns in dict(own_data.get("origin_ns", {})).items()}
+            self.parts = tuple(map(self._read_part, self._observations)) or (FormPart(),)
+            self._events = {name: self._read_events(name) for name in self._observations}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             if isinstance(error, FormError):
                 raise
             raise FormError(f"{path}: is not a project of BORIS: {error!r}; save it in BORIS again") from error
 
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+    def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
-        listed = ", ".join(self._observations) or "none"
         name = target.part or next(iter(self._observations), "")
         if name not in self._observations:
-            raise FormError(f"{self._path}: has no observation {name}; it has {listed}: rename one in BORIS")
+            names = ", ".join(self._observations) or "none"
+            raise FormError(f"{self._path}: has no observation {name}; it has {names}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
-        return in_order(_labels(self._events[name], replace(target, origin_ns=origin_ns)))
+        return in_order(_pair_events(self._events[name], replace(target, origin_ns=origin_ns)))
 
-    def _part(self, name: str) -> FormPart:
+    def _read_part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
         return FormPart(name=name, coder=str(coder), study=self._study)
 
-    def _events_of(self, name: str) -> list[BorisEvent]:
+    def _read_events(self, name: str) -> list[BorisEvent]:
         observation = self._observations[name]
-        where = f"{self._path}, observation {name}"
+        prefix = f"{self._path}, observation {name}"
         if Decimal(str(observation.get("time offset") or 0)):
-            raise FormError(f"{where}: has a time offset of {observation['time offset']} s; set it to 0 in BORIS")
+            raise FormError(f"{prefix}: has a time offset of {observation['time offset']} s; set it to 0 in BORIS")
         events = []
-        for number, (time, subject, behaviour, modifiers, comment, *_) in enumerate(observation["events"], 1):
-            place = f"{where}, event {number}"
-            texts = [str(text or "") for text in (subject, behaviour, modifiers, comment)]
-            check_text(place, texts)
+        for number, (time, *cells) in enumerate(observation["events"], 1):
+            place = f"{prefix}, event {number}"
+            subject, behaviour, modifiers, comment, *_ = (str(cell or "") for cell in cells)
+            check_text(place, (subject, behaviour, modifiers, comment))
             events.append(
                 BorisEvent(
                     place=place,
-                    time_s=_seconds(place, time),
-                    subject=texts[0],
-                    behaviour=texts[1],
-                    modifiers=texts[2],
-                    comment=texts[3],
-                    is_point=texts[1] not in self._states,
+                    time_s=_read_seconds(place, time),
+                    subject=subject,
+                    behaviour=behaviour,
+                    modifiers=modifiers,
+                    comment=comment,
+                    is_point=behaviour not in self._states,
                 )
             )
         return sorted(events, key=lambda event: event.time_s)  # as BORIS sorts them
 
 
-def _seconds(place: str, time: Any) -> Decimal:
+def _read_seconds(place: str, time: Any) -> Decimal:
     try:
         seconds = Decimal(str(time))
     except InvalidOperation as error:
@@ -107,110 +116,101 @@ def _seconds(place: str, time: Any) -> Decimal:
     return seconds
 
 
-def _labels(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
+def _pair_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
     """Pair starts with stops as BORIS does: by subject, behaviour and modifiers, in their order."""
-    begun: dict[tuple[str, str, str], BorisEvent] = {}
+    starts: dict[tuple[str, str, str], BorisEvent] = {}
     for event in events:
-        target.code_of(event.place, event.behaviour)
+        target.require_code(event.place, event.behaviour)
         key = (event.subject, event.behaviour, event.modifiers)
         if event.is_point:
-            yield _label(event, event, target)
-        elif start := begun.pop(key, None):
-            yield _label(start, event, target)
+            yield _make_label(event, event, target)
+        elif start := starts.pop(key, None):
+            yield _make_label(start, event, target)
         else:
-            begun[key] = event
-    for event in begun.values():
+            starts[key] = event
+    for event in starts.values():
         raise FormError(
             f"{event.place}: {event.behaviour!r} of {event.subject!r} begins and never stops; add its stop in BORIS"
         )
 
 
-def _label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
+def _make_label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
     """Convert a state to a label. A point event is its own stop."""
-    modifiers = [part.strip().lower() for part in start.modifiers.replace(",", "|").split("|")]
+    modifiers = [modifier.strip().lower() for modifier in start.modifiers.replace(",", "|").split("|")]
     severity = next((severity for severity in Severity if severity.value in modifiers), None)
     comments = dict.fromkeys(event.comment.strip() for event in (start, stop))
-    begin_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
-    return target.label(
+    start_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
+    return target.make_label(
         stop.place,
-        from_ms(begin_ms, end_ms, target.origin_ns),
-        target.code_of(start.place, start.behaviour),
+        to_stamps_ns(start_ms, end_ms, target.origin_ns),
+        target.require_code(start.place, start.behaviour),
         coder=start.subject.split(" +", maxsplit=1)[0],
         fields={"severity": severity, "comment": "; ".join(filter(None, comments))},
     )
-
-
-_AGGREGATED = {"behavior", "start (s)", "stop (s)"}
-_TABULAR = {"behavior", "behavior type", "time"}
-_OBSERVATION = "observation id"
-_NO_SUBJECT = "No focal subject"  # where no subject was chosen
 
 
 class BorisTable:
     """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
 
     def __init__(self, path: Path, header: Collection[str], rows: Sequence[TableRow]) -> None:
-        self._path, self._rows = path, rows
-        self._is_aggregated = {*header} >= _AGGREGATED
+        self._path = path
+        self._rows = rows
+        self._is_aggregated = {*header} >= _AGGREGATED_COLUMNS
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
-        """List the observations, each with the coder that its independent variable names."""
+        """The observations, each with the coder that its independent variable names."""
         coders: dict[str, str] = {}
         for row in self._rows:
-            name, coder = row.text(_OBSERVATION), row.text("coder")
+            name, coder = row.read_cell(_OBSERVATION), row.read_cell("coder")
             if coders.setdefault(name, coder) != coder:
                 raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
         return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
 
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+    def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
-        rows = self._rows_of(target.part)
+        rows = self._select_rows(target.part)
         if self._is_aggregated:
             pairs = (
-                (_event(row, "start (s)", "comment start"), _event(row, "stop (s)", "comment stop")) for row in rows
+                (_read_event(row, "start (s)", "comment start"), _read_event(row, "stop (s)", "comment stop"))
+                for row in rows
             )
-            return in_order(_label(*pair, target) for pair in pairs)
-        return in_order(_labels((_event(row, "time", "comment") for row in rows), target))
+            return in_order(_make_label(*pair, target) for pair in pairs)
+        return in_order(_pair_events((_read_event(row, "time", "comment") for row in rows), target))
 
-    def _rows_of(self, observation: str) -> list[TableRow]:
-        names = dict.fromkeys(row.text(_OBSERVATION) for row in self._rows)
+    def _select_rows(self, observation: str) -> list[TableRow]:
+        names = dict.fromkeys(row.read_cell(_OBSERVATION) for row in self._rows)
         if observation and observation not in names:
-            listed = ", ".join(filter(None, names)) or "none"
+            present = ", ".join(filter(None, names)) or "none"
             raise FormError(
-                f"{self._path}: has no observation {observation}; it has {listed}. BORIS leaves out an observation "
+                f"{self._path}: has no observation {observation}; it has {present}. BORIS leaves out an observation "
                 "without events: if the coder found nothing, leave FILE out and give --complete"
             )
-        return [row for row in self._rows if not observation or row.text(_OBSERVATION) == observation]
+        return [row for row in self._rows if not observation or row.read_cell(_OBSERVATION) == observation]
 
 
 def is_boris_table(header: Collection[str]) -> bool:
     """Whether a table has the columns of one that BORIS exports."""
-    return any(columns <= {*header} for columns in (_AGGREGATED, _TABULAR))
+    return any(columns <= {*header} for columns in (_AGGREGATED_COLUMNS, _TABULAR_COLUMNS))
 
 
-def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
+def _read_event(row: TableRow, time: str, comment: str) -> BorisEvent:
+    """Read an event from a row, by its columns of the time and of the comment."""
     try:
-        if row.text("time offset (s)") and (offset := row.number("time offset (s)")):
+        if row.read_cell("time offset (s)") and (offset := row.read_number("time offset (s)")):
             raise ValueError(f"the observation has a time offset of {offset} s; set it to 0 in BORIS, and export again")
-        subject = row.text("subject")
+        subject = row.read_cell("subject")
         return BorisEvent(
             place=row.place,
-            time_s=row.number(time),
+            time_s=row.read_number(time),
             subject="" if subject == _NO_SUBJECT else subject,
-            behaviour=row.text("behavior"),
-            modifiers="|".join(row.text(column) for column in row.cells if column.startswith("modifier")),
-            comment=row.text(comment),
-            is_point=row.text("behavior type").upper().startswith("POINT"),
+            behaviour=row.read_cell("behavior"),
+            modifiers="|".join(row.read_cell(column) for column in row.cells if column.startswith("modifier")),
+            comment=row.read_cell(comment),
+            is_point=row.read_cell("behavior type").upper().startswith("POINT"),
         )
     except ValueError as error:
         raise FormError(f"{row.place}: {error}") from error
-
-
-# The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and
-# notes it at both ends. The day of a session is nothing to code by.
-_PROJECT = shipped_text("study_desk.coding.forms", "boris_project.json")
-_COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
 
 
 @record
@@ -232,18 +232,17 @@ def write_boris_project(
     coder: str,
 ) -> None:
     """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
-    listed, project = list(observations), json.loads(_PROJECT)["project"]
+    by_name = {one_line(observation.session): observation for observation in observations}
+    project = json.loads(_PROJECT)["project"]
     project["independent_variables"]["0"]["default value"] = coder
     project |= {
         "project_name": one_line(study),
-        "behaviors_conf": {str(number): _behaviour(code, severities) for number, code in enumerate(codebook)},
-        "observations": {
-            one_line(observation.session): _observation(observation, coder, path.parent) for observation in listed
-        },
-        OURS: {
+        "behaviors_conf": {str(index): _make_behaviour(code, severities) for index, code in enumerate(codebook)},
+        "observations": {name: _make_observation(by_name[name], coder, path.parent) for name in by_name},
+        _OWN_KEY: {
             "study": study,
             "coder": coder,
-            "origin_ns": {one_line(item.session): item.origin_ns for item in listed},
+            "origin_ns": {name: observation.origin_ns for name, observation in by_name.items()},
         },
     }
     with private_path(path) as part:
@@ -254,27 +253,27 @@ def is_playable(media: str) -> bool:
     """Whether a video or sound file has a length, which BORIS needs."""
     try:
         with av.open(media) as container:
-            return _length_s(container) > 0
+            return _measure_length_s(container) > 0
     except (av.error.FFmpegError, OSError):
         return False
 
 
-def _behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str, Any]:
+def _make_behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str, Any]:
     parts = json.loads(_PROJECT)
     behaviour: dict[str, Any] = parts["behaviour"]
     meanings = "; ".join(f"{severity.value}: {meaning}" for severity, meaning in severities.items())
-    severity = {**parts["severity"], "description": one_line(meanings), "values": [*severities]}
+    modifier = {**parts["severity"], "description": one_line(meanings), "values": [*severities]}
     return behaviour | {
         "key": code.key,
         "code": one_line(code.name),
         "description": one_line(code.description),
         "color": _COLORS[code.polarity],
         "category": code.polarity.value,
-        "modifiers": {"0": severity} if code.polarity is Polarity.ERROR else {},
+        "modifiers": {"0": modifier} if code.polarity is Polarity.ERROR else {},
     }
 
 
-def _observation(observation: BorisObservation, coder: str, folder: Path) -> dict[str, Any]:
+def _make_observation(observation: BorisObservation, coder: str, folder: Path) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
@@ -287,10 +286,10 @@ def _observation(observation: BorisObservation, coder: str, folder: Path) -> dic
             info["fps"][relative] = float(rate) if rate else 0.0
             info["hasVideo"][relative] = bool(pictures)
             info["hasAudio"][relative] = bool(container.streams.audio)
-            info["length"][relative] = _length_s(container)
+            info["length"][relative] = _measure_length_s(container)
         info["offset"][player] = 0.0
     return plain | ({"media_info": info} if observation.media else {})
 
 
-def _length_s(container: av.container.InputContainer) -> float:
+def _measure_length_s(container: av.container.InputContainer) -> float:
     return (container.duration or 0) / av.time_base

@@ -14,22 +14,30 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.session_log.labels import Sheet, in_order, one_line
 from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
 from norm_monitor.session_log.study_file import Code
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_session, from_ms, speech_tiers
-from study_desk.coding.labels import severity_named
+from study_desk.coding.forms.sheet import (
+    CodingTarget,
+    FormError,
+    FormPart,
+    check_session,
+    group_speech_by_tier,
+    to_stamps_ns,
+)
 
+# Properties of a file that we gave to a coder.
 ORIGIN = "tactful:origin_ns"
 SESSION = "tactful:session"
 STUDY = "tactful:study"
 CODER = "tactful:coder"
+
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
-_MIMES = {
+_MIME_TYPES = {
     ".wav": "audio/x-wav", ".mp4": "video/mp4", ".webm": "video/webm", ".mpg": "video/mpeg", ".mov": "video/quicktime"
 }  # fmt: skip
+# The name of the vocabulary of severities.
 _SEVERITIES = "severity"
-_NO_DATE = "1970-01-01T00:00:00Z"  # the day of a session is nothing to code by
-
-
-_WHOLE = re.compile(r"-?\d+", re.ASCII)
+# The date of a form, as the day of a session would tell a coder more than they should know.
+_NO_DATE = "1970-01-01T00:00:00Z"
+_INTEGER = re.compile(r"-?\d+", re.ASCII)
 
 
 class EafForm:
@@ -37,89 +45,86 @@ class EafForm:
 
     def __init__(self, path: Path) -> None:
         """Raises FormError if the file is not an EAF."""
-        self._path, self._root = path, _root(path)
-        self._coder = one_line(_property(self._root, CODER))
+        self._path = path
+        self._root = _read_root(path)
+        self._coder = one_line(_read_property(self._root, CODER))
         self._slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
-        """Name the session, the study and the coder, if the file states them."""
-        session, study = (one_line(_property(self._root, name)) for name in (SESSION, STUDY))
+        """The session, the study and the coder, if the file states them."""
+        session, study = (one_line(_read_property(self._root, name)) for name in (SESSION, STUDY))
         return (FormPart(name=session, coder=self._coder, study=study),)
 
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+    def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels. Ignores tiers that name no code unless we gave the file to a coder."""
-        check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
-        stated_ns = self._origin()
+        check_session(str(self._path), one_line(_read_property(self._root, SESSION)), target.session)
+        stated_ns = self._read_origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
         labels: list[Label] = []
-        for tier, annotation, comment in _annotations(self._root):
+        for tier, annotation, comment in _iterate_annotations(self._root):
             name = tier.get("TIER_ID", "")
             place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
             code = target.find_code(name)
-            if code is None and self._coder and not is_speech(name):
-                code = target.code_of(place, name)
+            if code is None and self._coder and not _is_speech(name):
+                code = target.require_code(place, name)
             if code is None:
                 continue
-            start_ms, end_ms = self._times_ms(place, annotation)
+            start_ms, end_ms = self._read_times_ms(place, annotation)
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            fields = fields_of_value(place, value, code, target, comment=comment, is_of_pack=bool(self._coder))
-            times_ns = from_ms(start_ms, end_ms, origin_ns)
-            coder = self._coder or _annotator(tier)
-            labels.append(target.label(place, times_ns, code, coder=coder, fields=fields))
-        if not labels and not self._may_hold_none(target):
-            raise no_tier_of_a_code(self._path, (tier.get("TIER_ID", "") for tier in self._root.iter("TIER")))
+            fields = self._read_value(place, value, code, target, comment)
+            times_ns = to_stamps_ns(start_ms, end_ms, origin_ns)
+            coder = self._coder or tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or ""
+            labels.append(target.make_label(place, times_ns, code, coder=coder, fields=fields))
+        if not labels and not self._may_be_empty(target):
+            names = ", ".join(tier.get("TIER_ID", "") for tier in self._root.iter("TIER")) or "none"
+            raise FormError(
+                f'{self._path}: has no tier named like "error engagement" or "competence emotions"; it has {names}; '
+                "rename one"
+            )
         return in_order(labels)
 
-    def _times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
-        start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
-        if not (start and end and _WHOLE.fullmatch(start) and _WHOLE.fullmatch(end)):
+    def _read_times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
+        start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{number}")) for number in (1, 2))
+        if not (start and end and _INTEGER.fullmatch(start) and _INTEGER.fullmatch(end)):
             raise FormError(f"{place} has no time: align it in ELAN, then save again")
         return int(start), int(end)
 
-    def _origin(self) -> int | None:
-        text = _property(self._root, ORIGIN)
-        if text and not _WHOLE.fullmatch(text):
+    def _read_origin(self) -> int | None:
+        text = _read_property(self._root, ORIGIN)
+        if text and not _INTEGER.fullmatch(text):
             raise FormError(f"{self._path}: its property {ORIGIN} is {text!r}, not a time; save the file again")
         return int(text) if text else None
 
-    def _may_hold_none(self, target: CodingTarget) -> bool:
+    def _read_value(self, place: str, value: str, code: Code, target: CodingTarget, comment: str) -> dict[str, Any]:
+        """Read severity, code or comment from the value of an annotation, beside its dependent comment."""
+        is_of_pack = bool(self._coder)
+        severity = _find_severity(value)
+        if severity and not (is_of_pack and code.polarity is Polarity.COMPETENCE):
+            return {"severity": severity, "comment": comment}
+        severities = ", ".join(Severity)
+        if is_of_pack and value and code.polarity is Polarity.ERROR:
+            raise FormError(
+                f"{place}: {value!r} is not a severity; the value of an error is one of {severities}, or empty"
+            )
+        if value in ("", code.attribute):
+            return {"comment": comment}
+        if is_of_pack or " " in value:
+            return {"comment": value}
+        if value in ThresholdTable.shipped().cues or target.find_code(value):
+            return {"code": value, "comment": comment}
+        raise FormError(
+            f"{place}: {value!r} is neither a severity ({severities}), nor a code of the study, nor a cue; "
+            "correct it, or write a comment of several words"
+        )
+
+    def _may_be_empty(self, target: CodingTarget) -> bool:
         """Whether a file without labels has empty label tiers, or only speech."""
         names = [tier.get("TIER_ID", "") for tier in self._root.iter("TIER")]
         if any(map(target.find_code, names)):
             return True
-        annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(self._root))
-        return any(map(is_speech, names)) and all(map(is_speech, annotated))
-
-
-def no_tier_of_a_code(path: Path, tiers: Iterable[str]) -> FormError:
-    """Make the error of a file whose tiers name no code."""
-    names = ", ".join(tiers) or "none"
-    return FormError(
-        f'{path}: has no tier named like "error engagement" or "competence emotions"; it has {names}; rename one'
-    )
-
-
-def fields_of_value(
-    place: str, value: str, code: Code, target: CodingTarget, *, comment: str = "", is_of_pack: bool
-) -> dict[str, Any]:
-    """Read severity, code or comment from the value of an annotation, beside its dependent comment."""
-    severity = severity_named(value)
-    if severity and not (is_of_pack and code.polarity is Polarity.COMPETENCE):
-        return {"severity": severity, "comment": comment}
-    if is_of_pack and value and code.polarity is Polarity.ERROR:
-        names = ", ".join(Severity)
-        raise FormError(f"{place}: {value!r} is not a severity; the value of an error is one of {names}, or empty")
-    if value in ("", code.attribute):
-        return {"comment": comment}
-    if is_of_pack or " " in value:
-        return {"comment": value}
-    if value in ThresholdTable.shipped().cues or target.find_code(value):
-        return {"code": value, "comment": comment}
-    raise FormError(
-        f"{place}: {value!r} is neither a severity ({', '.join(Severity)}), nor a code of the study, nor a cue; "
-        "correct it, or write a comment of several words"
-    )
+        annotated = (tier.get("TIER_ID", "") for tier, _, _ in _iterate_annotations(self._root))
+        return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
 
 
 class _PlainTree(ElementTree.TreeBuilder):
@@ -133,7 +138,7 @@ class _PlainTree(ElementTree.TreeBuilder):
         raise FormError(f"{self._path}: declares entities or a document type, which ELAN never does; save it again")
 
 
-def _root(path: Path) -> ElementTree.Element:
+def _read_root(path: Path) -> ElementTree.Element:
     try:
         root = ElementTree.parse(path, ElementTree.XMLParser(target=_PlainTree(path))).getroot()
     except ElementTree.ParseError as error:
@@ -143,7 +148,7 @@ def _root(path: Path) -> ElementTree.Element:
     return root
 
 
-def _annotations(
+def _iterate_annotations(
     root: ElementTree.Element,
 ) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, str]]:
     """Yield each time-aligned annotation with its tier and the comment that depends on it."""
@@ -156,16 +161,17 @@ def _annotations(
             yield tier, annotation, comments.get(annotation.get("ANNOTATION_ID"), "")
 
 
-def _annotator(tier: ElementTree.Element) -> str:
-    return tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or ""
-
-
-def _property(root: ElementTree.Element, name: str) -> str:
+def _read_property(root: ElementTree.Element, name: str) -> str:
     return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
 
 
-def is_speech(tier: str) -> bool:
-    """Whether a tier of ours holds speech."""
+def _find_severity(text: str) -> Severity | None:
+    """Return the severity with this name, in upper or lower case."""
+    return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
+
+
+def _is_speech(tier: str) -> bool:
+    """Whether a tier that we wrote holds speech."""
     return tier.startswith("speech ")
 
 
@@ -183,7 +189,7 @@ def write_eaf(
 
     The same input gives the same file.
     """
-    document = _new_document(coder)
+    document = _make_document(coder)
     document.add_controlled_vocabulary(_SEVERITIES)
     document.add_cv_description(_SEVERITIES, "und", "how severe the error is")
     for severity, meaning in severities.items():
@@ -193,12 +199,14 @@ def write_eaf(
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
     for link in media:
         relative = path_from(link, path.parent)
-        mime, origin_ms = _MIMES.get(Path(relative).suffix.lower(), "unknown"), round(link.offset_s * 1000)
-        document.add_linked_file(relative, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
+        mime_type = _MIME_TYPES.get(Path(relative).suffix.lower(), "unknown")
+        origin_ms = round(link.offset_s * 1000)
+        time_origin = str(origin_ms) if origin_ms else None
+        document.add_linked_file(relative, relative or None, mime_type, time_origin=time_origin)
     properties = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
     for name, value in properties.items():
         document.add_property(name, value)
-    for tier, spans in speech_tiers(sheet).items():
+    for tier, spans in group_speech_by_tier(sheet).items():
         document.add_tier(tier, "speech")
         for span in spans:
             document.add_annotation(tier, span.start_ms, span.end_ms, span.text)
@@ -209,7 +217,7 @@ def write_eaf(
         ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
 
 
-def _new_document(author: str) -> Eaf:
+def _make_document(author: str) -> Eaf:
     """Make an empty EAF 3.0 document, without pympi's default tier and date."""
     document = Eaf(author=author)
     document.remove_tier("default")

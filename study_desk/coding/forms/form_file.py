@@ -8,20 +8,17 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.schema import Label
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.elan_table import ElanTable, is_elan_table
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
 from study_desk.coding.forms.tables import LabelTable, read_table
 
-_MAX_BYTES = 200_000_000
-# What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
-_DAMAGE = (
+_MAX_BYTES = 200_000_000  # of a coded file
+# The errors that parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
+_PARSER_ERRORS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError, TypeError,
     ValueError,
 )  # fmt: skip
-
-
 # A coded file, with a part for each session. Each raises FormError that names the place of the fault.
-CodedForm = BorisProject | BorisTable | EafForm | ElanTable | LabelTable
+CodedForm = BorisProject | BorisTable | EafForm | LabelTable
 
 
 class CheckedForm:
@@ -30,7 +27,7 @@ class CheckedForm:
     def __init__(self, path: Path) -> None:
         """Raises FormError for a file that cannot be read."""
         self._path = path
-        with _clear_errors(path):
+        with _convert_errors(path):
             if path.stat().st_size > _MAX_BYTES:
                 raise FormError(f"{path}: is larger than {_MAX_BYTES // 1_000_000} MB; divide it")
             ending = path.suffix.lower()
@@ -40,34 +37,32 @@ class CheckedForm:
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
-        """List what the file holds for each session."""
-        with _clear_errors(self._path):
+        """The parts of the file, one for each session."""
+        with _convert_errors(self._path):
             return self._form.parts
 
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+    def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of one part. Raises FormError that names the place of the fault."""
-        with _clear_errors(self._path):
-            return self._form.labels(target)
+        with _convert_errors(self._path):
+            return self._form.read_labels(target)
 
 
 @contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
+def _convert_errors(path: Path) -> Iterator[None]:
+    """Convert each error of a reader to a FormError that names the file."""
     try:
         yield
     except TactfulError:
         raise
-    except _DAMAGE as error:
-        what = error.strerror if isinstance(error, OSError) else ""
+    except _PARSER_ERRORS as error:
+        problem = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
         raise FormError(
-            f"{path}: cannot be read: {what or str(error) or type(error).__name__}; check the path, and save the file "
-            "again in the program that wrote it"
+            f"{path}: cannot be read: {problem}; check the path, and save the file again in the program that wrote it"
         ) from error
 
 
 def _read_table(path: Path) -> CodedForm:
-    """Open a table by its columns."""
-    if is_elan_table(path):
-        return ElanTable(path)
+    """Open a table as the kind of form that its columns show."""
     header, rows = read_table(path)
     return (BorisTable if is_boris_table(header) else LabelTable)(path, header, rows)
 
@@ -77,5 +72,4 @@ _READERS: dict[str, Callable[[Path], CodedForm]] = {
     ".csv": _read_table,
     ".eaf": EafForm,
     ".tsv": _read_table,
-    ".txt": ElanTable,
 }
