@@ -16,7 +16,7 @@ from norm_core.engines.errors import EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
-from norm_core.engines.talk_reader import TalkReader, option_line, scene_lines
+from norm_core.engines.talk_reader import TalkReader, format_option, format_scene
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -61,7 +61,7 @@ class ReadScene:
         others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
         scene = strip_instructions(f"{evidence.scene}{others}")
         spoken = list(map(strip_instructions.__wrapped__, evidence.spoken))  # no cache for words of people
-        self._reader, self._lines = reader, scene_lines(scene, spoken)
+        self._reader, self._lines = reader, format_scene(scene, spoken)
         self._log_odds: dict[str, float] = {}
         self._deadline, self.fault = deadline, ""
 
@@ -84,7 +84,7 @@ class ReadScene:
             talk.append(line)
         for action in actions:
             self._deadline.check()
-            (reading,) = talk.read_options([option_line(strip_instructions(action))])
+            (reading,) = talk.read_options([format_option(strip_instructions(action))])
             self._log_odds[action] = math.log(max(reading.possible * reading.fitting, 1e-6))
 
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from norm_core.engines.talk_reader import option_line, scene_lines
+from norm_core.engines.talk_reader import format_option, format_scene
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
@@ -85,12 +85,12 @@ class Scene:
     def talk(self, writer: str) -> TaughtTalk:
         """Return the scene as lines; the order of its options is drawn by its name, as writers begin with the best."""
         options = random.Random(self.id).sample(self.options, len(self.options))
-        context_lines = scene_lines(self.scene, [self.said] if self.said else [])
+        context_lines = format_scene(self.scene, [self.said] if self.said else [])
         return TaughtTalk(
             id=f"scene:{self.id}",
             corpus="scenes",
             writer=writer,
-            lines=(*context_lines, *map(option_line, (option.text for option in options))),
+            lines=(*context_lines, *map(format_option, (option.text for option in options))),
             machine=frozenset(range(len(context_lines), len(context_lines) + len(options))),
             targets={
                 place: Target(possible=option.can, fitting=option.fit / 2)

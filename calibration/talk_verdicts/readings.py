@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
-from norm_core.engines.talk_reader import latest_reading
+from norm_core.engines.talk_reader import find_latest_reading
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -148,7 +148,7 @@ def _held(talk: Talk, matcher: TextMatcher) -> list[tuple[float, float]]:
     readings_of_turns = []
     for place, (turn, reading) in enumerate(zip(turns, readings, strict=False)):
         if turn.is_machine:
-            readings_of_turns.append((reading.turns[0].fault, latest_reading(readings, place).fault))
+            readings_of_turns.append((reading.turns[0].held_against, find_latest_reading(readings, place).held_against))
     return readings_of_turns
 
 

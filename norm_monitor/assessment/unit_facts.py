@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import log
 from statistics import median
 
-from norm_core.engines.talk_reader import TurnReading, latest_reading
+from norm_core.engines.talk_reader import TurnReading, find_latest_reading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
@@ -436,7 +436,11 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
     facts: dict[int, tuple[Facts, Turn | None]] = {}
     for line, (index, turn) in enumerate(zip(indices, finished, strict=True)):
         if turn.is_robot and readings:
-            latest, at_once, back = latest_reading(readings, line), readings[line].turns[0], readings[line].turns_on
+            latest, at_once, back = (
+                find_latest_reading(readings, line),
+                readings[line].turns[0],
+                readings[line].cause_distance,
+            )
             facts_of_turn = {
                 **{f"reader_{name}": _log_odds(value) for name, value in _probabilities(latest).items()},
                 **{f"reader_{name}_at_once": _log_odds(value) for name, value in _probabilities(at_once).items()},
@@ -454,7 +458,7 @@ def read_lines(turns: Iterable[Turn]) -> tuple[str, ...]:
 
 def _probabilities(reading: TurnReading) -> dict[str, float]:
     by_polarity = {str(polarity): probability for polarity, probability in reading.polarity.items()}
-    return {**by_polarity, "held": reading.fault, "good": reading.good}
+    return {**by_polarity, "held": reading.held_against, "good": reading.good}
 
 
 def _absent_s(presence: Presence, at_ns: int) -> float:

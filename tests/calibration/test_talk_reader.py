@@ -16,7 +16,7 @@ from calibration.talk_reader.material import encounter_talk, invented_talks, jud
 from calibration.talk_reader.swaps import replied_lines, swaps
 from calibration.talk_verdicts.talk_file import Answer, Talk
 from norm_core.engines.reader.reader_setup import write_reader
-from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, option_line, scene_lines
+from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, format_option, format_scene
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.errors import TactfulError
@@ -29,7 +29,7 @@ AFTER = "Person: b... b!!! b??? b;;; b...\n"
 SCENE = TaughtTalk(
     id="",
     corpus="scenes",
-    lines=(*scene_lines("b b", ["Ann: t"]), option_line("elel"), option_line("x t t")),
+    lines=(*format_scene("b b", ["Ann: t"]), format_option("elel"), format_option("x t t")),
     machine=frozenset({2, 3}),
     targets={2: Target(possible=0.0, fitting=1.0), 3: Target(possible=1.0, fitting=0.0)},
     is_scene=True,

@@ -62,9 +62,9 @@ def passes(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(family: str, tmp_path: Path) -> None:
     _, base, adapter = write_files(tmp_path, family)
     reader = TalkReader.open(tmp_path / "reader", threads=1).load()
-    tokens = [reader.tokens(line) for line in LINES]
+    tokens = [reader.tokenize(line) for line in LINES]
     expected = heads_of(base, adapter, [token for part in tokens for token in part])
-    cache, end = reader.empty_cache(), -1
+    cache, end = reader.make_empty_cache(), -1
     for part in tokens:
         heads, cache = reader.read(part, cache)
         end += len(part)
@@ -73,14 +73,16 @@ def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(family: str,
 
 
 def test_a_reading_has_the_heads_in_their_order(reader: TalkReader, files: tuple[Path, Tensors, Tensors]) -> None:
-    heads, _ = reader.read(reader.tokens(LINES[0]), reader.empty_cache())
+    heads, _ = reader.read(reader.tokenize(LINES[0]), reader.make_empty_cache())
     reading = reader.start().append(LINES[0])
     for turn, row in zip(reading.turns, heads[:36].astype(np.float64).reshape(3, 12), strict=True):
         kinds = np.exp(row[:3]) / np.exp(row[:3]).sum()
         assert [turn.ordinary, turn.polarity[Polarity.ERROR], turn.polarity[Polarity.COMPETENCE]] == pytest.approx(
             kinds, abs=1e-4
         )
-        assert [*turn.attributes.values(), turn.fault, turn.good] == pytest.approx(1 / (1 + np.exp(-row[3:])), abs=1e-4)
+        assert [*turn.attributes.values(), turn.held_against, turn.good] == pytest.approx(
+            1 / (1 + np.exp(-row[3:])), abs=1e-4
+        )
         assert list(turn.attributes) == list(Attribute)
     (option,) = reader.start().read_options(LINES[:1])
     assert [option.possible, option.fitting] == pytest.approx(1 / (1 + np.exp(-heads[36:])), abs=1e-4)
@@ -111,10 +113,10 @@ class QuestionReader:
 
     max_tokens = 1000
 
-    def tokens(self, line: str) -> list[int]:
+    def tokenize(self, line: str) -> list[int]:
         return [ord(character) for character in line]
 
-    def empty_cache(self) -> list[NDArray[np.float32]]:
+    def make_empty_cache(self) -> list[NDArray[np.float32]]:
         return [np.zeros((1, 1, 0, 1), np.float32)]
 
     def read(self, tokens: list[int], cache: list[NDArray[np.float32]]) -> tuple[NDArray[np.float32], Any]:
@@ -125,29 +127,32 @@ class QuestionReader:
 
 
 @pytest.mark.parametrize(
-    ("lines", "turns_on"), [(LINES, [0, 1, 0, 3]), (["Person: Hi.\n", *LINES], [0, 0, 1, 0, 3]), (LINES[1:], [0, 0, 0])]
+    ("lines", "cause_distance"),
+    [(LINES, [0, 1, 0, 3]), (["Person: Hi.\n", *LINES], [0, 0, 1, 0, 3]), (LINES[1:], [0, 0, 0])],
 )
-def test_an_error_turns_on_the_line_without_which_it_reads_as_none(lines: list[str], turns_on: list[int]) -> None:
+def test_the_cause_of_an_error_is_the_line_without_which_it_is_none(
+    lines: list[str], cause_distance: list[int]
+) -> None:
     talk = ReadTalk(QuestionReader())  # type: ignore[arg-type]
-    assert [reading.turns_on for reading in talk.read(lines)] == turns_on
-    assert talk.read([*lines, LINES[2]])[-1].turns_on == 0  # a person's line
+    assert [reading.cause_distance for reading in talk.read(lines)] == cause_distance
+    assert talk.read([*lines, LINES[2]])[-1].cause_distance == 0  # a person's line
 
 
 def test_a_line_whose_error_cannot_be_explained_leaves_the_talk_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = ReadTalk(QuestionReader())  # type: ignore[arg-type]
     readings = talk.read(LINES[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(talk, "_turns_on", lambda _: (_ for _ in ()).throw(EngineFailedError("no numbers")))
+        patch.setattr(talk, "_find_cause_distance", lambda _: (_ for _ in ()).throw(EngineFailedError("no numbers")))
         with pytest.raises(EngineFailedError):
             talk.append(LINES[1])
     assert talk.readings == readings
-    assert [reading.turns_on for reading in talk.read(LINES)] == [0, 1, 0, 3]
+    assert [reading.cause_distance for reading in talk.read(LINES)] == [0, 1, 0, 3]
 
 
 def test_a_full_context_drops_its_oldest_half(reader: TalkReader, passes: list[int]) -> None:
     reader.max_tokens = 200
     lines = [f"Robot: {'la' * (number % 7)} {number}.\n" for number in range(40)]
-    sizes = [len(reader.tokens(line)) for line in lines]
+    sizes = [len(reader.tokenize(line)) for line in lines]
     talk = reader.start()
     readings = [talk.append(line) for line in lines]
     assert sum(passes) < 3 * sum(sizes)
@@ -164,8 +169,8 @@ def test_any_line_is_one_line_of_the_context(line: str, reader: TalkReader) -> N
     talk = reader.start()
     lines = [*LINES, line, *LINES]
     assert len(talk.read(lines)) == 9
-    assert len(reader.tokens(line)) <= reader.max_tokens // 2
-    assert [reader.tokens(text)[-1] for text in lines] == [reader.tokens("\n")[0]] * 9
+    assert len(reader.tokenize(line)) <= reader.max_tokens // 2
+    assert [reader.tokenize(text)[-1] for text in lines] == [reader.tokenize("\n")[0]] * 9
 
 
 def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +178,7 @@ def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeyp
     readings = talk.read(LINES[:3])
     with monkeypatch.context() as patch:
         patch.setattr(reader, "_embeddings", np.full((258, WIDTH), np.nan, np.float16))
-        with pytest.raises(EngineFailedError, match="no numbers"):
+        with pytest.raises(EngineFailedError, match="not finite"):
             talk.append(LINES[3])
         patch.setattr(reader, "_session", SimpleNamespace(run=lambda *_: [np.zeros((1, 36), np.float32)]))
         with pytest.raises(EngineFailedError, match="of another version"):
@@ -204,7 +209,7 @@ def test_the_reader_is_that_of_the_environment_or_none(
     assert found is not None
     assert found.sha256 == TalkReader.open(folder).sha256
     assert open_reader("none") is None
-    with pytest.raises(EngineFailedError, match="holds no reader"):
+    with pytest.raises(EngineFailedError, match="there is no reader"):
         open_reader("middle")
     shutil.copytree(folder, tmp_path / "reader-middle")
     monkeypatch.delenv("TACTFUL_READER")
@@ -279,5 +284,5 @@ def test_a_damaged_or_absent_reader_names_the_remedy(copies: Path) -> None:
     with pytest.raises(EngineFailedError, match=r"reader\.weights has the SHA-256 .* models setup reader"):
         TalkReader.open(copies / "reader")
     (copies / "reader/reader.json").write_text("{")
-    with pytest.raises(EngineFailedError, match=r"holds no reader; run .* models setup reader, with --size"):
+    with pytest.raises(EngineFailedError, match=r"there is no reader; run .* models setup reader, with --size"):
         TalkReader.open(copies / "reader")

@@ -47,7 +47,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.lines: Sequence[str] = ()
-        self.turns_on = 1
+        self.cause_distance = 1
 
     def match(self, text: str, concept: str) -> Match:
         return Match(sentence="", nearness=-1.0, threshold=1.0)
@@ -63,7 +63,7 @@ class Reader:
         return [
             LineReading(
                 turns=tuple(self._turn(at - back, at) for back in range(3)),
-                turns_on=self.turns_on * (NEWSPAPERS in lines[at]),
+                cause_distance=self.cause_distance * (NEWSPAPERS in lines[at]),
             )
             for at in range(len(lines))
         ]
@@ -73,7 +73,9 @@ class Reader:
         error = 0.9 if line >= 0 and NEWSPAPERS in self.lines[line] and not glad else 0.1
         polarity = {Polarity.ERROR: error, Polarity.COMPETENCE: 0.01}
         attributes = {one: 0.8 if one is Attribute.CONVERSATIONAL_MECHANICS else 0.1 for one in Attribute}
-        return TurnReading(ordinary=0.99 - error, polarity=polarity, attributes=attributes, fault=error, good=0.1)
+        return TurnReading(
+            ordinary=0.99 - error, polarity=polarity, attributes=attributes, held_against=error, good=0.1
+        )
 
     def prepare(self, text: str) -> None: ...
 
@@ -160,7 +162,7 @@ def test_below_the_early_bar_a_flag_waits_for_the_reaction() -> None:
 
 def test_lines_are_those_of_finished_turns_in_order() -> None:
     reader = Reader()
-    reader.turns_on = 5  # a line that the history no longer has
+    reader.cause_distance = 5  # a line that the history no longer has
     assert not any("given" in flag.rationale for flag in flags(talk("What?"), reader=reader))
     assert reader.lines[:3] == (
         "Person: Where is the old bridge?\n",
