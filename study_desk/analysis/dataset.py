@@ -21,7 +21,23 @@ from norm_monitor.session_log.key_file import ALPHABET
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
-from study_desk.analysis.study_tables import complete_coders, with_consensus
+from study_desk.analysis.study_tables import collect_with_consensus, list_complete_coders
+
+_BIDS_VERSION = "1.10.0"
+_TASK = "interaction"
+# Files that the study's people complete by hand, and that a later publication keeps.
+EDITABLE = ("README.md", "CHANGES", "LICENSE", "dataset_description.json")
+LICENCES = {
+    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "CC-BY-NC-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
+    "CC-BY-SA-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "PDDL-1.0": "https://opendatacommons.org/licenses/pddl/1-0/",
+}
+_MISSING = "n/a"  # in a table, as BIDS has it
+_DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.analysis", "dictionary.json"))
+_EVENT_COLUMNS = ("onset", "duration", "trial_type", "polarity", "attribute", "severity", "coder", "code",
+                  "probability", "event", "speaker")  # fmt: skip
 
 
 class PublishError(TactfulError, ValueError):
@@ -48,17 +64,17 @@ class PublicationKey:
                 f"{path}: is not the key of a publication: {str(error).splitlines()[0]}; name one of study publish"
             ) from error
 
-    def participant(self, pseudonym: str) -> str:
+    def label_participant(self, pseudonym: str) -> str:
         """Return a participant's label, such as sub-7K3M."""
-        return f"sub-{_drawn(self._file.participants, pseudonym)}"
+        return f"sub-{_draw_label(self._file.participants, pseudonym)}"
 
-    def coder(self, pseudonym: str) -> str:
+    def label_coder(self, pseudonym: str) -> str:
         """Return a coder's label, such as coder-9XQ2. The monitor and the consensus keep their names."""
         if pseudonym in (MONITOR, CONSENSUS):
             return pseudonym
-        return f"coder-{_drawn(self._file.coders, pseudonym)}"
+        return f"coder-{_draw_label(self._file.coders, pseudonym)}"
 
-    def session(self, name: str, subject: str) -> str:
+    def label_session(self, name: str, subject: str) -> str:
         """Return a session's label, such as ses-01: the next free number of its subject."""
         sessions = self._file.sessions
         if not sessions.get(name, "").startswith(f"{subject}/"):
@@ -66,7 +82,7 @@ class PublicationKey:
             sessions[name] = f"{subject}/ses-{max(numbers, default=0) + 1:02}"
         return sessions[name].rpartition("/")[2]
 
-    def folder_of(self, session: str) -> str:
+    def find_folder(self, session: str) -> str:
         """Return the folder of a labelled session in the dataset, such as sub-7K3M/ses-01."""
         return self._file.sessions[session]
 
@@ -81,7 +97,8 @@ class PublicationKey:
         write_atomic(self.path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
 
 
-def _drawn(table: dict[str, str], name: str) -> str:
+def _draw_label(table: dict[str, str], name: str) -> str:
+    """Return the label of a name, and draw it at first."""
     while name not in table:
         label = "".join(secrets.choice(ALPHABET) for _ in range(4))
         if label not in table.values():
@@ -89,135 +106,121 @@ def _drawn(table: dict[str, str], name: str) -> str:
     return table[name]
 
 
-BIDS_VERSION = "1.10.0"
-TASK = "interaction"
-# Files that the study's people complete by hand, and that a later publication keeps.
-EDITABLE = ("README.md", "CHANGES", "LICENSE", "dataset_description.json")
-LICENCES = {
-    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
-    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
-    "CC-BY-NC-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
-    "CC-BY-SA-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
-    "PDDL-1.0": "https://opendatacommons.org/licenses/pddl/1-0/",
-}
-_MISSING = "n/a"
-_EVENT_COLUMNS = ("onset", "duration", "trial_type", "polarity", "attribute", "severity", "coder", "code",
-                  "probability", "event", "speaker")  # fmt: skip
-
-
-def dataset_files(
+def make_dataset(
     file: StudyFile, recordings: Mapping[str, Recording], key: PublicationKey, licence: str
 ) -> dict[str, str]:
-    """Return the text of each file by its path in the dataset."""
+    """Make the text of each file by its path in the dataset."""
     contents: dict[str, str] = {}
     rows: dict[str, list[dict[str, str]]] = {}
     people: set[str] = set()
     for name, recording in sorted(recordings.items(), key=lambda item: (item[1].start_ns, item[0])):
-        members = sorted(key.participant(p.pseudonym) for p in recording.info.participants)
+        members = sorted(key.label_participant(p.pseudonym) for p in recording.info.participants)
+        # The first is the subject in whose folder the session lies.
         subject, *others = members
-        label = key.session(name, subject)
+        label = key.label_session(name, subject)
         people.update(members)
-        prefix = f"{subject}/{label}/beh/{subject}_{label}_task-{TASK}_events.tsv"
-        contents[prefix] = _tsv(_EVENT_COLUMNS, _events(recording, key, file))
+        coders = list_complete_coders(collect_with_consensus(recording))
+        path = f"{subject}/{label}/beh/{subject}_{label}_task-{_TASK}_events.tsv"
+        contents[path] = _format_tsv(_EVENT_COLUMNS, _list_events(recording, key, file))
         rows.setdefault(subject, []).append(
             {
                 "session_id": label,
                 "condition": recording.info.condition or _MISSING,
                 "minutes": f"{(recording.end_ns - recording.start_ns) / NS_PER_S / 60:.4f}",
-                "coders": " ".join(sorted(key.coder(coder) for coder in complete_coders(with_consensus(recording)))),
+                "coders": " ".join(sorted(map(key.label_coder, coders))),
                 "with": " ".join(others) or _MISSING,
-                "config_sha256": " ".join(_config_hashes(recording)) or _MISSING,
+                "config_sha256": " ".join(_collect_config_hashes(recording)) or _MISSING,
             }
         )
     for subject, sessions in rows.items():
-        contents[f"{subject}/{subject}_sessions.tsv"] = _tsv(
+        contents[f"{subject}/{subject}_sessions.tsv"] = _format_tsv(
             tuple(sessions[0]), sorted(sessions, key=lambda row: row["session_id"])
         )
-    together = {other for sessions in rows.values() for row in sessions for other in row["with"].split()}
+    # Who has no folder of their own took part with others only.
+    participants = (
+        {
+            "participant_id": person,
+            "own_sessions": str(len(rows.get(person, ()))),
+            "only_with_others": "no" if person in rows else "yes",
+        }
+        for person in sorted(people)
+    )
     contents |= {
-        "participants.tsv": _tsv(
-            ("participant_id", "own_sessions", "only_with_others"),
-            (
-                {
-                    "participant_id": person,
-                    "own_sessions": str(len(rows.get(person, ()))),
-                    "only_with_others": "yes" if person in together and person not in rows else "no",
-                }
-                for person in sorted(people)
-            ),
-        ),
-        "participants.json": _json(_DICTIONARY["participants"]),
-        "sessions.json": _json(_DICTIONARY["sessions"]),
-        f"task-{TASK}_events.json": _json(_event_dictionary(file)),
-        "dataset_description.json": _json(_description(file.study, licence)),
-        "README.md": _readme(file, len(recordings), len(people)),
+        "participants.tsv": _format_tsv(("participant_id", "own_sessions", "only_with_others"), participants),
+        "participants.json": _format_json(_DICTIONARY["participants"]),
+        "sessions.json": _format_json(_DICTIONARY["sessions"]),
+        f"task-{_TASK}_events.json": _format_json(_make_event_dictionary(file)),
+        "dataset_description.json": _format_json(_describe_dataset(file.study, licence)),
+        "README.md": _write_readme(file, len(recordings), len(people)),
         "CHANGES": "1.0.0\n  - First release.\n",
-        "LICENSE": _licence(licence),
+        "LICENSE": _write_licence(licence),
         ".bidsignore": "checksums.sha256\n",
     }
     return contents
 
 
-def _config_hashes(recording: Recording) -> list[str]:
+def _collect_config_hashes(recording: Recording) -> list[str]:
     """List the configurations of the monitor: of its flags, several if a judge took part, or else of the log."""
     hashes = {flag.provenance.config_sha256 for flag in recording.flags} or {recording.info.config_sha256}
     return sorted(hashes - {""})
 
 
-def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
-    session = with_consensus(recording)
+def _list_events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
+    """Make a row for each label, and for each time that the robot or a participant spoke."""
+    session = collect_with_consensus(recording)
     numbers: dict[str, int] = {}
     codes = {code.id for code in file.codes}
     rows = []
-    for coder in complete_coders(session):
+    for coder in list_complete_coders(session):
         for label in session.labels[coder]:
             event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
-            rows.append((label.start_ns, _label_row(label, key, codes, event)))
-    people = {i: key.participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}
-    for utterance in recording.utterances:  # nothing of a voice that is no participant's
+            rows.append((label.start_ns, _make_label_row(label, key, codes, event)))
+    people = {i: key.label_participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}
+    # Voices of people who are not participants stay out.
+    for utterance in recording.utterances:
         speaker = "robot" if utterance.speaker is Speaker.ROBOT else people.get(utterance.speaker_id)
         if speaker:
-            kind = "speech_robot" if speaker == "robot" else "speech_participant"
-            row = {"duration": _seconds(utterance.end_ns - utterance.start_ns), "trial_type": kind, "speaker": speaker}
+            row = {
+                "duration": _format_seconds(utterance.end_ns - utterance.start_ns),
+                "trial_type": "speech_robot" if speaker == "robot" else "speech_participant",
+                "speaker": speaker,
+            }
             rows.append((utterance.start_ns, row))
     rows.sort(key=lambda pair: (pair[0], sorted(pair[1].items())))
-    return [{"onset": _seconds(start_ns - recording.start_ns), **row} for start_ns, row in rows]
+    return [{"onset": _format_seconds(start_ns - recording.start_ns), **row} for start_ns, row in rows]
 
 
-def _label_row(label: Label, key: PublicationKey, codes: set[str], event: int | None) -> dict[str, str]:
+def _make_label_row(label: Label, key: PublicationKey, codes: set[str], event: int | None) -> dict[str, str]:
     """Make the row of a label. Comments, and codes outside the codebook, may hold anything, so they stay out."""
     is_known = label.coder == MONITOR or label.code in codes
     return {
-        "duration": _seconds(label.end_ns - label.start_ns),
+        "duration": _format_seconds(label.end_ns - label.start_ns),
         "trial_type": f"{label.polarity.value}_{label.attribute.value}",
         "polarity": label.polarity.value,
         "attribute": label.attribute.value,
         "severity": label.severity.value if label.severity else _MISSING,
-        "coder": key.coder(label.coder),
+        "coder": key.label_coder(label.coder),
         "code": label.code if label.code and is_known else _MISSING,
         "probability": _MISSING if label.probability is None else f"{label.probability:.6g}",
         "event": _MISSING if event is None else str(event),
     }
 
 
-def _seconds(ns: int) -> str:
+def _format_seconds(ns: int) -> str:
     return f"{ns / NS_PER_S:.3f}"
 
 
-def _tsv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+def _format_tsv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
     lines = ["\t".join(columns)]
     lines += ["\t".join(" ".join(row.get(name, _MISSING).split()) or _MISSING for name in columns) for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-_DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.analysis", "dictionary.json"))
-
-
-def _event_dictionary(file: StudyFile) -> dict[str, Any]:
+def _make_event_dictionary(file: StudyFile) -> dict[str, Any]:
     kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute}
     levels = {
         "trial_type": kinds | {"speech_robot": "the robot speaks", "speech_participant": "a participant speaks"},
@@ -227,30 +230,34 @@ def _event_dictionary(file: StudyFile) -> dict[str, Any]:
         "code": {code.id: f"{code.name}: {code.definition}".rstrip(": ") for code in file.codes},
     }
     columns = {
-        name: about | ({"Levels": levels[name]} if name in levels else {})
-        for name, about in _DICTIONARY["events"].items()
+        name: description | ({"Levels": levels[name]} if name in levels else {})
+        for name, description in _DICTIONARY["events"].items()
     }
-    return {"TaskName": TASK, **columns}
+    return {"TaskName": _TASK, **columns}
 
 
-def _description(study: str, licence: str) -> dict[str, Any]:
+def _describe_dataset(study: str, licence: str) -> dict[str, Any]:
     commit = {"Description": f"commit {name}"} if (name := checkout_commit()) else {}
     return {
         "Name": study,
-        "BIDSVersion": BIDS_VERSION,
+        "BIDSVersion": _BIDS_VERSION,
         "DatasetType": "raw",
         **({"License": licence} if licence else {}),
         "GeneratedBy": [{"Name": "Tactful", "Version": __version__} | commit],
     }
 
 
-def _readme(file: StudyFile, sessions: int, people: int) -> str:
-    conditions = ", ".join(file.conditions) or "none"
-    about = {"study": file.study, "sessions": sessions, "people": people, "conditions": conditions, "task": TASK}
-    return shipped_text("study_desk.analysis", "readme.md").format(**about)
+def _write_readme(file: StudyFile, session_count: int, people_count: int) -> str:
+    return shipped_text("study_desk.analysis", "readme.md").format(
+        study=file.study,
+        sessions=session_count,
+        people=people_count,
+        conditions=", ".join(file.conditions) or "none",
+        task=_TASK,
+    )
 
 
-def _licence(licence: str) -> str:
+def _write_licence(licence: str) -> str:
     if not licence:
         return "No licence is granted. Ask the authors before you use or share these data.\n"
     return f"{licence}\n{LICENCES[licence]}\n" if licence in LICENCES else f"{licence}\n"

@@ -20,17 +20,19 @@ from norm_monitor.view.page_items import (
 from norm_monitor.view.page_server import fill_page
 
 _PAGE = shipped_file("study_desk.analysis", "page")
-SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "main")
+_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "main")
 
 
-def session_page(recording: Recording) -> str:
+def render_session(recording: Recording) -> str:
     """Render the page."""
-    return fill_page("page", ("page",), SCRIPTS, f"Session {recording.info.session}", page_data(recording), _PAGE)
+    title = f"Session {recording.info.session}"
+    return fill_page("page", ("page",), _SCRIPTS, title, collect_page_data(recording), _PAGE)
 
 
-def page_data(recording: Recording) -> dict[str, Any]:
+def collect_page_data(recording: Recording) -> dict[str, Any]:
     """Collect the page's data, with times in milliseconds from the session's start."""
-    info, start_ns = recording.info, recording.start_ns
+    info = recording.info
+    start_ns = recording.start_ns
     flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
     voices = VoiceNumbers()
     used = {attribute for flag in flags for attribute in flag["attributes"]}

@@ -13,12 +13,40 @@ from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
 from norm_monitor.session_log.study_folder import Study
-from study_desk.coding.labels import CodedSession, by_coder, sessions_of
+from study_desk.coding.labels import CodedSession, collect_by_coder, collect_sessions
 from study_desk.study.frozen_plan import PlanCheck, check_plan
 
 Row = dict[str, Any]  # text, numbers or None by column
 PLURALS = {Polarity.ERROR: "errors", Polarity.COMPETENCE: "competences"}
-_KINDS = {MONITOR: "monitor", CONSENSUS: "consensus"}
+# Kinds of coders. A judge of flags has coded nothing else.
+_HUMAN = "human"
+_JUDGE = "judge of flags"
+_RESERVED_KINDS = {MONITOR: "monitor", CONSENSUS: "consensus"}
+
+# Name, unit, description and levels of a column.
+_Described = tuple[str, str, str, tuple[str, ...]]
+_CODER_COLUMNS: list[_Described] = [
+    ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
+    (
+        "coder_kind",
+        "",
+        "a judge of flags coded nothing else, so found nothing that the monitor missed",
+        ("monitor", _HUMAN, "consensus", _JUDGE),
+    ),
+    ("analysed", "0 or 1", "1: the session counts by this coder", ()),
+]
+_PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
+_EVENT_COLUMNS: list[_Described] = [
+    ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
+    ("polarity", "", "error or competence", tuple(map(str, Polarity))),
+    ("attribute", "", "the attribute of HSRI", tuple(map(str, Attribute))),
+    ("code", "", "the monitor's cue, or the coder's code", ()),
+    ("severity", "", "severity, if stated", ()),
+    ("probability", "", "the monitor's probability, if stated", ()),
+    ("start_s", "s", "onset, from the start of the session", ()),
+    ("end_s", "s", "end, from the start of the session", ()),
+    ("duration_s", "s", "length; 0: an instant", ()),
+]
 
 
 @record
@@ -50,7 +78,7 @@ class StudyTables:
         return tuple(row for row in self.sessions if row["analysed"])
 
 
-def study_tables(study: Study, coder: str = "") -> StudyTables:
+def tabulate_study(study: Study, coder: str = "") -> StudyTables:
     """Tabulate every session. It counts by the plan's coder, else by the consensus, else by its first human coder.
 
     `coder` takes the place of all of them.
@@ -58,138 +86,140 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
     file = study.file
     recordings, remarks = study.recordings()
     remarks += [f"session {name}: {note}" for name, recording in recordings.items() for note in recording.notes]
-    clusters, met = _clusters(recordings), _conditions_met(recordings)
+    clusters = _number_clusters(recordings)
     is_crossed = file.plan.design == "crossed"
-    named = [name for name in file.conditions if name in {r.info.condition for r in recordings.values()}]
-    conditions = tuple(dict.fromkeys([*named, *sorted(r.info.condition for r in recordings.values())]))
-    sessions: list[Row] = []
-    events: list[Row] = []
-    for name in sorted(recordings, key=lambda name: (conditions.index(recordings[name].info.condition), name)):
+    recorded = sorted(recording.info.condition for recording in recordings.values())
+    conditions = tuple(dict.fromkeys([*(name for name in file.conditions if name in recorded), *recorded]))
+    session_rows: list[Row] = []
+    event_rows: list[Row] = []
+    for name in sorted(recordings, key=lambda key: (conditions.index(recordings[key].info.condition), key)):
         recording = recordings[name]
-        session = with_consensus(recording)
-        coders = complete_coders(session)
+        session = collect_with_consensus(recording)
+        coders = list_complete_coders(session)
         excluded = file.sessions[name].excluded
-        chosen = (
-            "" if excluded else coder or _choose_coder(session, coders, file.coders_of(name), file.plan.primary_coder)
-        )
-        unlisted = file.unlisted_codes(label for who in (MONITOR, *coders) for label in session.labels.get(who, ()))
+        analysed_by = "" if excluded else coder or _choose_coder(session, coders, study)
+        unlisted = file.unlisted_codes(x for who in (MONITOR, *coders) for x in session.labels.get(who, ()))
         if excluded:
             remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
-        elif chosen not in coders:
+        elif analysed_by not in coders:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
-        remarks += [f"session {name}: {remark}" for remark in _remarks(session, chosen, coders, unlisted)]
-        about: Row = {
+        remarks += [f"session {name}: {text}" for text in _describe_session(session, analysed_by, coders, unlisted)]
+        common: Row = {
             "study": file.study,
             "session": name,
             "condition": session.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
-        group: Row = {"cluster": clusters[name]} | ({"period": _period(recordings, name)} if is_crossed else {})
+        group: Row = {"cluster": clusters[name]} | ({"period": _count_period(recordings, name)} if is_crossed else {})
         for who in coders:
-            kind = _KINDS.get(who, "judge of flags" if who in session.judged else "human")
-            by: Row = {"coder": who, "coder_kind": kind, "analysed": int(who == chosen)}
+            kind = _RESERVED_KINDS.get(who, _JUDGE if who in session.judged else _HUMAN)
+            by: Row = {"coder": who, "coder_kind": kind, "analysed": int(who == analysed_by)}
             labels = session.labels[who]
-            counts = _counts(labels, file, unlisted)
-            sessions.append(about | group | by | {"minutes": session.minutes} | counts)
-            events += [about | by | _event(label, session) for label in labels]
-    event_columns = _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
+            counts = _count_labels(labels, file, unlisted)
+            session_rows.append(common | group | by | {"minutes": session.minutes} | counts)
+            event_rows += [common | by | _make_event_row(label, session) for label in labels]
+    coder_by_session = {row["session"]: row["coder"] for row in session_rows if row["analysed"]}
+    event_columns = _make_columns("events", [*_list_common_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
     return StudyTables(
         study=file.study,
         conditions=conditions,
-        sessions=tuple(sessions),
-        events=tuple(events),
-        columns=(*_session_columns(conditions, file), *event_columns),
+        sessions=tuple(session_rows),
+        events=tuple(event_rows),
+        columns=(*_list_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
-        plan=check_plan(study, {row["session"]: row["coder"] for row in sessions if row["analysed"]}, met),
+        plan=check_plan(study, coder_by_session, _list_conditions(recordings)),
     )
 
 
-def _remarks(session: CodedSession, chosen: str, coders: Collection[str], unlisted: Mapping[str, int]) -> Iterator[str]:
-    if chosen == CONSENSUS:
+def _describe_session(
+    session: CodedSession, analysed_by: str, coders: Collection[str], unlisted: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield remarks on what the rows of a session lack."""
+    if analysed_by == CONSENSUS:
         yield "counts by its consensus; an event that was not settled is missing"
     for who in session.labels:
         if who not in coders:
             yield f"{who} has not judged every flag, so has no row"
-    for code, number in unlisted.items():
+    for code, count in unlisted.items():
         yield (
-            f"{count_of(number, 'label')} with code {code}, which study.yaml does not list; they count in "
-            "codes_unlisted"
+            f"{count_of(count, 'label')} with code {code}, which study.yaml does not list; they count in codes_unlisted"
         )
 
 
-def _conditions_met(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
+def _list_conditions(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
     """List the conditions of each participant in the order of recording."""
-    met: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for recording in sorted(recordings.values(), key=lambda recording: recording.start_ns):
         for participant in recording.info.participants:
-            met.setdefault(participant.pseudonym, []).append(recording.info.condition)
-    return met
+            conditions.setdefault(participant.pseudonym, []).append(recording.info.condition)
+    return conditions
 
 
-def _period(recordings: Mapping[str, Recording], name: str) -> int:
+def _count_period(recordings: Mapping[str, Recording], name: str) -> int:
     """Count which session of its participants it is, by the time of recording."""
     people = {p.pseudonym for p in recordings[name].info.participants}
-    theirs = [r for r in recordings.values() if people & {p.pseudonym for p in r.info.participants}]
-    return 1 + sum(r.start_ns < recordings[name].start_ns for r in theirs)
+    shared = [r for r in recordings.values() if people & {p.pseudonym for p in r.info.participants}]
+    return 1 + sum(recording.start_ns < recordings[name].start_ns for recording in shared)
 
 
-def with_consensus(recording: Recording) -> CodedSession:
-    """Return a session as it was coded, with the labels that the coders agreed on, if there are any."""
-    (session,) = sessions_of([recording])
-    agreed = by_coder(recording).get(CONSENSUS)
+def collect_with_consensus(recording: Recording) -> CodedSession:
+    """Collect a session as it was coded, with the labels that the coders agreed on, if there are any."""
+    (session,) = collect_sessions([recording])
+    agreed = collect_by_coder(recording).get(CONSENSUS)
     return session if agreed is None else replace(session, labels=session.labels | {CONSENSUS: agreed})
 
 
-def complete_coders(session: CodedSession) -> list[str]:
+def list_complete_coders(session: CodedSession) -> list[str]:
     """List the coders who judged the whole session."""
     return [who for who in session.labels if session.judged.get(who, session.events) >= session.events]
 
 
-def _choose_coder(session: CodedSession, coders: Sequence[str], assigned: Sequence[str], planned: str) -> str:
+def _choose_coder(session: CodedSession, coders: Sequence[str], study: Study) -> str:
     """Choose the coder by whom a session counts: the plan's coder, the consensus, or its first human coder."""
-    if planned in coders:
-        return planned
-    alone = [who for who in session.independent if who in coders]
-    order = [CONSENSUS, *(who for who in assigned if who in alone), *alone]
-    return next((who for who in order if who in alone), "")
+    if study.file.plan.primary_coder in coders:
+        return study.file.plan.primary_coder
+    independent = [who for who in session.independent if who in coders]
+    order = [CONSENSUS, *study.file.coders_of(session.name), *independent]
+    return next((who for who in order if who in independent), "")
 
 
-def _clusters(recordings: Mapping[str, Recording]) -> dict[str, int]:
+def _number_clusters(recordings: Mapping[str, Recording]) -> dict[str, int]:
     """Number groups of sessions that share a participant, directly or through other sessions."""
-    groups: list[tuple[set[str], set[str]]] = []
+    groups: list[tuple[set[str], set[str]]] = []  # sessions and people
     for name, recording in recordings.items():
-        sessions, people = {name}, {p.pseudonym for p in recording.info.participants}
+        sessions = {name}
+        people = {p.pseudonym for p in recording.info.participants}
         for group in [group for group in groups if group[1] & people]:
             groups.remove(group)
-            sessions, people = sessions | group[0], people | group[1]
+            sessions |= group[0]
+            people |= group[1]
         groups.append((sessions, people))
-    return {
-        name: number for number, (names, _) in enumerate(sorted(groups, key=lambda g: min(g[0])), 1) for name in names
-    }
+    ordered = sorted((sessions for sessions, _ in groups), key=min)
+    return {name: number for number, sessions in enumerate(ordered, 1) for name in sessions}
 
 
-def events_in(labels: Iterable[Label]) -> int:
+def _count_events(labels: Iterable[Label]) -> int:
     """Count events. The labels of one event of the monitor, one per attribute, count once."""
     labels = tuple(labels)
     return len({label.event_id for label in labels if label.event_id}) + sum(not label.event_id for label in labels)
 
 
-def _counts(labels: Sequence[Label], file: StudyFile, unlisted: Collection[str]) -> Row:
+def _count_labels(labels: Sequence[Label], file: StudyFile, unlisted: Collection[str]) -> Row:
     row: Row = {}
     for polarity, plural in PLURALS.items():
         of_polarity = [label for label in labels if label.polarity is polarity]
-        row[plural] = events_in(of_polarity)
+        row[plural] = _count_events(of_polarity)
         spans = {(label.event_id, label.start_ns, label.end_ns) for label in of_polarity}
         row[f"{plural}_s"] = sum(end_ns - start_ns for _, start_ns, end_ns in spans) / NS_PER_S
         kinds = Counter(label.attribute for label in of_polarity)
         row |= {f"{polarity.value}_{attribute.value}": kinds[attribute] for attribute in Attribute}
     codes = Counter(label.code for label in labels)
     row |= {f"code_{code.id}": codes[code.id] for code in file.codes}
-    by_hand = (label for label in labels if label.coder != MONITOR and not label.event_id)
-    return row | {"codes_unlisted": sum(label.code in unlisted for label in by_hand)}
+    coded_by_hand = (label for label in labels if label.coder != MONITOR and not label.event_id)
+    return row | {"codes_unlisted": sum(label.code in unlisted for label in coded_by_hand)}
 
 
-def _event(label: Label, session: CodedSession) -> Row:
+def _make_event_row(label: Label, session: CodedSession) -> Row:
     return {
         "event": label.event_id,
         "polarity": label.polarity.value,
@@ -203,12 +233,7 @@ def _event(label: Label, session: CodedSession) -> Row:
     }
 
 
-_KINDS_OF_CODER = ("monitor", "human", "consensus", "judge of flags")
-# Name, unit, description and levels.
-_Described = tuple[str, str, str, tuple[str, ...]]
-
-
-def _about_columns(conditions: Sequence[str]) -> list[_Described]:
+def _list_common_columns(conditions: Sequence[str]) -> list[_Described]:
     return [
         ("study", "", "name of the study", ()),
         ("session", "", "name of the session", ()),
@@ -217,33 +242,9 @@ def _about_columns(conditions: Sequence[str]) -> list[_Described]:
     ]
 
 
-_CODER_COLUMNS: list[_Described] = [
-    ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
-    (
-        "coder_kind",
-        "",
-        "a judge of flags coded nothing else, so found nothing that the monitor missed",
-        _KINDS_OF_CODER,
-    ),
-    ("analysed", "0 or 1", "1: the session counts by this coder", ()),
-]
-_PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
-_EVENT_COLUMNS: list[_Described] = [
-    ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
-    ("polarity", "", "error or competence", tuple(map(str, Polarity))),
-    ("attribute", "", "the attribute of HSRI", tuple(map(str, Attribute))),
-    ("code", "", "the monitor's cue, or the coder's code", ()),
-    ("severity", "", "severity, if stated", ()),
-    ("probability", "", "the monitor's probability, if stated", ()),
-    ("start_s", "s", "onset, from the start of the session", ()),
-    ("end_s", "s", "end, from the start of the session", ()),
-    ("duration_s", "s", "length; 0: an instant", ()),
-]
-
-
-def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]:
+def _list_session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]:
     described = [
-        *_about_columns(conditions),
+        *_list_common_columns(conditions),
         ("cluster", "", "number of the group of sessions that share participants", ()),
         *([_PERIOD] if file.plan.design == "crossed" else []),
         *_CODER_COLUMNS,
@@ -255,19 +256,22 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
             (f"{plural}_s", "s", f"summed length of the {plural}", ()),
         ]
         for attribute in Attribute:
-            about = f"{plural} of {in_words(attribute.value)}; an event may have several attributes"
-            described.append((f"{polarity.value}_{attribute.value}", "events", about, ()))
+            text = f"{plural} of {in_words(attribute.value)}; an event may have several attributes"
+            described.append((f"{polarity.value}_{attribute.value}", "events", text, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
-    about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    text = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    described.append(("codes_unlisted", "events", text, ()))
     primary = file.plan.primary_outcome
-    described = [
-        (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
-        for name, unit, text, levels in described
-    ]
-    return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
+    return _make_columns(
+        "sessions",
+        [
+            (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
+            for name, unit, text, levels in described
+        ],
+    )
 
 
-def _columns(table: str, described: Iterable[_Described]) -> list[Column]:
+def _make_columns(table: str, described: Iterable[_Described]) -> list[Column]:
     return [
         Column(table=table, name=name, unit=unit, description=text, levels=levels)
         for name, unit, text, levels in described

@@ -16,34 +16,45 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.session_log.labels import one_line
 from norm_monitor.session_log.study_folder import Study, StudyError
-from study_desk.analysis.event_rates import METHOD, EventRate, few_units, grouped, rate_of, rate_ratio
+from study_desk.analysis.event_rates import (
+    METHOD,
+    EventRate,
+    estimate_rate,
+    estimate_ratio,
+    group_rows,
+    warn_of_few_units,
+)
 from study_desk.analysis.study_tables import PLURALS, Row, StudyTables
 from study_desk.study.frozen_plan import NO_PLAN, describe_plan
 from study_desk.study.outputs import note_study_output
 
+# The kind of these outputs.
+ANALYSIS = "analysis"
 _STYLE = shipped_text("study_desk.analysis", "study_report.css")
+_SCRIPTS = shipped_file("study_desk.analysis", "scripts")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def study_report(tables: StudyTables) -> str:
+def render_report(tables: StudyTables) -> str:
     """Render the report."""
     title = escape(f"Study {tables.study}")
     body = [
         f"<h1>{title}</h1>",
-        f"<p>{escape(_overview(tables))}</p>",
+        f"<p>{escape(_describe_sessions(tables))}</p>",
         "<h2>Plan</h2>",
-        _plan_part(tables),
+        _render_plan(tables),
         "<h2>Rates by condition</h2>",
-        *(f'<p class="warning">{escape(warning)}</p>' for warning in few_units(tables)),
-        _rate_table(tables),
-        _ratio_table(tables),
+        *(f'<p class="warning">{escape(warning)}</p>' for warning in warn_of_few_units(tables)),
+        _render_rates(tables),
+        _render_ratios(tables),
         "<h2>Rates by attribute</h2>",
-        _attribute_table(tables),
+        _render_attributes(tables),
         "<h2>Sessions and coders</h2>",
-        _condition_table(tables),
-        _coder_table(tables),
+        _render_conditions(tables),
+        _render_coders(tables),
         "<h2>How this was computed</h2>",
-        f"<p>{escape(_coder_text(tables))} {escape(METHOD)} A unit is a participant, or a group of participants who "
-        "share sessions. Cells without an interval hold events and minutes.</p>",
+        f"<p>{escape(_describe_coders(tables))} {escape(METHOD)} A unit is a participant, or a group of participants "
+        "who share sessions. Cells without an interval hold events and minutes.</p>",
         f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in tables.remarks)}</ul>" if tables.remarks else "",
         f"<footer>Made by Tactful {escape(__version__)} from sessions.csv, which lies beside this file.</footer>",
     ]
@@ -57,15 +68,15 @@ def study_report(tables: StudyTables) -> str:
     )
 
 
-def _plan_part(tables: StudyTables) -> str:
+def _render_plan(tables: StudyTables) -> str:
     """Show the frozen plan with its date and hash, and the deviations of the analysis."""
     versions, deviations = tables.plan.versions, tables.plan.deviations
     lines = describe_plan(versions[-1]) if versions else (NO_PLAN,)
     earlier = [describe_plan(version)[0] for version in versions[:-1]]
-    coded = versions[-1].coded if versions else 0
-    late = f", which was frozen after {count_of(coded, 'session')} had been coded" if coded else ""
-    agrees = f"The analysis agrees with the plan{late}." if versions else ""
-    verdict = f"Deviations from the plan{late}:" if deviations else agrees
+    coded_count = versions[-1].coded if versions else 0
+    addition = f", which was frozen after {count_of(coded_count, 'session')} had been coded" if coded_count else ""
+    agreement = f"The analysis agrees with the plan{addition}." if versions else ""
+    verdict = f"Deviations from the plan{addition}:" if deviations else agreement
     parts = [
         *(f"<p>{escape(line)}</p>" for line in (*lines, *earlier)),
         f"<p><strong>{verdict}</strong></p>" if verdict else "",
@@ -74,90 +85,91 @@ def _plan_part(tables: StudyTables) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
-    return grouped(tables.analysed, lambda row: row["condition"] or "no condition")
+def _group_by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
+    return group_rows(tables.analysed, lambda row: row["condition"] or "no condition")
 
 
-def _rates(tables: StudyTables, column: str) -> dict[str, EventRate]:
-    rates = {condition: rate_of(rows, column) for condition, rows in _by_condition(tables).items()}
+def _compute_rates(tables: StudyTables, column: str) -> dict[str, EventRate]:
+    rates = {condition: estimate_rate(rows, column) for condition, rows in _group_by_condition(tables).items()}
     return {condition: rate for condition, rate in rates.items() if rate is not None}
 
 
-def _overview(tables: StudyTables) -> str:
-    sessions = grouped(tables.sessions, lambda row: row["session"])
+def _describe_sessions(tables: StudyTables) -> str:
+    sessions = group_rows(tables.sessions, lambda row: row["session"])
     people = {name for row in tables.sessions for name in str(row["participant"]).split()}
     minutes = sum(rows[0]["minutes"] for rows in sessions.values())
     conditions = [name for name in tables.conditions if name]
-    by = f" in {count_of(len(conditions), 'condition')}: {', '.join(conditions)}" if conditions else ""
+    suffix = f" in {count_of(len(conditions), 'condition')}: {', '.join(conditions)}" if conditions else ""
     return (
         f"{count_of(len(sessions), 'session')} of {minutes:.1f} minutes with "
-        f"{count_of(len(people), 'participant')}{by}."
+        f"{count_of(len(people), 'participant')}{suffix}."
     )
 
 
-def _coder_text(tables: StudyTables) -> str:
-    counts = grouped(tables.analysed, lambda row: row["coder"])
-    named = ", ".join(f"{coder} in {count_of(len(rows), 'session')}" for coder, rows in counts.items())
-    return f"Each session counts by the labels of one coder: {named}." if named else "No session is coded."
+def _describe_coders(tables: StudyTables) -> str:
+    by_coder = group_rows(tables.analysed, lambda row: row["coder"])
+    counts = ", ".join(f"{coder} in {count_of(len(rows), 'session')}" for coder, rows in by_coder.items())
+    return f"Each session counts by the labels of one coder: {counts}." if counts else "No session is coded."
 
 
-def _rate_table(tables: StudyTables) -> str:
+def _render_rates(tables: StudyTables) -> str:
     outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
-    outcome_rates = [
-        (in_words(outcome), name, rate) for outcome in outcomes for name, rate in _rates(tables, outcome).items()
+    rows = [
+        (in_words(outcome), condition, *_format_cells(rate))
+        for outcome in outcomes
+        for condition, rate in _compute_rates(tables, outcome).items()
     ]
     head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion")
-    rows = [(plural, name, *_cells(rate)) for plural, name, rate in outcome_rates]
-    return _table("Events per ten minutes", head, rows, text=2)
+    return _render_table("Events per ten minutes", head, rows, text=2)
 
 
-def _ratio_table(tables: StudyTables) -> str:
+def _render_ratios(tables: StudyTables) -> str:
     """Compare each condition with the first."""
-    (reference, *others) = _by_condition(tables).items() or [("", [])]
+    (reference, *others) = _group_by_condition(tables).items() or [("", [])]
     rows = []
     for plural in PLURALS.values():
-        for name, of_condition in others:
-            ratio = rate_ratio(of_condition, reference[1], plural)
-            interval = _interval(ratio.low, ratio.high)
-            rows.append((plural, f"{name} / {reference[0]}", _number(ratio.ratio), interval))
+        for name, condition_rows in others:
+            ratio = estimate_ratio(condition_rows, reference[1], plural)
+            interval = _format_interval(ratio.low, ratio.high)
+            rows.append((plural, f"{name} / {reference[0]}", _format_number(ratio.ratio), interval))
     head = ("event", "conditions", "rate ratio", "95 % interval")
-    return _table("Rate ratios", head, rows, text=2)
+    return _render_table("Rate ratios", head, rows, text=2)
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def _format_interval(low: float | None, high: float | None) -> str:
     """Write bounds without a space at which they could wrap."""
     if low is None or high is None:
         return "–"
-    return f"{low:.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{high:.2f}"
+    return f"{low:.2f}{_NO_BREAK}to{_NO_BREAK}{high:.2f}"
 
 
-def _attribute_table(tables: StudyTables) -> str:
-    conditions = list(_by_condition(tables))
+def _render_attributes(tables: StudyTables) -> str:
+    conditions = list(_group_by_condition(tables))
     rows = []
     for polarity in Polarity:
         for attribute in Attribute:
             column = f"{polarity.value}_{attribute.value}"
             if any(row[column] for row in tables.analysed):
-                rates = _rates(tables, column)
-                cells = [_with_interval(rates[name]) if name in rates else "" for name in conditions]
+                rates = _compute_rates(tables, column)
+                cells = [_format_with_interval(rates[name]) if name in rates else "" for name in conditions]
                 rows.append((f"{polarity.value}: {in_words(attribute.value)}", *cells))
-    return _table("Events per ten minutes, by attribute", ("attribute", *conditions), rows)
+    return _render_table("Events per ten minutes, by attribute", ("attribute", *conditions), rows)
 
 
-def _condition_table(tables: StudyTables) -> str:
+def _render_conditions(tables: StudyTables) -> str:
     rows = []
-    for condition, session_rows in grouped(tables.sessions, lambda row: row["condition"] or "no condition").items():
+    for condition, session_rows in group_rows(tables.sessions, lambda row: row["condition"] or "no condition").items():
         sessions = {row["session"]: row["minutes"] for row in session_rows}
         people = {name for row in session_rows for name in str(row["participant"]).split()}
         rows.append((condition, str(len(sessions)), str(len(people)), f"{sum(sessions.values()):.1f}"))
-    return _table("Sessions", ("condition", "sessions", "participants", "minutes"), rows)
+    return _render_table("Sessions", ("condition", "sessions", "participants", "minutes"), rows)
 
 
-def _coder_table(tables: StudyTables) -> str:
+def _render_coders(tables: StudyTables) -> str:
     rows = [
         (
             coder,
@@ -165,53 +177,52 @@ def _coder_table(tables: StudyTables) -> str:
             str(len(coder_rows)),
             str(sum(row["analysed"] for row in coder_rows)),
             str(sum(not row["errors"] and not row["competences"] for row in coder_rows)),
-            *(_with_interval(rate) if (rate := rate_of(coder_rows, plural)) else "" for plural in PLURALS.values()),
+            *(
+                _format_with_interval(rate) if (rate := estimate_rate(coder_rows, plural)) else ""
+                for plural in PLURALS.values()
+            ),
         )
-        for coder, coder_rows in grouped(tables.sessions, lambda row: row["coder"]).items()
+        for coder, coder_rows in group_rows(tables.sessions, lambda row: row["coder"]).items()
     ]
     head = ("coder", "kind", "sessions", "analysed", "found nothing in", "errors per 10 min", "competences per 10 min")
-    return _table("Coders", head, rows, text=2)
+    return _render_table("Coders", head, rows, text=2)
 
 
-def _cells(rate: EventRate) -> tuple[str, ...]:
+def _format_cells(rate: EventRate) -> tuple[str, ...]:
     return (
         str(rate.events),
         f"{rate.minutes:.1f}",
         str(rate.participants),
-        "–" if rate.high is None else _number(rate.rate),
-        _interval(rate.low, rate.high),
-        "" if rate.dispersion is None else _number(rate.dispersion),
+        "–" if rate.high is None else _format_number(rate.rate),
+        _format_interval(rate.low, rate.high),
+        "" if rate.dispersion is None else _format_number(rate.dispersion),
     )
 
 
-def _with_interval(rate: EventRate) -> str:
+def _format_with_interval(rate: EventRate) -> str:
     """Write a rate with its interval, or the count where the participants are few."""
     if rate.high is None:
-        return f"{rate.events} in {rate.minutes:.1f} min".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{_number(rate.rate)} ({_interval(rate.low, rate.high)})"
+        return f"{rate.events} in {rate.minutes:.1f} min".replace(" ", _NO_BREAK)
+    return f"{_format_number(rate.rate)} ({_format_interval(rate.low, rate.high)})"
 
 
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1) -> str:
+def _render_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1) -> str:
     """Render a table whose first `text` columns hold text; nothing without rows."""
-
-    def cells(row: Sequence[str]) -> str:
-        inner = [
-            f'<td class="text">{escape(c)}</td>' if n < text else f"<td>{escape(c)}</td>" for n, c in enumerate(row)
-        ]
-        return f"<tr>{''.join(inner)}</tr>"
-
     if not rows:
         return ""
-    named = "".join(f'<th scope="col"{" class=text" if n < text else ""}>{escape(c)}</th>' for n, c in enumerate(head))
-    name, lines = escape(caption), "".join(map(cells, rows))
+
+    def render_row(tag: str, row: Sequence[str], attribute: str = "") -> str:
+        classes = [' class="text"' if index < text else "" for index in range(len(row))]
+        cells = zip(classes, row, strict=True)
+        return f"<tr>{''.join(f'<{tag}{attribute}{mark}>{escape(cell)}</{tag}>' for mark, cell in cells)}</tr>"
+
+    name = escape(caption)
+    header = render_row("th", head, ' scope="col"')
+    body = "".join(render_row("td", row) for row in rows)
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{name}"><table><caption>{name}</caption>'
-        f"<thead><tr>{named}</tr></thead><tbody>{lines}</tbody></table></div>"
+        f"<thead>{header}</thead><tbody>{body}</tbody></table></div>"
     )
-
-
-ANALYSIS = "analysis"
-_SCRIPTS = shipped_file("study_desk.analysis", "scripts")
 
 
 @record
@@ -228,27 +239,28 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
     Raises StudyError for a folder that holds something else than an analysis.
     """
     _check_free(folder)
-    private_folder(folder)
+    make_private_folder(folder)
     contents = {
-        "sessions.csv": _csv(_columns(tables, "sessions"), tables.sessions),
-        "events.csv": _csv(_columns(tables, "events"), tables.events),
-        "dictionary.csv": _csv(
+        "sessions.csv": _format_csv(_list_columns(tables, "sessions"), tables.sessions),
+        "events.csv": _format_csv(_list_columns(tables, "events"), tables.events),
+        "dictionary.csv": _format_csv(
             ("table", "name", "unit", "levels", "description"),
             [to_plain(column) | {"levels": "; ".join(column.levels)} for column in tables.columns],
         ),
-        "report.html": study_report(tables),
+        "report.html": render_report(tables),
     }
-    changed = []
+    edited = []
     for script in sorted(_SCRIPTS.glob("analysis.*")):
-        text, target = script.read_text(encoding="utf-8"), folder / script.name
+        text = script.read_text(encoding="utf-8")
+        target = folder / script.name
         if target.is_file() and target.read_text(encoding="utf-8", errors="replace") != text:
-            changed.append(target)
+            edited.append(target)
         else:
             contents[script.name] = text
     for name, text in contents.items():
         write_private(folder / name, text)
         note_study_output(study, folder / name, ANALYSIS)
-    return WrittenAnalysis(files=tuple(folder / name for name in contents), edited=tuple(changed))
+    return WrittenAnalysis(files=tuple(folder / name for name in contents), edited=tuple(edited))
 
 
 def _check_free(folder: Path) -> None:
@@ -259,7 +271,7 @@ def _check_free(folder: Path) -> None:
         )
 
 
-def private_folder(folder: Path) -> None:
+def make_private_folder(folder: Path) -> None:
     """Make a folder that its owner alone can enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -270,7 +282,7 @@ def write_private(path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
+def _format_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -280,5 +292,5 @@ def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
-def _columns(tables: StudyTables, table: str) -> list[str]:
+def _list_columns(tables: StudyTables, table: str) -> list[str]:
     return [column.name for column in tables.columns if column.table == table]

@@ -15,14 +15,14 @@ from norm_monitor.session_log.labels import in_order
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, Coding, Label, LabelRemoval
 from norm_monitor.session_log.study_file import Code, StudyFile
-from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders, label_of
+from study_desk.coding.labels import ComparedEvent, collect_done_codings, compare_coders, make_label
 
-MAX_EVENTS = 10_000  # of one coder
-MAX_CHARACTERS = 500  # of a comment
+_MAX_EVENTS = 10_000  # of one coder
+_MAX_CHARACTERS = 500  # of a comment
 
 
 class CodingError(TactfulError, ValueError):
-    """An event or a decision cannot be taken; the message gives the reason."""
+    """An event or a decision cannot be accepted; the message gives the reason."""
 
 
 @record
@@ -62,14 +62,14 @@ class CodingDesk:
             self._ids[version.coder].add(version.label_id)
         for label in recording.drafts:
             self._drafts[label.coder][label.label_id] = label
-        self._coded = coder_labels(recording)
-        self._settled = {label.label_id: label for label in versions if label.coder == CONSENSUS}
+        self._coded = collect_done_codings(recording)
+        self._decisions = {version.label_id: version for version in versions if version.coder == CONSENSUS}
 
     def is_done(self, coder: str) -> bool:
         """Whether a coder has coded the whole session, and may see what others found."""
         return coder in self._coded
 
-    def labels_of(self, coder: str) -> tuple[Label, ...]:
+    def list_labels(self, coder: str) -> tuple[Label, ...]:
         """List a coder's own labels."""
         return self._coded.get(coder) or in_order(self._drafts[coder].values())
 
@@ -80,9 +80,9 @@ class CodingDesk:
             ids = self._ids[coder]
             if form.label_id and form.label_id not in ids:
                 raise CodingError("there is no such event of yours; load the page again")
-            if not form.label_id and len(self._drafts[coder]) >= MAX_EVENTS:
-                raise CodingError(f"you have {MAX_EVENTS} events, which is the most; remove some")
-            label = replace(self._label(form), coder=coder, label_id=form.label_id or _next_id(ids))
+            if not form.label_id and len(self._drafts[coder]) >= _MAX_EVENTS:
+                raise CodingError(f"you have {_MAX_EVENTS} events, which is the most; remove some")
+            label = replace(self._make_label(form), coder=coder, label_id=form.label_id or _choose_next_id(ids))
             self._write(label, label.start_ns)
             ids.add(label.label_id)
             self._drafts[coder][label.label_id] = label
@@ -105,24 +105,24 @@ class CodingDesk:
             self._write(Coding(coder=coder, labels=len(labels)), self.recording.end_ns)
             self._coded = dict(sorted({**self._coded, coder: labels}.items()))
 
-    def others(self, coder: str) -> dict[str, tuple[Label, ...]]:
+    def show_codings(self, coder: str) -> dict[str, tuple[Label, ...]]:
         """Return all done codings by coder. Raises CodingError for a coder who is still blind."""
         if not self.is_done(coder):
             raise CodingError("you see what others found once you have marked this session as done")
         return self._coded
 
-    def compared(self, coder: str) -> tuple[ComparedEvent, ...]:
+    def compare(self, coder: str) -> tuple[ComparedEvent, ...]:
         """Compare the done codings, for a coder who is done."""
-        return compare_coders(self.others(coder))
+        return compare_coders(self.show_codings(coder))
 
-    def settled(self, label_id: str) -> Label | LabelRemoval | None:
-        """Return what the coders agreed on for a compared event, if they did."""
-        return self._settled.get(label_id)
+    def find_decision(self, label_id: str) -> Label | LabelRemoval | None:
+        """Return what the coders decided about a compared event, if they did."""
+        return self._decisions.get(label_id)
 
     def agree(self, coder: str, form: ConsensusForm) -> ComparedEvent:
         """Write a decision of the consensus, which `coder` enters, and return the event. Raises CodingError."""
         with self._lock:
-            events = {event.label_id: event for event in self.compared(coder)}
+            events = {event.label_id: event for event in self.compare(coder)}
             if len(self._coded) < 2 or form.label_id not in events:
                 raise CodingError("there is no such event of two coders; load the page again")
             self._settle(coder, events[form.label_id], form)
@@ -131,7 +131,7 @@ class CodingDesk:
     def adopt_agreed(self, coder: str) -> int:
         """Copy the events on which all coders agree to the consensus. Return their number. Raises CodingError."""
         with self._lock:
-            open_events = [event for event in self.compared(coder) if event.label_id not in self._settled]
+            open_events = [event for event in self.compare(coder) if event.label_id not in self._decisions]
             agreed = [event for event in open_events if event.is_agreed and len(event.opinions) > 1]
             for event in agreed:
                 form = ConsensusForm(label_id=event.label_id, opinion_of=event.opinions[0].coder)
@@ -142,20 +142,17 @@ class CodingDesk:
         opinion = next((opinion for opinion in event.opinions if opinion.coder == form.opinion_of), None)
         if form.opinion_of and opinion is None:
             raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")
-        label = self._label(form.event) if form.event else label_of(opinion) if opinion else None
-        decision: Label | LabelRemoval
-        if label:
-            decision = replace(label, coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
-        else:
-            decision = LabelRemoval(coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
+        label = self._make_label(form.event) if form.event else make_label(opinion) if opinion else None
+        decision: Label | LabelRemoval = label or LabelRemoval(coder=CONSENSUS, label_id=event.label_id)
+        decision = replace(decision, coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
         self._write(decision, event.opinions[0].start_ns)
-        self._settled[event.label_id] = decision
+        self._decisions[event.label_id] = decision
 
     def _check_open(self, coder: str) -> None:
         if self.is_done(coder):
             raise CodingError("your coding is done and stays as it is; change the consensus instead")
 
-    def _label(self, form: EventForm) -> Label:
+    def _make_label(self, form: EventForm) -> Label:
         """Convert an event to a label without a coder. Raises CodingError."""
         code = self.codes.get(form.code)
         if code is None or code.attribute is None:
@@ -167,8 +164,8 @@ class CodingDesk:
         start_ns, end_ns = (self.recording.start_ns + round(ms * NS_PER_MS) for ms in (form.start_ms, form.end_ms))
         if not self.recording.start_ns <= start_ns <= end_ns <= self.recording.end_ns + NS_PER_MS:
             raise CodingError("an event lies within the session and ends after its start; correct its times")
-        if len(form.comment) > MAX_CHARACTERS:
-            raise CodingError(f"a comment has at most {MAX_CHARACTERS} characters; shorten it")
+        if len(form.comment) > _MAX_CHARACTERS:
+            raise CodingError(f"a comment has at most {_MAX_CHARACTERS} characters; shorten it")
         return Label(
             start_ns=start_ns,
             end_ns=min(end_ns, self.recording.end_ns),
@@ -185,6 +182,6 @@ def is_hsri(code: Code) -> bool:
     return code.attribute is not None and code.id == f"{code.polarity.value}_{code.attribute.value}"
 
 
-def _next_id(ids: Iterable[str]) -> str:
+def _choose_next_id(ids: Iterable[str]) -> str:
     numbers = [int(label_id[1:]) for label_id in ids if label_id[:1] == "e" and label_id[1:].isdecimal()]
     return f"e{max(numbers, default=0) + 1}"

@@ -37,11 +37,12 @@ from study_desk.coding.coding_desk import CodingDesk, CodingError, ConsensusForm
 from study_desk.coding.labels import ComparedEvent
 
 _PAGE = shipped_file("study_desk.coding", "page")
-PIECE_MS = 30_000  # of sound
-VIDEO = "/video"
-SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "player", "coding", "compare", "coding_keys")
-# Keys of the player and of in and out; a code keeps its own only beside these.
-TAKEN_KEYS = frozenset("io,.?")
+_SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "player", "coding", "compare", "coding_keys")
+_PIECE_MS = 30_000  # of sound, as the page asks for it
+_VIDEO_PATH = "/video"
+# Keys of the player and of in and out. A code with one of these has none.
+_PAGE_KEYS = frozenset("io,.?")
+# Keys for severities, of which those of codes are left out.
 _SEVERITY_KEYS = "asdfghjkl;zxcvbnmp"
 
 
@@ -53,16 +54,17 @@ class PlayerMedia:
     sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
     video: Path | None = None
     video_offset_ms: float = 0.0
-    why: str = ""  # there is no picture
+    why: str = ""  # the reason why there is no picture
 
 
-def coding_page(  # noqa: PLR0917
-    desk: CodingDesk, coder: str, token: str, media: PlayerMedia, waiting: Sequence[str] = (), note: str = ""
+def _render_page(  # noqa: PLR0917
+    desk: CodingDesk, coder: str, token: str, media: PlayerMedia, coders: Sequence[str], note: str
 ) -> str:
     """Render the page of a coder. Until their coding is done, it holds nothing of the monitor or of others."""
     recording = desk.recording
-    start_ns, voices = recording.start_ns, VoiceNumbers()
-    keys = _free_keys(desk.codes.values())
+    start_ns = recording.start_ns
+    voices = VoiceNumbers()
+    keys = _list_free_keys(desk.codes.values())
     data: dict[str, Any] = {
         "token": token,
         "coder": coder,
@@ -75,7 +77,7 @@ def coding_page(  # noqa: PLR0917
         "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
         "presence": [],
         "decisions": [],
-        "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
+        "codes": [_make_code_item(code) for code in desk.codes.values() if code.attribute],
         "without_attribute": [code.name for code in desk.codes.values() if not code.attribute],
         "severities": {severity.value: meaning for severity, meaning in desk.severities.items()},
         "severity_keys": dict(zip((severity.value for severity in desk.severities), keys, strict=False)),
@@ -88,18 +90,18 @@ def coding_page(  # noqa: PLR0917
         },
     }
     if desk.is_done(coder):
-        data |= _unblinded_data(desk, coder, waiting)
+        data |= _collect_unblinded_data(desk, coder, coders)
     else:
-        own = [label_item(label, recording, coder) for label in desk.labels_of(coder)]
+        own = [_make_label_item(label, recording, coder) for label in desk.list_labels(coder)]
         data |= {"flags": own, "rows": None}
     title = f"Coding of session {recording.info.session}"
-    return fill_page("coding", ("page", "coding"), SCRIPTS, title, data, _PAGE)
+    return fill_page("coding", ("page", "coding"), _SCRIPTS, title, data, _PAGE)
 
 
-def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -> Item:
-    """Return a label for the timeline and the list. `lane` is its coder; `number` replaces a missing id."""
+def _make_label_item(label: Label, recording: Recording, lane: str, index: int = 0) -> Item:
+    """Make a label for the timeline and the list. `lane` is its coder; `index` replaces a missing id."""
     return {
-        "id": f"{lane}/{label.label_id or number}",
+        "id": f"{lane}/{label.label_id or index}",
         "label_id": label.label_id,
         "coder": lane,
         "polarity": label.polarity.value,
@@ -107,32 +109,34 @@ def label_item(label: Label, recording: Recording, lane: str, number: int = 0) -
         "severity": label.severity.value if label.severity else None,
         "start": ms_since(recording.start_ns, label.start_ns),
         "end": ms_since(recording.start_ns, label.end_ns),
-        "code": _code_of(label),
+        "code": _name_code(label),
         "cue": label.code,
         "why": label.comment,
         "evidence": [],
     }
 
 
-def _unblinded_data(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Item:
-    recording, codings = desk.recording, desk.others(coder)
-    compared = desk.compared(coder)
-    consensus = [decision for event in compared if isinstance(decision := desk.settled(event.label_id), Label)]
+def _collect_unblinded_data(desk: CodingDesk, coder: str, coders: Sequence[str]) -> Item:
+    """Collect what a coder may see once their coding is done."""
+    recording = desk.recording
+    codings = desk.show_codings(coder)
+    compared = desk.compare(coder)
+    decisions = {event.label_id: desk.find_decision(event.label_id) for event in compared}
     rows: Mapping[str, Iterable[Label]] = {
         MONITOR: {label.event_id: label for label in monitor_labels(recording)}.values(),
         **codings,
-        CONSENSUS: consensus,
+        CONSENSUS: [decision for decision in decisions.values() if isinstance(decision, Label)],
     }
     return {
         "flags": [
-            label_item(label, recording, row, number)
+            _make_label_item(label, recording, row, index)
             for row, labels in rows.items()
-            for number, label in enumerate(labels)
+            for index, label in enumerate(labels)
         ],
         "rows": list(rows),
         "coders": list(codings),
-        "waiting": [coder for coder in waiting if coder not in codings],
-        "compared": [compared_item(event, desk.settled(event.label_id), recording) for event in compared],
+        "waiting": [name for name in coders if name not in codings],
+        "compared": [_make_compared_item(event, decisions[event.label_id], recording) for event in compared],
         "info": {
             "study": recording.info.study,
             "session": recording.info.session,
@@ -142,24 +146,24 @@ def _unblinded_data(desk: CodingDesk, coder: str, waiting: Sequence[str]) -> Ite
     }
 
 
-def compared_item(event: ComparedEvent, decision: Label | LabelRemoval | None, recording: Recording) -> Item:
-    """Return the opinions of all coders on an event, and their decision."""
+def _make_compared_item(event: ComparedEvent, decision: Label | LabelRemoval | None, recording: Recording) -> Item:
+    """Collect the opinions of all coders on an event, and their decision."""
     settled: Item | None = None
     if decision is not None:
-        label = label_item(decision, recording, CONSENSUS) if isinstance(decision, Label) else None
+        label = _make_label_item(decision, recording, CONSENSUS) if isinstance(decision, Label) else None
         settled = {"label": label, "editor": decision.editor}
     return {
         "id": event.label_id,
         "agreed": event.is_agreed,
         "missing": list(event.missing),
-        "opinions": {opinion.coder: _opinion_item(opinion, recording) for opinion in event.opinions},
+        "opinions": {opinion.coder: _make_opinion_item(opinion, recording) for opinion in event.opinions},
         "settled": settled,
     }
 
 
-def _opinion_item(opinion: Opinion, recording: Recording) -> Item:
+def _make_opinion_item(opinion: Opinion, recording: Recording) -> Item:
     return {
-        "code": _code_of(opinion),
+        "code": _name_code(opinion),
         "polarity": opinion.polarity.value,
         "attribute": opinion.attribute.value,
         "severity": opinion.severity.value if opinion.severity else None,
@@ -168,23 +172,24 @@ def _opinion_item(opinion: Opinion, recording: Recording) -> Item:
     }
 
 
-def _code_of(label: Label | Opinion) -> str:
+def _name_code(label: Label | Opinion) -> str:
     return label.code or f"{label.polarity.value}_{label.attribute.value}"
 
 
-def _code_item(code: Code) -> Item:
+def _make_code_item(code: Code) -> Item:
     return {
         "id": code.id,
         "name": code.name,
         "definition": code.description,
         "polarity": code.polarity.value,
         "attribute": code.attribute.value if code.attribute else "",
-        "key": "" if code.key.lower() in TAKEN_KEYS else code.key,
+        "key": "" if code.key.lower() in _PAGE_KEYS else code.key,
         "own": not is_hsri(code),
     }
 
 
-def _free_keys(codes: Iterable[Code]) -> list[str]:
+def _list_free_keys(codes: Iterable[Code]) -> list[str]:
+    """List the keys for severities that no code has."""
     used = {code.key.lower() for code in codes}
     return [key for key in _SEVERITY_KEYS if key not in used]
 
@@ -217,19 +222,22 @@ class CodingServer:
     ) -> None:
         recording = from_log(folder)
         self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
-        self._coders, self._media, self._notes = dict(coders), media or PlayerMedia(), notes or {}
+        self._coders = dict(coders)
+        self._media = media or PlayerMedia()
+        self._notes = notes or {}  # by coder
         self._start_ns = recording.start_ns
         self._log = StudyLog.resume(folder, clock, redactor=redactor)
-        self._writing = threading.Lock()
+        self._log_lock = threading.Lock()
         try:
             self._server = PageServer(
-                [*self._coders], self._answer, link_from="study code", host=host, port=port, media=[VIDEO]
+                [*self._coders], self._answer, link_from="study code", host=host, port=port, media=[_VIDEO_PATH]
             )
         except TactfulError:
             self._log.close()
             raise
-        self.host, self.port = self._server.host, self._server.port
-        self.url, self.serve = self._server.url, self._server.serve
+        self.port = self._server.port
+        self.url = self._server.url
+        self.serve = self._server.serve
 
     def close(self) -> None:
         """Stop serving and release the log."""
@@ -237,7 +245,7 @@ class CodingServer:
         self._log.close()
 
     def _append(self, record: Any, ros_ns: int) -> None:
-        with self._writing:
+        with self._log_lock:
             self._log.append(record, ros_ns)
 
     def _answer(self, request: PageRequest) -> PageReply:
@@ -254,13 +262,14 @@ class CodingServer:
     def _show(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
-                note, coders = self._notes.get(coder, ""), [*self._coders.values()]
-                return page_reply(coding_page(self._desk, coder, request.token, self._media, coders, note))
+                note = self._notes.get(coder, "")
+                coders = [*self._coders.values()]
+                return page_reply(_render_page(self._desk, coder, request.token, self._media, coders, note))
             case "/still":
                 return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":
-                return self._sound(request.query.get("piece", ""))
-            case path if path == VIDEO and self._media.video:
+                return self._reply_with_sound(request.query.get("piece", ""))
+            case path if path == _VIDEO_PATH and self._media.video:
                 return video_reply(self._media.video, request.byte_range)
         return NOT_FOUND
 
@@ -269,26 +278,27 @@ class CodingServer:
         match request.path:
             case "/events":
                 label = self._desk.save(coder, from_json(EventForm, request.body))
-                answer = label_item(label, self._desk.recording, coder)
+                answer = _make_label_item(label, self._desk.recording, coder)
             case "/events/remove":
                 self._desk.remove(coder, from_json(RemovalForm, request.body).label_id)
             case "/done":
                 self._desk.finish(coder)
             case "/consensus":
                 event = self._desk.agree(coder, from_json(ConsensusForm, request.body))
-                answer = compared_item(event, self._desk.settled(event.label_id), self._desk.recording)
+                decision = self._desk.find_decision(event.label_id)
+                answer = _make_compared_item(event, decision, self._desk.recording)
             case "/consensus/agreed":
                 answer = {"adopted": self._desk.adopt_agreed(coder)}
             case _:
                 return NOT_FOUND
         return PageReply(json.dumps(answer).encode(), "application/json")
 
-    def _sound(self, piece: str) -> PageReply:
-        number = number_in(piece)
-        if number is None or self._media.sound_of is None:
+    def _reply_with_sound(self, piece: str) -> PageReply:
+        index = number_in(piece)
+        if index is None or self._media.sound_of is None:
             return NOT_FOUND
-        from_ns = self._start_ns + number * PIECE_MS * NS_PER_MS
-        if from_ns > self._desk.recording.end_ns:
+        start_ns = self._start_ns + index * _PIECE_MS * NS_PER_MS
+        if start_ns > self._desk.recording.end_ns:
             return NOT_FOUND
-        sound = self._media.sound_of(from_ns, from_ns + PIECE_MS * NS_PER_MS)
+        sound = self._media.sound_of(start_ns, start_ns + _PIECE_MS * NS_PER_MS)
         return PageReply(b"", "audio/wav", HTTPStatus.NO_CONTENT) if sound is None else PageReply(sound, "audio/wav")

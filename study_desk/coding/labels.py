@@ -14,54 +14,12 @@ from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion, 
 from scoring.agreement_coefficients import Tally
 from scoring.event_matching import Matches, match_events
 
-
-def judged_labels(recording: Recording, coder: str) -> tuple[Label, ...]:
-    """Convert the flags that a coder accepted or relabelled to labels."""
-    reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
-    pairs = ((flag, reviews.get(flag.event_id)) for flag in recording.flags)
-    return tuple(
-        label
-        for flag, review in pairs
-        if review and review.verdict is not Verdict.REJECT
-        for label in _labels_of_review(flag, review)
-    )
-
-
-def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Collect labels by coder, with the monitor. Verdicts on flags count for a coder who coded nothing else.
-
-    A coder who found nothing has no entry.
-    """
-    coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
-    coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
-    for label in recording.labels:
-        coders.setdefault(label.coder, []).append(label)  # the consensus is not a coder
-    for coder in {review.coder for review in recording.reviews} - coders.keys():
-        coders[coder] = list(judged_labels(recording, coder))
-    return {coder: in_order(labels) for coder, labels in coders.items()}
-
-
-def _labels_of_review(flag: SocialFlag, review: Review) -> list[Label]:
-    first = flag_labels(flag)[0]
-    relabelled = review.verdict is Verdict.RELABEL
-    return [
-        Label(
-            start_ns=first.start_ns,
-            end_ns=first.end_ns,
-            polarity=(review.polarity if relabelled else None) or flag.polarity,
-            attribute=attribute,
-            coder=review.coder,
-            severity=review.severity if relabelled else flag.severity,
-            event_id=flag.event_id,
-            comment=review.note,
-        )
-        for attribute in ((review.attributes if relabelled else ()) or flag.attributes)
-    ]
-
-
 ALL = "all"
 # The categories of a frame.
-YES, NO = "yes", "no"
+YES = "yes"
+NO = "no"
+# How far apart the onsets of two coders may be for one event in the coding page.
+_TOLERANCE_NS = NS_PER_S
 
 
 @record
@@ -90,7 +48,7 @@ class CodedSession:
         """The events that the monitor flagged."""
         return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
 
-    def between(self, coders: Iterable[str]) -> "CodedSession | None":
+    def restrict_to(self, coders: Iterable[str]) -> "CodedSession | None":
         """Restrict the session to what these coders share. An event that is not judged yet is not rejected.
 
         Returns None where they share nothing, as when one coded alone and the other judged only part.
@@ -106,11 +64,48 @@ class CodedSession:
         return replace(self, labels={c: tuple(x for x in coded if x.event_id in events) for c, coded in labels.items()})
 
 
-def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
+def collect_by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
+    """Collect labels by coder, with the monitor. Verdicts on flags count for a coder who coded nothing else.
+
+    A coder who found nothing has no entry.
+    """
+    coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
+    coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
+    for label in recording.labels:
+        coders.setdefault(label.coder, []).append(label)  # the consensus is not a coder
+    for coder in {review.coder for review in recording.reviews} - coders.keys():
+        reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
+        judged = [flag for flag in recording.flags if flag.event_id in reviews]
+        coders[coder] = [label for flag in judged for label in _apply_review(flag, reviews[flag.event_id])]
+    return {coder: in_order(labels) for coder, labels in coders.items()}
+
+
+def _apply_review(flag: SocialFlag, review: Review) -> list[Label]:
+    """Convert a flag to labels as its reviewer accepted or relabelled it; none if it was rejected."""
+    if review.verdict is Verdict.REJECT:
+        return []
+    first = flag_labels(flag)[0]
+    is_relabelled = review.verdict is Verdict.RELABEL
+    return [
+        Label(
+            start_ns=first.start_ns,
+            end_ns=first.end_ns,
+            polarity=(review.polarity if is_relabelled else None) or flag.polarity,
+            attribute=attribute,
+            coder=review.coder,
+            severity=review.severity if is_relabelled else flag.severity,
+            event_id=flag.event_id,
+            comment=review.note,
+        )
+        for attribute in ((review.attributes if is_relabelled else ()) or flag.attributes)
+    ]
+
+
+def collect_sessions(recordings: Iterable[Recording]) -> list[CodedSession]:
     """Collect sessions with the labels of all coders but the consensus, which is not an independent coding."""
     sessions = []
     for recording in recordings:
-        coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}
+        coders = {coder: labels for coder, labels in collect_by_coder(recording).items() if coder != CONSENSUS}
         judged: dict[str, set[str]] = {}
         for review in recording.reviews:
             if review.coder not in recording.coders:
@@ -128,9 +123,10 @@ def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
     return sessions
 
 
-def label_groups(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
+def list_label_groups(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
     """List "all", then each polarity and attribute that any of the coders used."""
-    used = {(x.polarity, x.attribute) for s in sessions for c in coders for x in s.labels.get(c, ())}
+    labels = [label for session in sessions for coder in coders for label in session.labels.get(coder, ())]
+    used = {(label.polarity, label.attribute) for label in labels}
     return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
 
 
@@ -139,7 +135,7 @@ def select(labels: Sequence[Label], polarity: str | None, attribute: str | None)
     return [x for x in labels if polarity in (None, x.polarity) and attribute in (None, x.attribute)]
 
 
-def frames_of(
+def count_frames(
     session: CodedSession, coders: Sequence[str], polarity: str | None, attribute: str | None, frame_s: float
 ) -> Tally:
     """Count the frames by the coders with a label in them. An instant touches one frame.
@@ -147,7 +143,7 @@ def frames_of(
     A coder who did not code the session has None.
     """
     frame_ns = s_to_ns(frame_s)
-    number = max(1, -(-(session.end_ns - session.start_ns) // frame_ns))
+    frame_count = max(1, -(-(session.end_ns - session.start_ns) // frame_ns))
     marked: list[set[int] | None] = []
     for coder in coders:
         if coder not in session.labels:
@@ -157,11 +153,11 @@ def frames_of(
         for label in select(session.labels[coder], polarity, attribute):
             first = (label.start_ns - session.start_ns) // frame_ns
             last = (max(label.end_ns - 1, label.start_ns) - session.start_ns) // frame_ns
-            touched.update(range(max(first, 0), min(last, number - 1) + 1))
+            touched.update(range(max(first, 0), min(last, frame_count - 1) + 1))
         marked.append(touched)
     return Counter(
         tuple(None if touched is None else YES if frame in touched else NO for touched in marked)
-        for frame in range(number)
+        for frame in range(frame_count)
     )
 
 
@@ -185,9 +181,6 @@ def match_any(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matc
     return Matches.of(pairs, len(a), len(b))
 
 
-TOLERANCE_NS = NS_PER_S
-
-
 @record
 class ComparedEvent:
     """The opinions of all coders on one event. `label_id` is that of its consensus label, by the opinions."""
@@ -203,7 +196,7 @@ class ComparedEvent:
         return not self.missing and len(kinds) == 1
 
 
-def coder_labels(recording: Recording) -> dict[str, tuple[Label, ...]]:
+def collect_done_codings(recording: Recording) -> dict[str, tuple[Label, ...]]:
     """Collect the labels of those who coded the session alone, by coder. Drafts and verdicts are left out."""
     coders = sorted(recording.coders - {MONITOR})
     return {coder: in_order(label for label in recording.labels if label.coder == coder) for coder in coders}
@@ -212,18 +205,18 @@ def coder_labels(recording: Recording) -> dict[str, tuple[Label, ...]]:
 def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent, ...]:
     """Match the labels of each coder with those of earlier coders by onset, first those with the same meaning."""
     groups: list[dict[str, Label]] = []
-    for coder, theirs in labels.items():
+    for coder, own in labels.items():
         first = [next(iter(group.values())) for group in groups]
-        matching = match_any(first, theirs, TOLERANCE_NS)
-        for matched, new in matching.pairs:
-            groups[matched][coder] = theirs[new]
-        groups += [{coder: theirs[new]} for new in matching.left_b]
+        matching = match_any(first, own, _TOLERANCE_NS)
+        for group_index, own_index in matching.pairs:
+            groups[group_index][coder] = own[own_index]
+        groups += [{coder: own[own_index]} for own_index in matching.left_b]
         groups.sort(key=lambda group: next(iter(group.values())).start_ns)
     return tuple(_compare_group(group, labels) for group in groups)
 
 
 def _compare_group(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
-    opinions = tuple(opinion_of(label) for _, label in sorted(group.items()))
+    opinions = tuple(_make_opinion(label) for _, label in sorted(group.items()))
     return ComparedEvent(
         label_id=sha256_of([to_plain(opinion) for opinion in opinions])[:16],
         opinions=opinions,
@@ -231,11 +224,10 @@ def _compare_group(group: Mapping[str, Label], coders: Mapping[str, object]) -> 
     )
 
 
-def opinion_of(label: Label) -> Opinion:
-    """Return the opinion that a label states."""
-    return Opinion(**{field.name: getattr(label, field.name) for field in fields(Opinion)})
+def _make_opinion(label: Label) -> Opinion:
+    return Opinion(**{column.name: getattr(label, column.name) for column in fields(Opinion)})
 
 
-def label_of(opinion: Opinion) -> Label:
-    """Return a label that states the opinion."""
-    return Label(**{field.name: getattr(opinion, field.name) for field in fields(Opinion)})
+def make_label(opinion: Opinion) -> Label:
+    """Make a label that states an opinion."""
+    return Label(**{column.name: getattr(opinion, column.name) for column in fields(Opinion)})

@@ -25,18 +25,32 @@ from scoring.agreement_coefficients import (
 )
 from scoring.f1 import f1_score
 from scoring.intervals import percentile_interval
-from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, match, match_any, select
+from study_desk.coding.labels import ALL, CodedSession, count_frames, list_label_groups, match, match_any, select
 
-TOLERANCES_S = (1.0, 2.0)
-FEW_SESSIONS = 5  # that hold the label: below, resamples vary too little for an interval
-_BLOCK = 1000
+# The least sessions that hold a label for an interval: with fewer, resamples vary too little.
+MIN_SESSIONS = 5
+_BLOCK_RESAMPLES = 1000  # drawn at once, which bounds memory
+
+# Names of the measures.
+EVENT_KAPPA = "event-matched Cohen's kappa"
+EVENT_F1 = "event F1"
+KAPPA = "frame-level Cohen's kappa"
+ALPHA = "frame-level Krippendorff's alpha"
+ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
+SEVERITY = "severity, linearly weighted kappa"
+
+# The category of an event that a coder did not mark.
+_NO_EVENT = "nothing"
+
+LabelGroup = tuple[str | None, str | None]  # polarity and attribute; None: any
+Coefficients = Callable[[Samples], Array]
 
 
 @record
 class AgreementSettings:
     """The tolerances, frame, number of bootstrap samples and seed of a computation."""
 
-    tolerances_s: tuple[float, ...] = TOLERANCES_S
+    tolerances_s: tuple[float, ...] = (1.0, 2.0)
     kappa_tolerance_s: float = 1.0
     frame_s: float = 1.0
     resamples: int = 1000
@@ -45,7 +59,7 @@ class AgreementSettings:
 
 @record
 class Estimate:
-    """A figure with its 95 % bootstrap interval over sessions. The bounds are None for fewer than FEW_SESSIONS.
+    """A figure with its 95 % bootstrap interval over sessions. The bounds are None for fewer than MIN_SESSIONS.
 
     `undefined` is the share of resamples in which the figure is undefined, such as those without the label.
     """
@@ -69,7 +83,6 @@ class AgreementRow:
     units: int  # number of events or frames behind it
     sessions: int  # those that hold the label
     estimate: Estimate
-    condition: str = ""  # empty: all sessions
 
 
 class Estimator:
@@ -77,7 +90,7 @@ class Estimator:
 
     def __init__(self, settings: AgreementSettings) -> None:
         self.settings = settings
-        self._resamples: dict[int, list[Array]] = {}
+        self._weights_by_count: dict[int, list[Array]] = {}
 
     def estimate(self, sessions: int, holding: int, figures: Callable[[Array], Array]) -> Estimate:
         """Compute a figure over sessions, of which some hold the label, with its interval.
@@ -87,39 +100,29 @@ class Estimator:
         value = number_or_none(figures(np.ones((1, sessions))))
         if sessions < 2 or value is None:
             return Estimate(value=value)
-        if sessions not in self._resamples:
-            self._resamples[sessions] = list(self._resample(sessions))
-        drawn = [np.broadcast_to(figures(weights), len(weights)) for weights in self._resamples[sessions]]
-        values = np.concatenate(drawn)
+        if sessions not in self._weights_by_count:
+            self._weights_by_count[sessions] = list(self._resample(sessions))
+        blocks = [np.broadcast_to(figures(weights), len(weights)) for weights in self._weights_by_count[sessions]]
+        values = np.concatenate(blocks)
         is_undefined = np.isnan(values)
-        enough = holding >= FEW_SESSIONS and not is_undefined.all()
-        low, high = percentile_interval(values[~is_undefined]) if enough else (None, None)
+        has_interval = holding >= MIN_SESSIONS and not is_undefined.all()
+        low, high = percentile_interval(values[~is_undefined]) if has_interval else (None, None)
         return Estimate(value=value, low=low, high=high, undefined=float(is_undefined.mean()))
 
     def _resample(self, sessions: int) -> Iterator[Array]:
         """Draw sessions with replacement as the seed says, in blocks that fit in memory."""
         rng = random.Random(self.settings.seed)
-        for left in range(self.settings.resamples, 0, -_BLOCK):
-            draws = (Counter(rng.choices(range(sessions), k=sessions)) for _ in range(min(left, _BLOCK)))
+        for left in range(self.settings.resamples, 0, -_BLOCK_RESAMPLES):
+            draws = (Counter(rng.choices(range(sessions), k=sessions)) for _ in range(min(left, _BLOCK_RESAMPLES)))
             yield np.array([[float(drawn[session]) for session in range(sessions)] for drawn in draws])
 
 
-NO_EVENT = "nothing"
-EVENT_KAPPA, KAPPA = "event-matched Cohen's kappa", "frame-level Cohen's kappa"
-ALPHA = "frame-level Krippendorff's alpha"
-ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
-SEVERITY = "severity, linearly weighted kappa"
-
-LabelGroup = tuple[str | None, str | None]  # polarity and attribute; None: any
-Coefficients = Callable[[Samples], Array]
-
-
-def rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
+def select_rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
     """Choose sessions that at least two coded alone, with the labels of these coders."""
     return [
-        replace(s, labels={coder: s.labels[coder] for coder in s.independent})
-        for s in sessions
-        if len(s.independent) > 1
+        replace(session, labels={coder: session.labels[coder] for coder in session.independent})
+        for session in sessions
+        if len(session.independent) > 1
     ]
 
 
@@ -127,71 +130,64 @@ class CoderRows:
     """The rows of some coders over sessions. With all labels, a frame counts if any label touches it."""
 
     def __init__(
-        self,
-        estimator: Estimator,
-        comparison: str,
-        coders: tuple[str, ...],
-        sessions: Sequence[CodedSession],
-        condition: str = "",
+        self, estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
     ) -> None:
-        self._estimator, self._settings = estimator, estimator.settings
-        self._comparison, self._coders, self._sessions, self._condition = comparison, coders, sessions, condition
-        self._groups: list[LabelGroup] = label_groups(sessions, coders)
+        self._estimator = estimator
+        self._settings = estimator.settings
+        self._comparison = comparison
+        self._coders = coders
+        self._sessions = sessions
+        self._groups: list[LabelGroup] = list_label_groups(sessions, coders)
 
-    def of_pair(self) -> Iterator[AgreementRow]:
+    def compute_pair(self) -> Iterator[AgreementRow]:
         """Compute every measure of two coders."""
         kappa_s = self._settings.kappa_tolerance_s
         for group in self._groups:
-            pairs = [self._labels_of_pair(session, group) for session in self._sessions]
+            pairs = [self._select_labels(session, group) for session in self._sessions]
             if group == (None, None):
-                matched = [event_units(a, b, s_to_ns(kappa_s)) for a, b in pairs]
-                yield self._of_tallies(group, EVENT_KAPPA, cohen_kappas, matched, kappa_s)
+                tallies = [_tally_events(a, b, s_to_ns(kappa_s)) for a, b in pairs]
+                yield self._compute_from_tallies(group, EVENT_KAPPA, cohen_kappas, tallies, kappa_s)
             else:
-                yield self._of_frames(group, KAPPA, cohen_kappas)
-                yield self._of_frames(group, ALPHA, krippendorff_alphas)
+                yield self._compute_from_frames(group, KAPPA, cohen_kappas)
+                yield self._compute_from_frames(group, ALPHA, krippendorff_alphas)
             for tolerance_s in self._settings.tolerances_s:
-                counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
-                yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
-        every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
-        severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
-        if any(severities):
-            yield self._of_tallies(
-                (None, None), SEVERITY, partial(weighted_kappas, order=tuple(Severity)), severities, kappa_s
-            )
+                counts = np.array([_count_hits(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
+                yield self._make_row(group, EVENT_F1, partial(_compute_f1s, counts), int(counts.sum()), tolerance_s)
+        every = [self._select_labels(session, (None, None)) for session in self._sessions]
+        tallies = [_tally_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
+        if any(tallies):
+            kappas = partial(weighted_kappas, order=tuple(Severity))
+            yield self._compute_from_tallies((None, None), SEVERITY, kappas, tallies, kappa_s)
 
-    def of_rotating(self) -> Iterator[AgreementRow]:
+    def compute_rotating(self) -> Iterator[AgreementRow]:
         """Compute alpha over coders, each of whom may have coded some sessions only."""
         for group in self._groups:
-            yield self._of_frames(group, ANY_TWO, krippendorff_alphas)
+            yield self._compute_from_frames(group, ANY_TWO, krippendorff_alphas)
 
-    def _labels_of_pair(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
+    def _select_labels(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
         first, second = (select(session.labels[coder], *group) for coder in self._coders)
         return first, second
 
-    def _of_frames(self, group: LabelGroup, measure: str, coefficients: Coefficients) -> AgreementRow:
+    def _compute_from_frames(self, group: LabelGroup, measure: str, coefficients: Coefficients) -> AgreementRow:
         frame_s = self._settings.frame_s
-        frames = [frames_of(session, self._coders, *group, frame_s) for session in self._sessions]
-        return self._of_tallies(group, measure, coefficients, frames, frame_s)
+        tallies = [count_frames(session, self._coders, *group, frame_s) for session in self._sessions]
+        return self._compute_from_tallies(group, measure, coefficients, tallies, frame_s)
 
-    def _of_tallies(
-        self, group: LabelGroup, measure: str, coefficients: Coefficients, by_session: list[Tally], tolerance_s: float
+    def _compute_from_tallies(
+        self, group: LabelGroup, measure: str, coefficients: Coefficients, tallies: list[Tally], tolerance_s: float
     ) -> AgreementRow:
-        total = sum(by_session, Tally())
+        """Compute a row from the units of each session."""
+        total = sum(tallies, Tally())
         units = list(total)
-        counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
+        counts = np.array([[float(tally[unit]) for unit in units] for tally in tallies])
 
-        def figures(weights: Array) -> Array:
+        def compute_figures(weights: Array) -> Array:
             return coefficients(dict(zip(units, (weights @ counts).T, strict=True)))
 
-        return self._row(group, measure, figures, total.total(), tolerance_s)
+        return self._make_row(group, measure, compute_figures, total.total(), tolerance_s)
 
-    def _row(
-        self,
-        group: LabelGroup,
-        measure: str,
-        figures: Callable[[Array], Array],
-        units: int,
-        tolerance_s: float | None = None,
+    def _make_row(
+        self, group: LabelGroup, measure: str, figures: Callable[[Array], Array], units: int, tolerance_s: float
     ) -> AgreementRow:
         holding = sum(any(select(s.labels.get(c, ()), *group) for c in self._coders) for s in self._sessions)
         return AgreementRow(
@@ -204,37 +200,36 @@ class CoderRows:
             units=units,
             sessions=holding,
             estimate=self._estimator.estimate(len(self._sessions), holding, figures),
-            condition=self._condition,
         )
 
 
-def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
+def _count_hits(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
     """Count hits, labels of `b` without a match, and labels of `a` without a match."""
     matching = match(a, b, tolerance_ns)
     return len(matching.pairs), len(matching.left_b), len(matching.left_a)
 
 
-def _f1s(counts: NDArray[np.int_], weights: Array) -> Array:
+def _compute_f1s(counts: NDArray[np.int_], weights: Array) -> Array:
     """Compute F1 of each sample. NaN where neither coder labelled anything."""
     hits, missed, false = (weights @ counts).T
     total = 2 * hits + missed + false
     return np.where(total > 0, f1_score(hits, total), np.nan)
 
 
-def event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
+def _tally_events(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
     """Count matched events by both coders' categories."""
     matching = match_any(a, b, tolerance_ns)
-    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in matching.pairs]
-    units += [(_category(a[i]), NO_EVENT) for i in matching.left_a]
-    units += [(NO_EVENT, _category(b[j])) for j in matching.left_b]
+    units: list[Unit] = [(_name_category(a[i]), _name_category(b[j])) for i, j in matching.pairs]
+    units += [(_name_category(a[i]), _NO_EVENT) for i in matching.left_a]
+    units += [(_NO_EVENT, _name_category(b[j])) for j in matching.left_b]
     return Counter(units)
 
 
-def _category(label: Label) -> str:
+def _name_category(label: Label) -> str:
     return f"{label.polarity.value} {label.attribute.value}"
 
 
-def _severities(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
-    """Collect both severities of each event that both labelled alike."""
+def _tally_severities(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
+    """Count both severities of each event that both labelled alike."""
     pairs = ((a[i].severity, b[j].severity) for i, j in match(a, b, tolerance_ns).pairs)
-    return Counter((mine.value, yours.value) for mine, yours in pairs if mine and yours)
+    return Counter((of_a.value, of_b.value) for of_a, of_b in pairs if of_a and of_b)

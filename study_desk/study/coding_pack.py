@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 
+_README = shipped_text("study_desk.study", "pack_readme.txt")
+
 
 @record
 class Assignment:
@@ -33,7 +36,7 @@ class Assignment:
     loads: dict[str, int]
 
 
-def assign(study: Study) -> Assignment:
+def assign_coders(study: Study) -> Assignment:
     """Draw coders for the sessions that name none, and write them to study.yaml. Others stay as they are.
 
     Whoever has coded such a session is one of its coders. The study has two coders or more.
@@ -47,7 +50,7 @@ def assign(study: Study) -> Assignment:
         for name, _ in study.logs()
         if name in sessions and name not in stated
     }
-    drawn = draw(conditions, file.coders, stated, begun, share=file.coded_twice, rng=random.Random(file.seed))
+    drawn = draw_coders(conditions, file.coders, stated, begun, share=file.coded_twice, rng=random.Random(file.seed))
     study.set_all((("sessions", name, "coders"), list(drawn[name])) for name in conditions if name in drawn)
     coders = {name: study.file.sessions[name].coders for name in conditions}
     return Assignment(
@@ -57,7 +60,7 @@ def assign(study: Study) -> Assignment:
     )
 
 
-def draw(
+def draw_coders(
     conditions: Mapping[str, str],
     coders: Collection[str],
     stated: Mapping[str, Collection[str]],
@@ -66,39 +69,43 @@ def draw(
     share: float,
     rng: random.Random,
 ) -> dict[str, tuple[str, ...]]:
-    """Draw coders for the sessions without stated ones. Coders who have begun a session keep it."""
-    coders_of = {name: tuple(names) for name, names in stated.items()}
+    """Draw coders for the sessions without stated ones. Coders who have begun a session keep it.
+
+    Of the groups of coders that a session can have, it gets one with the least work, then the least in its condition,
+    then the fewest sessions together, then the lowest drawn numbers.
+    """
+    assigned = {name: tuple(names) for name, names in stated.items()}
     load: Counter[str] = Counter()
-    in_condition: Counter[tuple[str, str]] = Counter()
-    pairs: Counter[frozenset[str]] = Counter()
+    load_in_condition: Counter[tuple[str, str]] = Counter()
+    load_of_pair: Counter[frozenset[str]] = Counter()
 
-    def count(name: str) -> None:
-        load.update(coders_of[name])
-        in_condition.update((conditions[name], coder) for coder in coders_of[name])
-        pairs.update(map(frozenset, combinations(coders_of[name], 2)))
+    def count_session(session: str) -> None:
+        load.update(assigned[session])
+        load_in_condition.update((conditions[session], coder) for coder in assigned[session])
+        load_of_pair.update(map(frozenset, combinations(assigned[session], 2)))
 
-    for name in coders_of:
-        count(name)
-    open_sessions = [name for name in conditions if name not in coders_of]
+    def rate_group(group: tuple[str, ...], condition: str, ranks: Mapping[str, float]) -> tuple[float, ...]:
+        return (
+            sum(load[coder] for coder in group),
+            sum(load_in_condition[condition, coder] for coder in group),
+            sum(load_of_pair[frozenset(pair)] for pair in combinations(group, 2)),
+            sum(ranks[coder] for coder in group),
+        )
+
+    for name in assigned:
+        count_session(name)
+    open_sessions = [name for name in conditions if name not in assigned]
     rng.shuffle(open_sessions)
-    twice = _choose_coded_twice(open_sessions, conditions, {**begun, **coders_of}, share)
-    for name in sorted(open_sessions, key=lambda name: conditions[name]):  # the order within a condition is drawn
-        begun_coders = tuple(begun.get(name, ()))
+    twice = _choose_coded_twice(open_sessions, conditions, {**begun, **assigned}, share)
+    # Sorting keeps the drawn order within a condition.
+    for name in sorted(open_sessions, key=lambda session: conditions[session]):
+        begun_coders = {*begun.get(name, ())}
         coder_count = max(len(begun_coders), 2 if name in twice else 1)
         ranks = {coder: rng.random() for coder in coders}
-
-        def cost(group: tuple[str, ...], name: str = name, ranks: dict[str, float] = ranks) -> tuple[float, ...]:
-            return (
-                sum(load[coder] for coder in group),
-                sum(in_condition[conditions[name], coder] for coder in group),
-                sum(pairs[frozenset(pair)] for pair in combinations(group, 2)),
-                sum(ranks[coder] for coder in group),
-            )
-
-        groups = [group for group in combinations(coders, coder_count) if {*begun_coders} <= {*group}]
-        coders_of[name] = min(groups, key=cost)
-        count(name)
-    return {name: coders_of[name] for name in open_sessions}
+        groups = [group for group in combinations(coders, coder_count) if begun_coders <= {*group}]
+        assigned[name] = min(groups, key=partial(rate_group, condition=conditions[name], ranks=ranks))
+        count_session(name)
+    return {name: assigned[name] for name in open_sessions}
 
 
 def _choose_coded_twice(
@@ -110,18 +117,15 @@ def _choose_coded_twice(
     """Choose the sessions to code twice, so that each condition comes as near to the share as it can."""
     doubled = Counter(conditions[name] for name, names in coders.items() if len(names) > 1)
     total = Counter(conditions.values())
-    left = [name for name in open_sessions if len(coders.get(name, ())) < 2]
-    missing = math.ceil(round(share * len(conditions), 9)) - doubled.total()
+    eligible = [name for name in open_sessions if len(coders.get(name, ())) < 2]
+    missing_count = math.ceil(round(share * len(conditions), 9)) - doubled.total()
     chosen: set[str] = set()
-    while left and missing > len(chosen):
-        neediest = max(left, key=lambda name: share * total[conditions[name]] - doubled[conditions[name]])
-        left.remove(neediest)
+    while eligible and missing_count > len(chosen):
+        neediest = max(eligible, key=lambda name: share * total[conditions[name]] - doubled[conditions[name]])
+        eligible.remove(neediest)
         doubled[conditions[neediest]] += 1
         chosen.add(neediest)
     return chosen
-
-
-_README = shipped_text("study_desk.study", "pack_readme.txt")
 
 
 @record
@@ -145,9 +149,12 @@ def write_pack(
     """Write an EAF for each session that the coder owes, a BORIS project and a table, in the order drawn for them.
 
     `make_media` makes a video from the bag of each session that names no media.
+
+    Raises StudyError if nothing is owed, or if the folder is not empty.
     """
-    study.check_known("coder", [coder], study.file.coders)
-    if without := [code.id for code in study.file.codes if code.attribute is None]:
+    file = study.file
+    study.check_known("coder", [coder], file.coders)
+    if without := [code.id for code in file.codes if code.attribute is None]:
         raise StudyError(
             f"{study.path}: code {', '.join(without)} counts as no attribute of HSRI, so a log cannot hold its labels; "
             "give it an attribute"
@@ -155,20 +162,20 @@ def write_pack(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise StudyError(f"{folder}: is there already, and may hold a coder's work; name a new folder")
     remarks: list[str] = []
-    owed = _open_owed(study, coder, remarks)
+    owed = _open_owed_sessions(study, coder, remarks)
     if not owed:
         raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files, observations = [], []
+    files: list[Path] = []
+    observations = []
     for number, (name, recording) in enumerate(owed.items(), 1):
-        media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
         if make_media and not recording.info.media:
             media = _make_media(study, name, recording, folder, remarks, progress)
+        else:
+            media = _link_media(name, recording, folder, remarks, copy_media=copy_media)
         sheet = build_sheet(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
-        write_eaf(
-            eaf, sheet, media, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
-        )
+        write_eaf(eaf, sheet, media, file.codebook, file.defined_severities, study=file.study, coder=coder)
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         inside = [path for link in media if (path := Path(link.path)).is_relative_to(folder)]
@@ -181,10 +188,16 @@ def write_pack(
             f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there; see --media"
         )
     project = folder / f"{coder}.boris"
-    write_boris_project(
-        project, observations, study.file.codebook, study.file.defined_severities, study=study.file.study, coder=coder
-    )
-    table, codebook, readme = folder / f"{coder}.csv", folder / "codebook.csv", folder / "README.txt"
+    write_boris_project(project, observations, file.codebook, file.defined_severities, study=file.study, coder=coder)
+    files += [project, *_write_guides(study, coder, folder, [*owed])]
+    return CodingPack(sessions=tuple(owed), files=tuple(files), remarks=tuple(remarks))
+
+
+def _write_guides(study: Study, coder: str, folder: Path, sessions: list[str]) -> tuple[Path, Path, Path]:
+    """Write the empty table, the codebook and the instructions of a pack."""
+    table = folder / f"{coder}.csv"
+    codebook = folder / "codebook.csv"
+    readme = folder / "README.txt"
     with private_path(table) as part:
         part.write_text("session,coder,code,severity,start_s,end_s,comment\n", encoding="utf-8-sig")
     with private_path(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
@@ -197,12 +210,12 @@ def write_pack(
         severities = study.file.defined_severities.items()
         writer.writerows((f"severity {severity}", "", meaning, "", "") for severity, meaning in severities)
     with private_path(readme) as part:
-        order = "\n".join(f"{number}. {name}" for number, name in enumerate(owed, 1))
+        order = "\n".join(f"{number}. {name}" for number, name in enumerate(sessions, 1))
         part.write_text(_README.format(coder=coder, study=study.file.study, order=order), encoding="utf-8")
-    return CodingPack(sessions=tuple(owed), files=(*files, project, table, codebook, readme), remarks=tuple(remarks))
+    return table, codebook, readme
 
 
-def _open_owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
+def _open_owed_sessions(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
     """Open the sessions that the coder has yet to code, in the order drawn for them."""
     owed = {}
     logs = dict(study.logs())
@@ -221,23 +234,23 @@ def _open_owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Record
     return owed
 
 
-def _media(
-    study: Study, name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
+def _link_media(
+    name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
 ) -> tuple[LinkedMedia, ...]:
     """Link or copy the media of a session that are there, if it names who agreed to be watched."""
-    named = [parse_media(text) for text in recording.info.media]
-    if not named:
+    all_media = [parse_media(text) for text in recording.info.media]
+    if not all_media:
         return ()
     if reason := reason_against_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     links = []
-    for media in named:
+    for media in all_media:
         path = Path(media.path)
         if not path.is_file():
             remarks.append(f"{name}: {media.path} is not there, so it is left out")
             continue
-        linked = _copy(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
+        linked = _copy_into_pack(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
         links.append(LinkedMedia(path=str(linked), offset_s=media.offset_s))
         if not is_playable(str(linked)):
             remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
@@ -271,7 +284,7 @@ def _make_media(  # noqa: PLR0917
     return (LinkedMedia(path=str(video)),)
 
 
-def _copy(path: Path, inside: Path) -> Path:
-    inside.parent.mkdir(mode=0o700, exist_ok=True)
-    shutil.copyfile(path, inside)
-    return inside
+def _copy_into_pack(path: Path, target: Path) -> Path:
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.copyfile(path, target)
+    return target

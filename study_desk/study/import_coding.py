@@ -44,14 +44,14 @@ class Addition:
     people: tuple[str, ...] = ()  # whose work the file is, also if nothing of it is new
 
     @property
-    def with_words(self) -> int:
-        """Count new labels with words of their coder."""
+    def comment_count(self) -> int:
+        """The number of new labels with a comment."""
         return sum(isinstance(entry, Label) and bool(entry.comment) for entry in self.entries)
 
     @property
     def coders(self) -> list[str]:
-        """List whose labels and codings these are."""
-        return sorted({entry.coder for entry in self.entries if isinstance(entry, Label | Coding)})
+        """The coders of the new entries."""
+        return sorted({entry.coder for entry in self.entries})
 
 
 @record
@@ -70,13 +70,13 @@ class _ReadPart:
     session: str
     coder: str
     file: Path
-    entries: tuple[Label, ...]
+    labels: tuple[Label, ...]
 
 
 def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
     """Read a file for one log. A form without labels states that its coder found nothing.
 
-    Of several observations, the one named like the session counts.
+    Of several observations, the one named like the session counts. Raises FormError for several files.
     """
     if len(files) > 1 or options.skip_unknown:
         raise FormError(f"{log}: a log takes one FILE; name the folder of the study for several")
@@ -88,9 +88,9 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
     for file in files:
         form = CheckedForm(file)
         part = recording.info.session if len(form.parts) > 1 else ""
-        labels = _read(form, _target(recording, options, options.coder, part, codebook))
-    chosen = options if labels else replace(options, complete=True)
-    addition = _addition(log, recording, files[0] if files else None, labels, chosen)
+        labels = _read_labels(form, _make_target(recording, options, options.coder, part, codebook))
+    options = options if labels else replace(options, complete=True)
+    addition = _make_addition(log, recording, files[0] if files else None, labels, options)
     if membership:
         _check_coders(*membership, addition)
     return PlannedImport(additions=(addition,))
@@ -100,16 +100,18 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
     """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
     forms = [(file, CheckedForm(file)) for file in files]
     parts = [(file, form, part) for file, form in forms for part in form.parts]
-    unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session_of(study, file, part)]
+    unknown = [
+        f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _find_session(study, file, part)
+    ]
     if unknown and not options.skip_unknown:
         raise StudyError(
             f"nothing is imported, as study.yaml has no such session: {'; '.join(unknown)}. It has "
             f"{', '.join(study.file.sessions) or 'none'}: rename it there, or leave these out with --skip-unknown"
         )
     recordings: dict[str, Recording] = {}
-    read = []
+    read_parts = []
     for file, form, part in parts:
-        if not (session := _session_of(study, file, part)):
+        if not (session := _find_session(study, file, part)):
             continue
         if part.study and part.study != study.file.study:
             raise StudyError(f"{file}: is of study {part.study}, not of {study.file.study}; import it there")
@@ -117,22 +119,22 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
             if not is_log(study.log_of(session)):
                 raise StudyError(f"{file}: session {session} has no log yet; add it with {PROGRAM} study add")
             recordings[session] = study.recording_of(session)
-        coder = _coder_of(study, file, part, options.coder)
-        target = _target(recordings[session], options, coder, part.name, study.file.codebook)
-        entries = _read(form, target)
-        read.append(_ReadPart(session=session, coder=coder, file=file, entries=entries))
-    coded = _check_coded_once(read)
-    additions, empty = [], []
-    for part_read in read:
-        if not part_read.entries and (not options.complete or (part_read.session, part_read.coder) in coded):
-            empty.append(f"{part_read.session} ({part_read.file.name})")
+        coder = _choose_coder(study, file, part, options.coder)
+        target = _make_target(recordings[session], options, coder, part.name, study.file.codebook)
+        read_parts.append(_ReadPart(session=session, coder=coder, file=file, labels=_read_labels(form, target)))
+    file_by_coding = _check_coded_once(read_parts)
+    additions = []
+    empty = []
+    for read in read_parts:
+        if not read.labels and (not options.complete or (read.session, read.coder) in file_by_coding):
+            empty.append(f"{read.session} ({read.file.name})")
             continue
-        chosen = replace(options, coder=part_read.coder)
-        recording = recordings[part_read.session]
-        addition = _addition(study.log_of(part_read.session), recording, part_read.file, part_read.entries, chosen)
-        _check_coders(study, part_read.session, addition)
-        if not part_read.entries:
-            coded[part_read.session, part_read.coder] = part_read.file
+        options_of_part = replace(options, coder=read.coder)
+        log = study.log_of(read.session)
+        addition = _make_addition(log, recordings[read.session], read.file, read.labels, options_of_part)
+        _check_coders(study, read.session, addition)
+        if not read.labels:
+            file_by_coding[read.session, read.coder] = read.file
         additions.append(addition)
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty))
 
@@ -150,56 +152,60 @@ def _check_coders(study: Study, session: str, addition: Addition) -> None:
 
 
 def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:
-    """Lock all logs, then write to them. Return the head of each."""
+    """Lock all logs, then write to them. Return the head of each.
+
+    Raises LogError if a log cannot be written, which says how much of an addition is in it.
+    """
+    additions = list(additions)
     with ExitStack() as stack:
         logs: dict[Path, StudyLog] = {}
-        listed = list(additions)
-        for addition in listed:
+        for addition in additions:
             if addition.log not in logs:
                 logs[addition.log] = stack.enter_context(StudyLog.resume(addition.log, clock, redactor=redactor))
-        for addition in listed:
+        for addition in additions:
             writer = logs[addition.log]
-            before = writer.entries
+            count_before = writer.entries
             try:
                 for entry in addition.entries:
                     at_ns = entry.start_ns if isinstance(entry, Label) else addition.recording.end_ns
                     writer.append(entry, at_ns)
             except LogWriteError as error:
-                taken = f"{writer.entries - before} of {len(addition.entries)} are in the log"
-                raise LogError(f"{error}, and import the file again with --replace: {taken}") from error
+                written = f"{writer.entries - count_before} of {len(addition.entries)} are in the log"
+                raise LogError(f"{error}, and import the file again with --replace: {written}") from error
         return {log: writer.head for log, writer in logs.items()}
 
 
-def _addition(
-    log: Path, recording: Recording, file: Path | None, read: tuple[Label, ...], options: ImportOptions
+def _make_addition(
+    log: Path, recording: Recording, file: Path | None, labels: tuple[Label, ...], options: ImportOptions
 ) -> Addition:
     """Choose the entries that the log lacks. It holds redacted ones, so these are compared."""
-    for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
-        read = tuple(options.redactor.clean(entry) for entry in read)
-    if file and (own := {label.coder for label in read} & {MONITOR, CONSENSUS}):
-        raise FormError(f"{file}: {own.pop()} is not a coder; give the coder of these labels with --coder")
-    found_nothing = options.complete and not read
-    if found_nothing and not options.coder:
-        raise FormError(f"{log}: the coding names no coder; give --coder")
-    coders = {label.coder for label in read} | ({options.coder} if found_nothing else set())
+    for _ in range(2):  # A name that a later comment introduces goes from the earlier ones too.
+        labels = tuple(options.redactor.clean(label) for label in labels)
+    coders = {label.coder for label in labels}
+    if file and (reserved := coders & {MONITOR, CONSENSUS}):
+        raise FormError(f"{file}: {reserved.pop()} is not a coder; give the coder of these labels with --coder")
+    if options.complete and not labels:
+        if not options.coder:
+            raise FormError(f"{log}: the coding names no coder; give --coder")
+        coders = {options.coder}
     entries: list[Label | Coding] = []
     for coder in sorted(coders):
-        mine = [label for label in read if label.coder == coder]
-        entries += _new_entries(log, recording, coder, mine, options)
+        own = [label for label in labels if label.coder == coder]
+        entries += _select_new_entries(log, recording, coder, own, options)
     return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(sorted(coders)))
 
 
-def _new_entries(
-    log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions
+def _select_new_entries(
+    log: Path, recording: Recording, coder: str, labels: list[Label], options: ImportOptions
 ) -> list[Label | Coding]:
     """Choose the new entries of one coder. A second version counts twice, so it is refused without `replace`."""
     current = [label for label in recording.labels if label.coder == coder]
     has_coded = coder in recording.coders
-    if options.replace and has_coded and Counter(mine) != Counter(current):
-        return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
-    known_labels = {*current}
-    new = [label for label in mine if label not in known_labels]
-    if has_coded and (new or (current and not mine)):
+    if options.replace and has_coded and Counter(labels) != Counter(current):
+        return [Coding(coder=coder, labels=len(labels), replaces=True), *labels]
+    in_log = {*current}
+    new = [label for label in labels if label not in in_log]
+    if has_coded and (new or (current and not labels)):
         raise FormError(
             f"{log}: has a coding by {coder} already, and this is another: give another --coder, or --replace it "
             "(the log keeps both)"
@@ -211,14 +217,14 @@ def _new_entries(
     return [*new, *codings]
 
 
-def _read(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
+def _read_labels(form: CheckedForm, target: CodingTarget) -> tuple[Label, ...]:
     """Read labels, and refuse those outside the session."""
     labels = form.read_labels(target)
     target.check_all(len(labels))
     return labels
 
 
-def _target(
+def _make_target(
     recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
 ) -> CodingTarget:
     origin_ns = find_origin_ns(recording)
@@ -233,16 +239,18 @@ def _target(
     )
 
 
-def _session_of(study: Study, file: Path, part: FormPart) -> str:
-    """Find the session that a part names, or else the name of its file."""
-    return part.name if part.name in study.file.sessions else "" if part.name else _find_name(file, study.file.sessions)
+def _find_session(study: Study, file: Path, part: FormPart) -> str:
+    """Find the session that a part names, or else the name of its file. Empty: the study has no such session."""
+    if part.name:
+        return part.name if part.name in study.file.sessions else ""
+    return _find_name(file, study.file.sessions)
 
 
-def _coder_of(study: Study, file: Path, part: FormPart, named: str) -> str:
-    """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
-    if named and part.coder and named != part.coder:
-        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {named}")
-    return named or part.coder or _find_name(file, study.file.coders)
+def _choose_coder(study: Study, file: Path, part: FormPart, stated: str) -> str:
+    """Choose the coder: the one stated, of the part, or in the file's name. Empty: as in each row."""
+    if stated and part.coder and stated != part.coder:
+        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {stated}")
+    return stated or part.coder or _find_name(file, study.file.coders)
 
 
 def _find_name(file: Path, names: Iterable[str]) -> str:
@@ -252,18 +260,17 @@ def _find_name(file: Path, names: Iterable[str]) -> str:
     return longest[0] if len(longest) == 1 else ""
 
 
-def _check_coded_once(read: Iterable[_ReadPart]) -> dict[tuple[str, str], Path]:
-    """Collect which file codes which session by which coder. Two files of one coding are refused."""
-    coded: dict[tuple[str, str], Path] = {}
-    for part_read in read:
-        for coder in {entry.coder for entry in part_read.entries}:
-            other = coded.setdefault((part_read.session, coder), part_read.file)
-            if other != part_read.file:
+def _check_coded_once(read_parts: Iterable[_ReadPart]) -> dict[tuple[str, str], Path]:
+    """Return the file of each coding, by session and coder. Raises StudyError for two files of one coding."""
+    file_by_coding: dict[tuple[str, str], Path] = {}
+    for read in read_parts:
+        for coder in {label.coder for label in read.labels}:
+            other = file_by_coding.setdefault((read.session, coder), read.file)
+            if other != read.file:
                 raise StudyError(
-                    f"session {part_read.session} is coded by {coder} in {other} and in {part_read.file}; "
-                    "import one of them"
+                    f"session {read.session} is coded by {coder} in {other} and in {read.file}; import one of them"
                 )
-    return coded
+    return file_by_coding
 
 
 @record
@@ -287,12 +294,12 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
         )
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
-    decisions: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
-    settled = [decision for decision in decisions if decision.coder == CONSENSUS]
+    versions: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
+    decisions = [version for version in versions if version.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,
         labels=sum(label.coder == coder for label in recording.labels),
-        consensus=sum(any(opinion.coder == coder for opinion in decision.opinions) for decision in settled),
+        consensus=sum(any(opinion.coder == coder for opinion in decision.opinions) for decision in decisions),
         head=writer.head,
     )

@@ -13,13 +13,14 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.recording import Recording, check_distinct, open_recording
 from norm_monitor.session_log.study_folder import Study, is_study
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.labels import sessions_of
+from study_desk.coding.labels import collect_sessions
 from study_desk.coding.reliability import (
     ALPHA,
     ANY_TWO,
+    EVENT_F1,
     EVENT_KAPPA,
-    FEW_SESSIONS,
     KAPPA,
+    MIN_SESSIONS,
     SEVERITY,
     AgreementRow,
     Estimate,
@@ -28,76 +29,77 @@ from tactful_cli.bag import progress
 from tactful_cli.console import print_result, titled_table
 from tactful_cli.verb import AsJson
 
-LEGEND = (
+_LEGEND = (
     "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
     "Alpha, any two: over all coders, also with sessions missing. F1: onsets matched within the seconds named. "
     "Kappa, severity: linear weights, of events that both labelled alike. n: events that either marked; two with "
     "onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer than "
-    f"{FEW_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a figure, "
-    "which the interval leaves out. --json adds each condition, and confusion matrices."
+    f"{MIN_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a figure, "
+    "which the interval leaves out."
 )
-_SHORT = {
+# The heads of columns, in two lines.
+_COLUMNS = {
     EVENT_KAPPA: "kappa\nevents",
     KAPPA: "kappa\nframes",
     ALPHA: "alpha\nframes",
     ANY_TWO: "alpha\nany two",
     SEVERITY: "kappa\nseverity",
 }
+# The columns of measures beyond chance, which come first.
+_BEYOND_CHANCE = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "alpha\nframes")
 
-_BEYOND_CHANCE = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "alpha\nframes")  # come first
 
-
-def agreement_tables(result: Agreement) -> Iterator[Table]:
+def make_agreement_tables(result: Agreement) -> Iterator[Table]:
     """Yield the shared sessions, then a table for each pair of humans, for all, and for the monitor with each human."""
-    yield _shared_table(result)
+    yield _make_shared_table(result)
     groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in result.rows:
-        if not row.condition:
-            groups.setdefault((row.comparison, row.coders), []).append(row)
+        groups.setdefault((row.comparison, row.coders), []).append(row)
     for (comparison, coders), rows in groups.items():
-        yield _table(f"{comparison}: {', '.join(coders)}", rows)
+        yield _make_table(f"{comparison}: {', '.join(coders)}", rows)
 
 
-def _shared_table(result: Agreement) -> Table:
+def _make_shared_table(result: Agreement) -> Table:
     table = titled_table("sessions coded by both", "coders", numbers=("sessions", "minutes"))
     for pair in result.shared:
         table.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")
     return table
 
 
-def _table(title: str, rows: list[AgreementRow]) -> Table:
-    measures = sorted(dict.fromkeys(map(_measure, rows)), key=lambda measure: measure not in _BEYOND_CHANCE)
+def _make_table(title: str, rows: list[AgreementRow]) -> Table:
+    columns = sorted(dict.fromkeys(map(_name_column, rows)), key=lambda column: column not in _BEYOND_CHANCE)
     labels: dict[str, dict[str, AgreementRow]] = {}
     for row in rows:
-        labels.setdefault(_label(row), {})[_measure(row)] = row
-    counted = next((row for row in rows if row.measure == "event F1"), None)
-    numbers = [f"n\n{counted.tolerance_s:g} s"] if counted else []
-    table = titled_table(title, "label", numbers=[*numbers, *measures])
-    for label, by_measure in labels.items():
-        events = [str(by_measure[_measure(counted)].units)] if counted else []
-        cells = (_cell(by_measure[name].estimate) if name in by_measure else "" for name in measures)
-        table.add_row(label, *events, *cells)
+        labels.setdefault(_name_label(row), {})[_name_column(row)] = row
+    # The events of the first F1 are counted in a column of their own.
+    first_f1 = next((row for row in rows if row.measure == EVENT_F1), None)
+    count_columns = [f"n\n{first_f1.tolerance_s:g} s"] if first_f1 else []
+    table = titled_table(title, "label", numbers=[*count_columns, *columns])
+    for label, by_column in labels.items():
+        counts = [str(by_column[_name_column(first_f1)].units)] if first_f1 else []
+        cells = (_format_estimate(by_column[name].estimate) if name in by_column else "" for name in columns)
+        table.add_row(label, *counts, *cells)
     return table
 
 
-def _label(row: AgreementRow) -> str:
+def _name_label(row: AgreementRow) -> str:
     return "all" if row.attribute == "all" else f"{row.polarity} {row.attribute.replace('_', ' ')}"
 
 
-def _measure(row: AgreementRow) -> str:
-    return f"F1\n{row.tolerance_s:g} s" if row.measure == "event F1" else _SHORT.get(row.measure, row.measure)
+def _name_column(row: AgreementRow) -> str:
+    return f"F1\n{row.tolerance_s:g} s" if row.measure == EVENT_F1 else _COLUMNS[row.measure]
 
 
-def _cell(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
     if estimate.value is None:
         return "–"
-    bounds = [_short(bound) for bound in (estimate.low, estimate.high) if bound is not None]
+    bounds = [_format_short(bound) for bound in (estimate.low, estimate.high) if bound is not None]
     interval = "–".join(bounds) or "–"
-    share = f"\n{max(1, round(100 * estimate.undefined))} %" if estimate.undefined else ""
-    return f"{_short(estimate.value)}\n{interval}{share}"
+    undefined = f"\n{max(1, round(100 * estimate.undefined))} %" if estimate.undefined else ""
+    return f"{_format_short(estimate.value)}\n{interval}{undefined}"
 
 
-def _short(value: float) -> str:
+def _format_short(value: float) -> str:
     """Format without the leading zero, as is usual for values of at most 1."""
     return f"{value:.2f}".replace("0.", ".", 1)
 
@@ -121,18 +123,18 @@ def agreement(
     left_out: list[str] = []
     for source in sources:
         if is_study(source):
-            of_study, remarks_of_study = Study(source).recordings()
-            recordings += of_study.values()
-            left_out += remarks_of_study
+            by_session, remarks = Study(source).recordings()
+            recordings += by_session.values()
+            left_out += remarks
         elif (recording := open_recording(source)).missing:
             left_out.append(f"{source}: {recording.missing}, so is left out")
         else:
             recordings.append(recording)
     check_distinct(recordings)
-    sessions = sessions_of(recordings)
+    sessions = collect_sessions(recordings)
     if not sessions and left_out:
         raise TactfulError(f"agreement: no session is left to compare: {'; '.join(left_out)}")
-    with progress("computing agreement") as tell:
-        result = measure_agreement(sessions, resamples=resamples, seed=seed, progress=tell)
+    with progress("computing agreement") as show_progress:
+        result = measure_agreement(sessions, resamples=resamples, seed=seed, progress=show_progress)
     result = replace(result, remarks=(*left_out, *result.remarks))
-    print_result(to_plain(result), *agreement_tables(result), as_json=as_json, notes=(LEGEND, *result.remarks))
+    print_result(to_plain(result), *make_agreement_tables(result), as_json=as_json, notes=(_LEGEND, *result.remarks))

@@ -52,14 +52,14 @@ def code(  # noqa: PLR0917
     Each coder is blind until their coding is done, then sees the others', and settles a consensus.
     """
     membership = study_of(log)
-    watched = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)
+    recording = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)
     coders = {new_token(): name for name in coder}
     _check_coders(coder, membership)
     if bag is None and membership and (planned := membership[0].session(membership[1]).bag):
         bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    videos = [media for media in map(parse_media, watched.info.media) if is_playable(Path(media.path))]
+    videos = [media for media in map(parse_media, recording.info.media) if is_playable(Path(media.path))]
     if bag is None and not videos:
         complain("coders see no picture and hear no sound: name the bag with --bag, or a video in study.yaml")
     server = CodingServer(
@@ -70,8 +70,8 @@ def code(  # noqa: PLR0917
         port=port,
         redactor=redactor_of(keys),
         study=membership[0].file if membership else None,
-        media=player_media(watched, bag, videos),
-        notes=_order_notes(membership, coder),
+        media=choose_player_media(recording, bag, videos),
+        notes=_describe_order(membership, coder),
     )
     warn_of_listeners(host, "the session")
     if as_json:
@@ -90,8 +90,8 @@ def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> No
     """Refuse a name that is given twice, or is not a coder's."""
     if repeated := {name for name in coders if coders.count(name) > 1}:
         raise TactfulError(f"--coder: {min(repeated)} is given twice; give each coder once")
-    if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in coders}:
-        raise TactfulError(f"--coder: {min(taken) or 'an empty name'} is not a person; give a pseudonym")
+    if reserved := {"", MONITOR, CONSENSUS} & {name.strip() for name in coders}:
+        raise TactfulError(f"--coder: {min(reserved) or 'an empty name'} is not a person; give a pseudonym")
     if membership is None:
         return
     study, session = membership
@@ -101,30 +101,29 @@ def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> No
         complain(f"session {session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
 
 
-def _order_notes(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
-    """Tell each coder which session of theirs this is, in the order drawn for them, and what comes before it."""
+def _describe_order(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
+    """Make a note for each coder: which session of theirs this is, in the order drawn for them, and what comes before.
+
+    Complain of coders who owe earlier sessions.
+    """
     notes: dict[str, str] = {}
     if membership is None:
         return notes
     study, session = membership
-    for name in coders:
-        order = study.file.sessions_of(name)
+    logs = dict(study.logs())
+    for coder in coders:
+        order = study.file.sessions_of(coder)
         if session in order:
             earlier = order[: order.index(session)]
-            logs = dict(study.logs())
-            owed = [
-                earlier_session
-                for earlier_session in earlier
-                if earlier_session in logs and name not in study.recording_of(earlier_session).coders
-            ]
-            first = f" Code {', '.join(owed)} first." if owed else ""
-            notes[name] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you.{first}"
+            owed = [name for name in earlier if name in logs and coder not in study.recording_of(name).coders]
+            notes[coder] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you."
             if owed:
-                complain(f"{name}: codes {', '.join(owed)} before {session}, in the order drawn for them")
+                notes[coder] += f" Code {', '.join(owed)} first."
+                complain(f"{coder}: codes {', '.join(owed)} before {session}, in the order drawn for them")
     return notes
 
 
-def player_media(recording: Recording, bag: Path | None, videos: Sequence[LinkedMedia]) -> PlayerMedia:
+def choose_player_media(recording: Recording, bag: Path | None, videos: Sequence[LinkedMedia]) -> PlayerMedia:
     """Choose what the coders' player shows: a video, else stills and sound of the bag. Without consent, nothing."""
     if not (bag or videos):
         return PlayerMedia(why="No picture: this page was served without one.")
@@ -133,11 +132,11 @@ def player_media(recording: Recording, bag: Path | None, videos: Sequence[Linked
     if bag:
         check_bag(recording, bag)
     stills = BagStills(bag, face_finder()) if bag else None
-    ahead_ms = (find_origin_ns(recording) - recording.start_ns) / NS_PER_MS  # from the session's start to the media's
+    media_start_ms = (find_origin_ns(recording) - recording.start_ns) / NS_PER_MS  # from the session's start
     return PlayerMedia(
         still_at=stills.at if stills and stills.topic else None,
         sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
         video=Path(videos[0].path) if videos else None,
-        video_offset_ms=ahead_ms - videos[0].offset_s * 1000 if videos else 0.0,
+        video_offset_ms=media_start_ms - videos[0].offset_s * 1000 if videos else 0.0,
         why="No picture: the bag has no camera.",
     )

@@ -36,7 +36,7 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF, BORIS project or export (boris, tsv, csv), ELAN's text (txt, csv, tsv), or table.",
+            help="Coded EAF of ELAN, project or export of BORIS (boris, tsv, csv), or table (csv, tsv).",
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",
@@ -55,7 +55,7 @@ def import_(  # noqa: PLR0917
         bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
     ] = False,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
+        bool, typer.Option("--skip-unknown", help="Leave out codings of sessions that the study lacks, and count them.")
     ] = False,
     retract: Annotated[
         bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
@@ -87,11 +87,11 @@ def import_(  # noqa: PLR0917
     else:
         planned = plan_for_log(target, files or [], options)
     heads = write_additions(planned.additions, WallClock(), redactor)
-    remarks = [] if keys else [*_about_names(planned)]
+    remarks = [] if keys else [*_remind_of_names(planned)]
     if as_json:
-        print_json(_summary(planned, heads, remarks, is_of_study=is_study(target)))
+        print_json(_summarize(planned, heads, remarks, is_of_study=is_study(target)))
     else:
-        _print(planned, heads, remarks, is_of_study=is_study(target))
+        _print_import(planned, heads, remarks, is_of_study=is_study(target))
 
 
 def _retract(log: Path, coder: str, *, as_json: bool) -> None:
@@ -108,16 +108,16 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
         )
 
 
-def _about_names(planned: PlannedImport) -> Iterator[str]:
+def _remind_of_names(planned: PlannedImport) -> Iterator[str]:
     """Remind of the key file: only it tells which words of a comment are names of participants."""
-    if number := sum(addition.with_words for addition in planned.additions):
+    if count := sum(addition.comment_count for addition in planned.additions):
         yield (
-            f"{count_of(number, 'comment')} imported as written: if comments name participants, give --keys with the "
+            f"{count_of(count, 'comment')} imported as written: if comments name participants, give --keys with the "
             f"key file of {PROGRAM} study participant, and their pseudonyms stand there instead"
         )
 
 
-def _summary(
+def _summarize(
     planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool
 ) -> dict[str, object]:
     imported = sum(len(addition.entries) for addition in planned.additions)
@@ -138,25 +138,26 @@ def _summary(
     return {"imported": imported, "sessions": sessions, **left_out}
 
 
-def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool) -> None:
+def _print_import(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool) -> None:
     for addition in planned.additions:
         name = f"{addition.recording.info.session}: " if is_of_study else ""
         source = [f"by {', '.join(addition.people)}"] if addition.people else []
         source += [f"from {addition.file}"] if addition.file else []
-        show(f"{name}{_counts(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
+        show(f"{name}{_count_entries(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
     if planned.empty:
         remark(
             f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
             "if the coder found nothing there, import it with --complete",
         )
     if planned.skipped:
-        remark(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}")
+        skipped = ", ".join(planned.skipped)
+        remark(f"{count_of(len(planned.skipped), 'coding')} of unknown sessions left out: {skipped}")
     remark(*remarks)
 
 
-def _counts(addition: Addition) -> str:
-    labels = sum(isinstance(entry, Label) for entry in addition.entries)
-    counts = [count_of(labels, "label")] if labels else []
+def _count_entries(addition: Addition) -> str:
+    label_count = sum(isinstance(entry, Label) for entry in addition.entries)
+    counts = [count_of(label_count, "label")] if label_count else []
     codings = [entry for entry in addition.entries if isinstance(entry, Coding)]
     counts += [
         f"coding by {coding.coder} {'revised' if coding.replaces else 'complete'}: {count_of(coding.labels, 'label')}"

@@ -8,7 +8,7 @@ import typer
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.study_folder import Study
-from study_desk.study.coding_pack import assign, write_pack
+from study_desk.study.coding_pack import assign_coders, write_pack
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.bag import progress
 from tactful_cli.console import print_json, remark, show
@@ -37,14 +37,15 @@ def pack(  # noqa: PLR0917
     """
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)
-    draw = assign(study) if len(study.file.coders) > 1 else None
-    with progress("making videos") as tell:
-        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=tell)
+    assignment = assign_coders(study) if len(study.file.coders) > 1 else None
+    with progress("making videos") as show_progress:
+        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=show_progress)
     if as_json:
-        print_json(to_plain(coding_pack) | {"assignment": to_plain(draw) if draw else None})
+        print_json(to_plain(coding_pack) | {"assignment": to_plain(assignment) if assignment else None})
         return
     show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
-    if draw and draw.drawn:
-        loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
-        remark(f"{count_of(len(draw.drawn), 'session')} drawn with seed {study.file.seed}; sessions by coder: {loads}")
+    if assignment and assignment.drawn:
+        drawn = f"{count_of(len(assignment.drawn), 'session')} drawn with seed {study.file.seed}"
+        loads = ", ".join(f"{name}: {load}" for name, load in assignment.loads.items())
+        remark(f"{drawn}; sessions by coder: {loads}")
     remark(*coding_pack.remarks)

@@ -16,10 +16,10 @@ from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
 from study_desk.analysis.dataset import LICENCES, PublicationKey
-from study_desk.analysis.event_rates import few_units
+from study_desk.analysis.event_rates import warn_of_few_units
 from study_desk.analysis.publish import publish as publish_study
-from study_desk.analysis.session_page import session_page
-from study_desk.analysis.study_tables import study_tables
+from study_desk.analysis.session_page import render_session
+from study_desk.analysis.study_tables import tabulate_study
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.study.outputs import KEY_FILE, REPORT, choose_report_path, note_output
 from study_desk.verbs.arguments import StudyPath
@@ -61,24 +61,23 @@ def report(
         raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
     recording = open_recording(source)
     path = output or choose_report_path(source, recording)
-    text = session_page(recording)
+    page = render_session(recording)
     with private_path(path) as part:
-        part.write_text(text, encoding="utf-8", errors="replace")
+        part.write_text(page, encoding="utf-8", errors="replace")
     note_output(source, path, REPORT)
     result = {"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags)}
     print_result(result, str(path), as_json=as_json, notes=recording.notes)
 
 
 def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:
-    tables = study_tables(study, coder)
+    tables = tabulate_study(study, coder)
     if coder and not tables.analysed:
         names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
-    plan_notes = [f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations]
     notes = [
-        *few_units(tables),
-        *plan_notes,
+        *warn_of_few_units(tables),
+        *(f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations),
         *tables.remarks,
         *(f"{path}: was changed, so stays as it is" for path in written.edited),
     ]
@@ -88,10 +87,10 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         "sessions": len(tables.sessions),
         "events": len(tables.events),
         "plan": to_plain(tables.plan),
+        "notes": notes,
     }
-    result["notes"] = notes
-    rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
-    next_step = f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder."
+    counts = f"{count_of(len(tables.sessions), 'row')} of sessions, {count_of(len(tables.events), 'label')}"
+    next_step = f"{counts}. Open report.html; run analysis.R in that folder."
     print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
 
 
@@ -110,15 +109,16 @@ def publish(
     """Write a pseudonymised dataset of who consented, in BIDS's layout, after a check for names, media and times."""
     study = Study(folder)
     names = KeyFile(keys).names() if keys else NamesToRemove()
-    labels = PublicationKey(study.folder / KEY_FILE)
-    published = publish_study(study, output, labels, WallClock(), names, licence)
-    sessions, people = count_of(published.sessions, "session"), count_of(published.participants, "participant")
-    done = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
+    key = PublicationKey(study.folder / KEY_FILE)
+    published = publish_study(study, output, key, WallClock(), names, licence)
+    sessions = count_of(published.sessions, "session")
+    people = count_of(published.participants, "participant")
+    outcome = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
     notes = [
         *([] if keys else ["no key file was given, so real names were not looked for: give --keys"]),
         *published.left_out,
         *(f"{name}: was edited, so stays as it is" for name in published.kept),
-        f"{labels.path}: says which label is whose; keep it apart from the dataset",
+        f"{key.path}: says which label is whose; keep it apart from the dataset",
         f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote",
     ]
-    print_result(to_plain(published) | {"notes": notes}, done, as_json=as_json, notes=notes)
+    print_result(to_plain(published) | {"notes": notes}, outcome, as_json=as_json, notes=notes)

@@ -11,7 +11,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.schema import Label, Participant
 from norm_monitor.session_log.writer import StudyLog
-from study_desk.coding.labels import by_coder
+from study_desk.coding.labels import collect_by_coder
 from study_desk.study.erase import erase, plan_erasure
 from tests.command_line import tactful
 from tests.study_session import START_NS, info, write_log
@@ -148,4 +148,4 @@ def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> No
 
 def labels(log: Path, coder: str) -> list[Label]:
     """Read a coder's labels, or the monitor's."""
-    return list(by_coder(open_recording(log))[coder])
+    return list(collect_by_coder(open_recording(log))[coder])

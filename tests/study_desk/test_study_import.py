@@ -16,11 +16,11 @@ from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.schema import Coding, Label, Review
 from norm_monitor.session_log.study_folder import Study, StudyError, init_study
 from norm_monitor.session_log.writer import StudyLog
-from study_desk.analysis.session_page import page_data
+from study_desk.analysis.session_page import collect_page_data
 from study_desk.coding.forms.sheet import FormError
-from study_desk.coding.labels import by_coder
+from study_desk.coding.labels import collect_by_coder
 from study_desk.study.add_session import add_log, set_consent
-from study_desk.study.coding_pack import assign, draw
+from study_desk.study.coding_pack import assign_coders, draw_coders
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import check_study
 from tests.study_session import START_NS, write_log
@@ -143,7 +143,7 @@ def test_coders_who_disagree_on_a_flag_are_both_shown(study: Study) -> None:
             Review(event_id=second, coder="Bo", verdict=Verdict.REJECT),
         ):
             writer.append(review, START_NS)
-    reviews = page_data(open_recording(log))["reviews"]
+    reviews = collect_page_data(open_recording(log))["reviews"]
     assert {(review["event_id"], review["coder"], review["verdict"]) for review in reviews} == {
         (first, "Cleo", "accept"), (second, "Cleo", "reject"), (first, "Bo", "relabel"), (second, "Bo", "reject"),
     }  # fmt: skip
@@ -156,7 +156,7 @@ def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study
     assert (found.session, found.labels, found.head) == ("S1", 1, read_sound(log).head)
     status = check_study(study, CLOCK).sessions[0]
     assert (status.coded_by, status.owed_by, status.revised, status.problems) == (("C-2",), ("C-1",), {}, ())
-    assert "C-1" not in by_coder(open_recording(log))
+    assert "C-1" not in collect_by_coder(open_recording(log))
     assert (labels(study, "S1"), labels(study, "S1", "C-2")) == ([], [5])
     kept = [entry.record for entry in read_sound(log).entries]
     assert sum(isinstance(each, Label) and each.coder == "C-1" for each in kept) == 1
@@ -193,7 +193,7 @@ TWELVE = {f"S{n:02d}": "quiet" if n % 2 else "chatty" for n in range(12)}
 @settings(max_examples=150, deadline=None)
 def test_loads_and_conditions_are_balanced(conditions: dict[str, str], people: int, share: float, seed: int) -> None:
     coders = [f"C-{n}" for n in range(people)]
-    drawn = draw(conditions, coders, {}, {}, share=share, rng=random.Random(seed))
+    drawn = draw_coders(conditions, coders, {}, {}, share=share, rng=random.Random(seed))
     assert drawn.keys() == conditions.keys()
     assert all(len({*each}) == len(each) in (1, 2) for each in drawn.values())
     twice = [name for name, each in drawn.items() if len(each) == 2]
@@ -209,23 +209,23 @@ def test_loads_and_conditions_are_balanced(conditions: dict[str, str], people: i
 
 def test_a_draw_is_written_with_the_comments_and_repeats_with_its_seed(tmp_path: Path) -> None:
     study = planned(tmp_path / "a", TWELVE, twice=0.5, seed=7)
-    found = assign(study)
+    found = assign_coders(study)
     assert sum(len(each) == 2 for each in found.coders.values()) == 6
     text = study.path.read_text()
     assert all(f"# {name}'s note" in text for name in TWELVE)
-    assert assign(planned(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == found.coders
-    assert assign(planned(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != found.coders
+    assert assign_coders(planned(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == found.coders
+    assert assign_coders(planned(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != found.coders
 
 
 def test_what_is_assigned_stays_and_new_sessions_make_up_for_it(tmp_path: Path) -> None:
     study = planned(tmp_path / "a", TWELVE, twice=0.25)
-    first = assign(study).coders
+    first = assign_coders(study).coders
     text = study.path.read_text()
-    assert not assign(study).drawn
+    assert not assign_coders(study).drawn
     assert study.path.read_text() == text
     late = "".join(f"  T{n:02d}: {{condition: chatty}}\n" for n in range(4))
     study.path.write_text(text.replace("  S00:", f"{late}  S00:").replace("coded_twice: 0.25", "coded_twice: 0.5"))
-    found = assign(Study(study.folder))
+    found = assign_coders(Study(study.folder))
     assert {name: found.coders[name] for name in first} == first
     assert sum(len(each) == 2 for each in found.coders.values()) == 7  # all four new ones, and 8 were wanted
     assert max(found.loads.values()) - min(found.loads.values()) <= 1
@@ -239,4 +239,4 @@ def test_who_has_coded_a_session_is_one_of_its_coders(tmp_path: Path) -> None:
         add_log(study, tmp_path / name, CLOCK)
         with StudyLog.resume(study.log_of(name), CLOCK) as log:
             log.append(Coding(coder="C-3", labels=0), START_NS)
-    assert all("C-3" in coders for coders in assign(study).coders.values())
+    assert all("C-3" in coders for coders in assign_coders(study).coders.values())

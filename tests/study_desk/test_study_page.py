@@ -8,7 +8,7 @@ import pytest
 from norm_core.records.flag import Evidence, SocialFlag, Verdict
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import Review
-from study_desk.analysis.session_page import session_page
+from study_desk.analysis.session_page import render_session
 from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
 pytestmark = needs_chromium
@@ -17,7 +17,7 @@ pytestmark = needs_chromium
 @pytest.fixture
 def shown(browser: Browser, tmp_path: Path, session: Recording) -> Browser:
     """The report of the generated session, freshly opened."""
-    (tmp_path / "report.html").write_text(session_page(session), encoding="utf-8")
+    (tmp_path / "report.html").write_text(render_session(session), encoding="utf-8")
     browser.events.clear()
     browser.open((tmp_path / "report.html").as_uri())
     return browser
@@ -46,7 +46,7 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
         flag(2, "of_another_version", "words", 14, 14),
         flag(3, "of_another_version", "words", 9, 14),
     )
-    (tmp_path / "sides.html").write_text(session_page(replace(session, flags=flags)), encoding="utf-8")
+    (tmp_path / "sides.html").write_text(render_session(replace(session, flags=flags)), encoding="utf-8")
     browser.open((tmp_path / "sides.html").as_uri())
 
     def moved(key: str, to: float) -> str:
@@ -77,7 +77,7 @@ def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session
     flag = replace(session.flags[0], rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
     said = replace(session.utterances[0], text=evil, locale='en" onclick="')
     doctored = replace(session, flags=(flag,), utterances=(said,), notes=(evil,))
-    (tmp_path / "evil.html").write_text(session_page(doctored), encoding="utf-8")
+    (tmp_path / "evil.html").write_text(render_session(doctored), encoding="utf-8")
     browser.open((tmp_path / "evil.html").as_uri())
     browser.key("j")
     assert evil in text(browser, "#details")
@@ -89,7 +89,7 @@ def test_verdicts_in_the_log_are_shown_and_none_is_taken(browser: Browser, tmp_p
         Review(event_id=flag.event_id, coder=coder, verdict=verdict)
         for flag, coder, verdict in zip(session.flags, ("Bo", "Cleo"), (Verdict.REJECT, Verdict.ACCEPT), strict=False)
     )
-    (tmp_path / "judged.html").write_text(session_page(replace(session, reviews=reviews)), encoding="utf-8")
+    (tmp_path / "judged.html").write_text(render_session(replace(session, reviews=reviews)), encoding="utf-8")
     browser.events.clear()
     browser.open((tmp_path / "judged.html").as_uri())
     browser.key("j")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from norm_core.files.data_files import shipped_file
-from study_desk.analysis.event_rates import event_rate, grouped, rate_of, rate_ratio
+from study_desk.analysis.event_rates import estimate_rate, estimate_rate_by_unit, estimate_ratio, group_rows
 from study_desk.analysis.study_tables import StudyTables
-from study_desk.analysis.write_analysis import study_report
+from study_desk.analysis.write_analysis import render_report
 from tests.norm_monitor.view.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 from tests.patience import PATIENCE_S
 
@@ -23,7 +23,7 @@ COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]
 
 def test_a_rate_has_an_interval_robust_to_differences_between_participants() -> None:
     """Variance of a log rate by hand: squared deviations over one less their share of time, over squared events."""
-    rate = event_rate(dict(enumerate(COUNTS)), dict(enumerate(MINUTES)))
+    rate = estimate_rate_by_unit(dict(enumerate(COUNTS)), dict(enumerate(MINUTES)))
     assert rate is not None
     squares = sum((y - 16 * t / 57) ** 2 / (1 - t / 57) for y, t in zip(COUNTS, MINUTES, strict=True))
     reach = math.exp(T_975_4 * math.sqrt(squares) / 16)
@@ -35,29 +35,29 @@ def test_a_rate_has_an_interval_robust_to_differences_between_participants() -> 
 def test_few_participants_have_counts_and_no_interval() -> None:
     """Two participants of 3 and 0 events had a rate of 0.00 to 36826335.65."""
     few, nothing = (
-        event_rate({1: 3, 2: 0}, {1: 10, 2: 10}),
-        event_rate(dict.fromkeys(range(5), 0), dict.fromkeys(range(5), 8)),
+        estimate_rate_by_unit({1: 3, 2: 0}, {1: 10, 2: 10}),
+        estimate_rate_by_unit(dict.fromkeys(range(5), 0), dict.fromkeys(range(5), 8)),
     )
     assert few is not None
     assert nothing is not None
     assert (few.events, few.minutes, few.participants, few.low, few.high) == (3, 20, 2, None, None)
     assert (nothing.rate, nothing.low, nothing.dispersion) == (0, 0, None)
     assert nothing.high == pytest.approx(3.6888794541139363 / 4, rel=1e-9)  # exact (Garwood 1936)
-    assert event_rate({}, {}) is None
-    assert event_rate({1: 0}, {1: 0}) is None
+    assert estimate_rate_by_unit({}, {}) is None
+    assert estimate_rate_by_unit({1: 0}, {1: 0}) is None
 
 
 def test_a_ratio_within_participants_leaves_out_how_they_differ() -> None:
     """Five participants of very different rates, each with twice the events in b: by hand, the Poisson variance."""
     quiet, chatty = {1: 2, 2: 4, 3: 8, 4: 16, 5: 30}, {1: 4, 2: 8, 3: 16, 4: 32, 5: 60}
     rows = [row(n, name, y) for name, of in (("a", quiet), ("b", chatty)) for n, y in of.items()]
-    within = rate_ratio(rows[5:], rows[:5], "errors")
+    within = estimate_ratio(rows[5:], rows[:5], "errors")
     reach = math.exp(T_975_4 * math.sqrt(1 / 60 + 1 / 120))
     assert (within.ratio, within.low, within.high) == pytest.approx((2, 2 / reach, 2 * reach), rel=1e-9)
-    apart = rate_ratio([line | {"cluster": line["cluster"] + 5} for line in rows[5:]], rows[:5], "errors")
+    apart = estimate_ratio([line | {"cluster": line["cluster"] + 5} for line in rows[5:]], rows[:5], "errors")
     assert (apart.high or 0) > 3 * (within.high or math.inf)
-    assert rate_ratio(rows[5:9], rows[:5], "errors").ratio is None
-    assert rate_ratio([line | {"errors": 0} for line in rows[5:]], rows[:5], "errors").ratio is None
+    assert estimate_ratio(rows[5:9], rows[:5], "errors").ratio is None
+    assert estimate_ratio([line | {"errors": 0} for line in rows[5:]], rows[:5], "errors").ratio is None
 
 
 def study_of(seed: int) -> StudyTables:
@@ -88,16 +88,16 @@ def test_the_script_in_r_and_the_report_agree(tmp_path: Path, seed: int) -> None
     subprocess.run(["Rscript", script], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE_S)
     with (tmp_path / "estimates_r.csv").open(newline="") as file:
         by_r = {(line["outcome"], line["term"]): line for line in csv.DictReader(file)}
-    by_condition = grouped(study.sessions, lambda session: session["condition"])
+    by_condition = group_rows(study.sessions, lambda session: session["condition"])
     for outcome in ("errors", "competences"):
         for name, of in by_condition.items():
-            rate = rate_of(of, outcome)
+            rate = estimate_rate(of, outcome)
             assert rate is not None
             line = by_r[outcome, name]
             assert (int(line["events"]), int(line["units"])) == (rate.events, rate.participants)
             assert figures(line, "dispersion") == pytest.approx([rate.rate, rate.low, rate.high, rate.dispersion])
         for name in ("b", "c", "d"):
-            ratio = rate_ratio(by_condition[name], by_condition["a"], outcome)
+            ratio = estimate_ratio(by_condition[name], by_condition["a"], outcome)
             assert figures(by_r[outcome, f"{name} / a"]) == pytest.approx([ratio.ratio, ratio.low, ratio.high])
 
 
@@ -122,12 +122,12 @@ def tables(*rows: dict[str, Any], study: str = "kiosk") -> StudyTables:
 def test_the_report_compares_the_conditions_and_gives_counts_of_few() -> None:
     counts = [(1, 2), (0, 4), (3, 5), (2, 3), (4, 6)]
     rows = [row(n, name, of[k]) for k, name in enumerate("ab") for n, of in enumerate(counts)]
-    page = study_report(tables(*rows, row(9, "c", 3), row(8, "c", 0)))
-    ratio = rate_ratio(rows[5:], rows[:5], "errors")
+    page = render_report(tables(*rows, row(9, "c", 3), row(8, "c", 0)))
+    ratio = estimate_ratio(rows[5:], rows[:5], "errors")
     assert f"<td>2.00</td><td>{ratio.low:.2f}\xa0to\xa0{ratio.high:.2f}</td>" in page
     assert '<td class="text">c</td><td>3</td><td>20.0</td><td>2</td><td>–</td><td>–</td>' in page
     assert '<td class="text">c / a</td><td>–</td><td>–</td>' in page
-    assert "No session is coded." in study_report(tables())
+    assert "No session is coded." in render_report(tables())
 
 
 @needs_chromium
@@ -135,7 +135,7 @@ def test_the_report_compares_the_conditions_and_gives_counts_of_few() -> None:
 def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     rows = [row(n, ("quiet", "a very long name of a condition, with reasons")[n % 2], n) for n in range(12)]
-    page.write_text(study_report(tables(*rows, study="<script>alert(1)</script>")))
+    page.write_text(render_report(tables(*rows, study="<script>alert(1)</script>")))
     with Browser(tmp_path / "profile", width=420, height=800) as browser:
         browser.send("Page.navigate", url=page.as_uri())
         browser.until("document.readyState === 'complete' && document.querySelector('table') !== null")

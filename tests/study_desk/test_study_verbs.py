@@ -27,8 +27,8 @@ from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import CodedSession
-from study_desk.verbs.agreement import agreement_tables
-from study_desk.verbs.coding_page import player_media
+from study_desk.verbs.agreement import make_agreement_tables
+from study_desk.verbs.coding_page import choose_player_media
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
@@ -292,10 +292,10 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
 def test_coders_see_a_video_from_where_the_session_begins_in_it(log: Path) -> None:
     recording = open_recording(log)
     watched = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P", clips=True),)))
-    media = player_media(watched, None, [LinkedMedia(path="cam2.mp4", offset_s=3.2)])
+    media = choose_player_media(watched, None, [LinkedMedia(path="cam2.mp4", offset_s=3.2)])
     assert (media.video, media.video_offset_ms) == (Path("cam2.mp4"), -3200)
     hidden = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P"),)))
-    assert player_media(hidden, None, [LinkedMedia(path="cam2.mp4")]).video is None
+    assert choose_player_media(hidden, None, [LinkedMedia(path="cam2.mp4")]).video is None
 
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def columns(table: Table) -> dict[str, list[str]]:
 
 
 def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
-    every = columns(list(agreement_tables(found()))[1])
+    every = columns(list(make_agreement_tables(found()))[1])
     # In each of two sessions, two events match within 1 s. The third counts as two.
     assert every["n\n1 s"] == ["8", "2", "4", "2"]
     assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]

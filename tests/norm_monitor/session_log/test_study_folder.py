@@ -18,8 +18,8 @@ from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.schema import Coding, Consent, Participant
 from norm_monitor.session_log.study_folder import Study, StudyError, init_study, remove_from_yaml, set_in_yaml
 from norm_monitor.session_log.writer import StudyLog, lock_log
-from study_desk.analysis.study_tables import study_tables
-from study_desk.analysis.write_analysis import study_report
+from study_desk.analysis.study_tables import tabulate_study
+from study_desk.analysis.write_analysis import render_report
 from study_desk.study.add_session import add_log, plan_session, set_consent
 from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, check_study
@@ -230,7 +230,7 @@ def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study)
         for code in ("joke", "joke", "nod"):
             log.append(label(1, "C-1", polarity=Polarity.COMPETENCE, code=code), START_NS)
     edit(with_session, "codes: []", "codes: [{id: nod, name: nod, polarity: competence}]")
-    tables = study_tables(Study(with_session.folder))
+    tables = tabulate_study(Study(with_session.folder))
     assert any("2 labels with code joke, which study.yaml does not list" in remark for remark in tables.remarks)
     assert {row["coder"]: (row["codes_unlisted"], row["code_nod"]) for row in tables.sessions}["C-1"] == (2, 1)
 
@@ -259,9 +259,9 @@ def test_a_decision_of_another_time_does_not_stretch_its_session(with_session: S
         writer.append(replace(before.decisions[0], decided_ns=1), START_NS)
     after = open_recording(log)
     assert (after.start_ns, after.end_ns) == (before.start_ns, before.end_ns)
-    tables = study_tables(with_session)
+    tables = tabulate_study(with_session)
     assert "session S1: 1 time more than a day from the session's others left out" in tables.remarks
-    assert study_report(tables)
+    assert render_report(tables)
 
 
 TEXT = """# ours
