@@ -57,13 +57,13 @@ class Ears:
         queue: BoundedQueue[SpeechSegment] | None = None,
         robot_speaker_ids: tuple[str, ...] = (),
         *,
-        robot_offset_ns: int | None = None,
+        robot_offset_ns: int = 0,
     ) -> None:
         """Without a recognizer, only robot speech and external transcripts are accepted.
 
-        Add `robot_offset_ns`, which was measured, to the stamps of the robot's starts and stops.
+        Add `robot_offset_ns` to the stamps of the robot's starts and stops.
         """
-        self._config, self._robot_offset_ns = config, robot_offset_ns or 0
+        self._config, self._robot_offset_ns = config, robot_offset_ns
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.

@@ -32,7 +32,6 @@ from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, likely_words
 from norm_monitor.replay.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
-from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -48,7 +47,7 @@ def senses_of(
     robot_topics: Iterable[str] = (),
     *,
     words_topics: Sequence[str] = (),
-    sensor_offsets: str = "",
+    robot_offset_ms: int = 0,
     load: Callable[[WhisperConfig], Whisper] = Whisper,
 ) -> BagSenses:
     """Choose a bag's senses: the words of `words_topics`, or its utterances if no topic is named, or its sound, if any.
@@ -69,7 +68,7 @@ def senses_of(
         topic = only_audio_topic(bag, hearing.stated, robot_topics)
     has_sound = topic or not robot_topics.isdisjoint(sounds)
     recognizer = load(hearing.whisper) if has_sound else None
-    return BagSenses(bag, hearing, recognizer, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets)
+    return BagSenses(bag, hearing, recognizer, topic, named, words_topics=words_topics, robot_offset_ms=robot_offset_ms)
 
 
 def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str, ...]:
@@ -118,7 +117,7 @@ class FlagOptions:
     names: TopicNames = TopicNames()
     whisper: WhisperConfig = WhisperConfig()
     fusion: FusionConfig = FusionConfig()
-    sensor_offsets: str = ""
+    robot_offset_ms: int = 0
     answers_sha256: str = ""  # of a judge that answered elsewhere
 
     def senses(self, bag: BagReader, name: str) -> BagSenses:
@@ -129,7 +128,7 @@ class FlagOptions:
             self.whisper,
             self.robot_topics,
             words_topics=self.words_topics,
-            sensor_offsets=self.sensor_offsets,
+            robot_offset_ms=self.robot_offset_ms,
             load=load_whisper,
         )
         if not senses.topics:
@@ -151,7 +150,7 @@ class FlagOptions:
             **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
-            **({"sensor_offsets": SensorOffsets.load(self.sensor_offsets).sha256()} if self.sensor_offsets else {}),
+            **({"robot_offset_ms": self.robot_offset_ms} if self.robot_offset_ms else {}),
             "words_topics": list(self.words_topics),
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),

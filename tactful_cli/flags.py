@@ -26,7 +26,7 @@ from norm_monitor.replay.flag_runs import BagFlags, error_attributes, errors_per
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, SenseOptions
-from tactful_cli.verb import SensorOffsetsName, TopicRules, single, with_options
+from tactful_cli.verb import RobotOffset, TopicRules, single, with_options
 
 JUDGE = "judge"  # the model in a batch, where none is named
 
@@ -198,7 +198,7 @@ def flags(
     *,
     senses: SenseOptions,
     renamed: TopicRules = None,
-    sensor_offsets: SensorOffsetsName = "",
+    robot_offset_ms: RobotOffset = 0,
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
     ] = Sensitivity.BALANCED,
@@ -223,7 +223,7 @@ def flags(
     options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
         fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
-        sensor_offsets=sensor_offsets,
+        robot_offset_ms=robot_offset_ms,
         answers_sha256=judge.answers.sha256 if later.answers and judge else "",
     )
     bags_by_name = find_bags(bags)

@@ -14,7 +14,7 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.messages import MessageError
 from norm_core.records.speech import Utterance
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.replay.bag_driver import (
@@ -27,13 +27,12 @@ from norm_monitor.replay.bag_driver import (
 from norm_monitor.senses.microphone.audio_message import SoundFileError, chunks_of, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
-from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, SensorOffsetsName, WordsTopics, single
+from tactful_cli.verb import WHISPER_HELP, Language, RobotOffset, RobotTopics, WordsTopics, single
 
 app = single()
 
@@ -47,7 +46,7 @@ def hear(  # noqa: PLR0917
     words_topic: WordsTopics = None,
     language: Language = "en",
     model: Annotated[str, typer.Option(help=WHISPER_HELP)] = "",
-    sensor_offsets: SensorOffsetsName = "",
+    robot_offset_ms: RobotOffset = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Print who said what, and when, in a sound file or a bag."""
@@ -67,9 +66,8 @@ def hear(  # noqa: PLR0917
             )
             if not words.names:
                 topic = topic or only_audio_topic(bag, config.stated, robot_topics)
-            _, offset_ns = SensorOffsets.of_replay(sensor_offsets, robot_speech=listed(robot_topic or robot_topics))
             whisper = Whisper(config.whisper) if topic else None
-            ears = Ears(config, health_log, whisper, topic, robot_offset_ns=offset_ns)
+            ears = Ears(config, health_log, whisper, topic, robot_offset_ns=robot_offset_ms * NS_PER_MS)
             start_ns = (bag.bounds_ns or (0, 0))[0]
             _show(_from_bag(bag, topic, robot_topics, words, ears), health_log, start_ns, as_json)
     else:

@@ -67,13 +67,8 @@ TopicRules = Annotated[
     ),
 ]
 
-SensorOffsetsName = Annotated[
-    str,
-    typer.Option(
-        "--sensor-offsets",
-        metavar="NAME|FILE",
-        help="Offsets of `calibrate sensors --write`, which move the camera's and the robot's stamps.",
-    ),
+RobotOffset = Annotated[
+    int, typer.Option(min=-2000, max=2000, help="Milliseconds to add to the stamps of robot speech.")
 ]
 
 Command = Callable[..., Any]

@@ -8,7 +8,7 @@ from tactful_cli.verb import VerbsOnDemand, group
 class CalibrateVerbs(VerbsOnDemand):
     """The verbs of `tactful calibrate`, of which each takes a second to import."""
 
-    modules: ClassVar = {name: f"calibration.verbs.{name}" for name in ("sensors", "thresholds")}
+    modules: ClassVar = {name: f"calibration.verbs.{name}" for name in ("thresholds",)}
 
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")

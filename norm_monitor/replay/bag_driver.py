@@ -14,7 +14,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -29,7 +29,6 @@ from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, expand_topics
-from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.recognition import Recognizer
@@ -138,32 +137,29 @@ class BagSenses:
         robot_topics: Iterable[str] = (),
         *,
         words_topics: Iterable[str] = (),
-        sensor_offsets: str = "",
+        robot_offset_ms: int = 0,
     ) -> None:
         """Prepare the senses. Without a recognizer or an audio topic, utterances come from the bag.
 
         `words_topics` name the topics of the robot's own recognizer. `robot_topics`, which may name actions, hold the
-        robot's speech; default: the topics of RobotSpeech. `sensor_offsets` names an artefact whose offsets are added
-        to the stamps of camera and robot speech.
+        robot's speech; default: the topics of RobotSpeech. `robot_offset_ms` is added to its stamps.
         """
         self.health_log = HealthLog()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recognizer else ""
-        robot_topics = tuple(robot_topics)
         self._robot_topics = robot_topics_of(bag, robot_topics)
         self._words = words_topics_of(bag, words_topics, audio_topic)
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
-        camera_ns, robot_ns = SensorOffsets.of_replay(
-            sensor_offsets, camera_topic, listed(robot_topics or self._robot_topics)
+        self._ears = Ears(
+            hearing, self.health_log, recognizer, audio_topic, robot_offset_ns=robot_offset_ms * NS_PER_MS
         )
-        self._ears = Ears(hearing, self.health_log, recognizer, audio_topic, robot_offset_ns=robot_ns)
         if self._words.texts:
             self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
         self._camera_topic = "" if self._topics_of(Presence) else camera_topic
         finder = self._load_finder() if self._camera_topic else None
-        self._eyes = Eyes(camera_topic, self.health_log, finder=finder, offset_ns=camera_ns)
+        self._eyes = Eyes(camera_topic, self.health_log, finder=finder)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._topics_of(Presence)
         self._people_topics = {

@@ -11,15 +11,14 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.spoken_words import estimate_duration_ns, likeness, normalize
 
 ROBOT_SPEECH = "robot_speech"
 REMEDY = (
-    "no flag is raised on timing meanwhile; synchronise the clocks of these machines (chrony), or measure the offset "
-    f"({PROGRAM} calibrate sensors)"
+    "no flag is raised on timing meanwhile; synchronise the clocks of these machines (chrony), or move the stamps "
+    "(robot_offset_ms of ears, stamp_offset_ms of the camera)"
 )
 LATE_SOUND = (
     "timing: sound without stamps came over 0.3 s late, as may all else, so no flag is raised on timing meanwhile; "

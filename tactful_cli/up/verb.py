@@ -15,29 +15,24 @@ from rich.table import Table
 from norm_core.files.atomic_file import write_atomic
 from norm_core.records.record import record
 from norm_core.records.topics import full_topic
-from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
-from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.up.access import TOOLS, enclave_environment, policy_of
 from tactful_cli.up.input_check import (
     BOOL_TYPE,
     IMAGE_TYPES,
-    ROBOT_PARAMETERS,
     ROBOT_SPEECH_TYPE,
     STRING_TYPE,
     CheckedInput,
     InputVerdict,
     check_inputs,
     describe,
-    inputs_of,
     is_microphone,
 )
 from tactful_cli.up.profile import (
-    EffectiveParameters,
     Profile,
     Survey,
     Topic,
@@ -303,26 +298,6 @@ def _robot_remark(robot: TopicCandidate | None) -> str:
     return f"# {robot.name}: {robot.remark}"
 
 
-def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list[str]:
-    """Say which named offsets cannot be loaded, or were measured on other topics."""
-    inputs = inputs_of(effective.parameters, node_namespace)
-    named = {node: str(parameters.get("sensor_offsets", "")) for node, parameters in effective.parameters.items()}
-    problems = []
-    try:
-        for used in inputs:
-            if used.node == "camera":
-                SensorOffsets.camera_ns(named["camera"], used.topic)
-    except ConfigError as error:
-        problems.append(f"sensor_offsets of camera: {error}")
-    try:
-        SensorOffsets.robot_speech_ns(
-            named.get("ears", ""), listed(used.topic for used in inputs if used.parameter in ROBOT_PARAMETERS)
-        )
-    except ConfigError as error:
-        problems.append(f"sensor_offsets of ears: {error}")
-    return problems
-
-
 app = single()
 
 EXIT_NOT_WELL, EXIT_BAD_INPUT = 1, 2
@@ -413,7 +388,7 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     checked = check_inputs(effective, survey, profile.node_namespace)
     faults = sum(row.is_fault for row in checked)
     absent_models = profile.model_problems()  # with these the nodes start all the same, with less
-    unusable = [*absent_models, *offset_problems(effective, profile.node_namespace)]
+    unusable = absent_models
     for problem in unusable:
         complain(f"{profile.source}: {problem}")
     for warning in effective.warnings:

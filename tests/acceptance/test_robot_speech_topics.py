@@ -111,6 +111,12 @@ def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, ed
     assert found(voiced) == found(flags(edges_bag))
 
 
+def test_an_offset_moves_robot_speech(strings_bag: Path) -> None:
+    onsets_ns = {cue_id: onset_ns for cue_id, _, onset_ns in found(flags(strings_bag, "--robot-topic", "/robot_says"))}
+    moved = found(flags(strings_bag, "--robot-topic", "/robot_says", "--robot-offset-ms", "200"))
+    assert 200_000_000 in {onset_ns - onsets_ns.get(cue_id, onset_ns) for cue_id, _, onset_ns in moved}
+
+
 @pytest.mark.parametrize("rule", ["/robot_says=/ari_1/say/robot_says", "/=/ari_1/say/"])
 def test_a_topic_can_be_read_by_another_name(strings_bag: Path, rule: str) -> None:
     mapped = flags(strings_bag, "--map", rule, "--robot-topic", "/ari_1/say/robot_says")

@@ -42,7 +42,6 @@ from norm_monitor.judge.judge import read_note
 from norm_monitor.senses.camera.picture import picture_in
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import compressed_kind
-from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read as read_log
 from norm_monitor.session_log.schema import SessionInfo
@@ -226,8 +225,6 @@ STATUS = (
     b'{"stamp_ns":1,"node":"/a","state":"active","health":"ok","software_version":"1","config_sha256":"","instance_id":"i",\
 "started_ns":1}'
 )
-OFFSETS = b"""{"kind":"sensor-offsets","format":1,"made_on":"2026-01-01","made_with":{},"fitted_on":{},
-"camera_ms":12.0}"""
 EGONORMIA = b"""{"a":{"id":"a","behaviors":["Wait.","Go."],"justifications":["Polite.","Fast."],"correct":0,
 "sensibles":[0],"taxonomy":{}}}"""
 EGOGAPBENCH = b"""[{"image_id":"i","file_name":"i.jpg","agents":{"A":{"role":"cook","engagement":"cooks",
@@ -259,7 +256,6 @@ TARGETS: dict[str, Target] = {
     "safetensors": Target(_file("a.safetensors", read_safetensors), (SAFETENSORS,)),
     "gguf": Target(_file("a.gguf", GgufFile), (GGUF,)),
     "manifest": Target(_file("m.yaml", lambda path: load_config(Manifest, path)), (MANIFEST,)),
-    "offsets": Target(_file("o.yaml", lambda path: SensorOffsets.camera_ns(str(path), "/a")), (OFFSETS,)),
     "cues": Target(
         _file("c.yaml", ThresholdTable.of), (shipped_file("norm_monitor.assessment", "thresholds.yaml").read_bytes(),)
     ),

@@ -64,7 +64,7 @@ def test_sections_that_match_or_belong_to_others_are_not_named(tmp_path: Path, t
     [
         ("fusion.sensitivty", "/**: fusion.sensitivty: no node has this parameter; did you mean fusion.sensitivity?"),
         ("robot_name", ""),
-        ("sensor_offset", "/**: sensor_offset: no node has this parameter; did you mean sensor_offsets?"),
+        ("stamp_offset", "/**: stamp_offset: no node has this parameter; did you mean stamp_offset_ms?"),
         ("stale_after_s", ""),
     ],
 )

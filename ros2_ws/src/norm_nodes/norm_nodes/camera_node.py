@@ -16,13 +16,13 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.records.topics import FRAMES_TOPIC, PRESENCE_TOPIC
-from norm_core.runtime.config import LIVE, NAMES_FILE
+from norm_core.runtime.config import LIVE
+from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
 from norm_monitor.senses.camera.picture import picture_in, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
-from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.norm_node import NormNode
@@ -44,11 +44,8 @@ class CameraNodeConfig(FrameConfig):
         description="without a message for this long the input is stale; 0 for never",
         json_schema_extra=LIVE,
     )
-    sensor_offsets: str = Field(
-        default="",
-        description="file of `tactful calibrate sensors`, or its bare name: it moves the pictures' stamps to the "
-        "microphone's; empty for none",
-        json_schema_extra=NAMES_FILE,
+    stamp_offset_ms: int = Field(
+        default=0, ge=-2000, le=2000, description="milliseconds to add to the stamps of pictures"
     )
     faces: bool = Field(
         default=True, description="whether faces are looked for; false where the node people gives presence"
@@ -78,7 +75,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Load the face models, advertise frames and presence, and subscribe to the camera."""
         config = self.config
         finder = self._load_finder() if config.faces else None
-        offset_ns = SensorOffsets.camera_ns(config.sensor_offsets, self.resolve_topic_name(config.topic))
+        offset_ns = config.stamp_offset_ms * NS_PER_MS
         self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s, offset_ns=offset_ns)
         self._frames = self.advertise(Frame, FRAMES_TOPIC, EVENTS, "kept frames, one a second by default")
         if config.faces:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
-from norm_core.runtime.config import LIVE, NAMES_FILE, Config
+from norm_core.runtime.config import LIVE, Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
@@ -40,12 +40,7 @@ class EarsConfig(Config):
     robot_lateness_ms: int = Field(
         300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
     )
-    sensor_offsets: str = Field(
-        "",
-        description="file of `tactful calibrate sensors`, or its bare name: it moves the stamps of the robot's speech "
-        "to the microphone's; empty for none",
-        json_schema_extra=NAMES_FILE,
-    )
+    robot_offset_ms: int = Field(0, ge=-2000, le=2000, description="milliseconds to add to the stamps of robot speech")
     words_from: Literal["whisper", "topic", "voices"] = Field(
         "whisper",
         description="whisper, topic where a recognizer of the robot's publishes texts, or voices where it publishes "

@@ -17,7 +17,6 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.voices import VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Whisper
@@ -165,17 +164,15 @@ class EarsNode(NormNode[EarsConfig]):
         )
         self._robot_topics.find()
 
-    def _robot_offset_ns(self) -> int | None:
-        config = self.config
+    def _robot_offset_ns(self) -> int:
         own = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
-        names = filter(None, (config.robot_speech_topic, config.robot_speaking_topic))
-        topics = set(map(self.resolve_topic_name, names))
-        if config.sensor_offsets and own in topics:
+        names = filter(None, (self.config.robot_speech_topic, self.config.robot_speaking_topic))
+        if self.config.robot_offset_ms and own in map(self.resolve_topic_name, names):
             raise ConfigError(
-                f"ears: sensor_offsets: other nodes read {own} themselves, so its stamps cannot be moved; let the "
+                f"ears: robot_offset_ms: other nodes read {own} themselves, so its stamps cannot be moved; let the "
                 "robot publish it by another name, and set robot_speech_topic to that"
             )
-        return SensorOffsets.robot_speech_ns(config.sensor_offsets, listed(topics))
+        return self.config.robot_offset_ms * NS_PER_MS
 
     def _listen_to(
         self, parameter: str, topic: str, callback: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR

@@ -1,1 +1,0 @@
-"""Measure how far the clocks of microphone, camera and robot speech lie apart."""
