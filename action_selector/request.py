@@ -20,7 +20,7 @@ from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.config import LIVE, NAMES_FILE, Config
 from norm_core.runtime.wording import count_of
-from norm_core.streams.watermarks import SOURCES, known_sources
+from norm_core.streams.watermarks import SOURCES, check_sources
 
 MAX_CANDIDATES = 64  # of others and of justifications too
 MAX_CHARACTERS = 20_000
@@ -325,7 +325,7 @@ class RequestConfig(Config):
 
     window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past is looked at")
     longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
-    sources: Annotated[tuple[str, ...], AfterValidator(known_sources)] = Field(
+    sources: Annotated[tuple[str, ...], AfterValidator(check_sources)] = Field(
         default=(), description=f"what a query without a deadline waits for, of {', '.join(SOURCES)}; () to ask at once"
     )
     frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")

@@ -35,7 +35,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.artefact import artefact_path
+from norm_core.runtime.artefact import resolve_artefact_path
 from norm_core.runtime.config import LIVE_FILE, NAMES_FILE
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 from norm_core.streams.recent_records import RecentRecords
@@ -245,7 +245,7 @@ def open_selector(
     calibration = None
     if files.calibration:
         needed = made_with(files, weights_sha256, engine.model_info if engine else None)
-        calibration = SelectorCalibration.load(artefact_path(files.calibration), needed)
+        calibration = SelectorCalibration.load(resolve_artefact_path(files.calibration), needed)
     skills = files.catalogue()
     decider = Decider(
         encoder,

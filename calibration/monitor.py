@@ -34,7 +34,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import checkout_commit
+from norm_core.runtime.program import read_checkout_commit
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.encounters.library import SPLITS
@@ -168,7 +168,7 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
     return {
         "date": date.today().isoformat(),
-        "commit": checkout_commit()[:8],
+        "commit": read_checkout_commit()[:8],
         "source": row.part.source,
         "material": row.part.material,
         "language": row.part.language,

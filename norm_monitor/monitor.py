@@ -20,8 +20,8 @@ from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
-from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
-from norm_core.runtime.artefact import artefact_path
+from norm_core.records.window import ClosedWindow, Window, describe_closed_window, window_digest
+from norm_core.runtime.artefact import resolve_artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
@@ -84,14 +84,14 @@ class MonitorConfig(Config):
     def unit_model(self, matcher: TextMatcher) -> UnitModel:
         """Read the weights of units' facts, as fitted with what reads them; raise ConfigError if they are unusable."""
         if self.fusion.weights:
-            return UnitModel.load(artefact_path(self.fusion.weights))
+            return UnitModel.load(resolve_artefact_path(self.fusion.weights))
         return shipped_unit_model(matcher.reader_size)
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""
         if not (self.judge.model and self.judge.calibration):
             return self.fusion
-        calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
+        calibration = JudgeCalibration.load_for(resolve_artefact_path(self.judge.calibration), self.judge.model)
         return self.fusion.model_copy(
             update={"judge_weight": calibration.weight, "min_probability_judged": calibration.min_probability}
         )
@@ -101,7 +101,7 @@ class MonitorConfig(Config):
         if not self.fusion.operating_point:
             return None
         judge = self.judge.model if self.judge.model != REPLAYED_JUDGE else ""
-        path = artefact_path(self.fusion.operating_point)
+        path = resolve_artefact_path(self.fusion.operating_point)
         return SiteThresholds.load(path, made_with(model, table, matcher, judge))
 
     def table(self) -> ThresholdTable:
@@ -274,7 +274,7 @@ class Monitor:
     def _restart_timeline(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         """End what is open, as stamps jumped back, and begin anew; return the last flags of the old timeline."""
         flags = self.end_input()
-        self._closed.extend(map(closed_window, self._cutter.advance(source, watermark_ns)))
+        self._closed.extend(map(describe_closed_window, self._cutter.advance(source, watermark_ns)))
         flags += self._close_units(None)
         for part in (self._debts, self._history, self._fusion, self._triggers, self._skew):
             part.reset()
@@ -320,7 +320,7 @@ class Monitor:
         self._has_ended = True
         flags += self._close_if_ended(awaits_judge=awaits_judge)
         for query_ns in self._cutter.requested_ends(Purpose.QUERY):  # those after the end, which no watermark will pass
-            self._closed.append(closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
+            self._closed.append(describe_closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
         return flags
 
     def close_flags(self) -> list[SocialFlag]:
@@ -405,7 +405,7 @@ class Monitor:
             finally:  # publish the window even if a cue fails
                 cited.is_closed = True
                 if is_on_grid or Purpose.QUERY in purposes or cited.digest:
-                    self._closed.append(closed_window(cited.window, cited.digest))
+                    self._closed.append(describe_closed_window(cited.window, cited.digest))
         return flags
 
     def _process_window(self, cited: _CitedWindow, *, input_ended: bool) -> list[SocialFlag]:
@@ -441,7 +441,7 @@ class Monitor:
         if not cited.digest:  # once per window, and only if a flag cites it: it takes longer than most cues
             cited.digest = window_digest(cited.window)
             if cited.is_closed:
-                self._closed.append(closed_window(cited.window, cited.digest))
+                self._closed.append(describe_closed_window(cited.window, cited.digest))
         return Provenance(
             window_digest=cited.digest,
             config_sha256=self._config_sha256,

@@ -18,7 +18,7 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
-from norm_core.bags.types import interfaces_folder, typestore
+from norm_core.bags.types import find_interfaces_folder, typestore
 from norm_core.engines.talk_reader import AUTO, open_reader
 from norm_core.records.messages import RECORDS
 from norm_core.runtime.bounded_command import run_bounded
@@ -150,7 +150,7 @@ def _interfaces() -> str:
     defined = {name: [field for field, _ in typestore().fielddefs[type_name][1]] for name, type_name in types.items()}
     if stale := [name for name in types if built[name] != defined[name]]:
         raise CheckError(f"built before {', '.join(stale)} changed", fix)
-    return f"{count_of(len(types), 'message')} as in {_short(interfaces_folder())}"
+    return f"{count_of(len(types), 'message')} as in {_short(find_interfaces_folder())}"
 
 
 def _dds_round_trip() -> str:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import installed_extras, is_installed
+from norm_core.runtime.extras import find_installed_extras, is_installed
 from tactful_cli.console import print_result
 from tactful_cli.verb import PARTS, AsJson, single
 
@@ -42,7 +42,7 @@ def _needed_by(part: str) -> list[str]:
 
 
 def _missing(extra: str, packages: list[str]) -> list[str]:
-    if extra in installed_extras():  # also in an environment of its own
+    if extra in find_installed_extras():  # also in an environment of its own
         return []
     return [package for package in packages if not is_installed(package)]
 

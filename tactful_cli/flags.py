@@ -15,7 +15,7 @@ from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.explanation import explain
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit_model import Sensitivity
@@ -144,7 +144,7 @@ def show_summary(results: Sequence[BagFlags]) -> None:
     table.add_row(f"all {len(results)}", *_figures(results), total)
     print_table(table)
     if attributes := error_attributes(results):
-        show("errors about " + ", ".join(f"{in_words(name.value)} {count}" for name, count in attributes))
+        show("errors about " + ", ".join(f"{to_words(name.value)} {count}" for name, count in attributes))
 
 
 def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def _times(flag: SocialFlag, start_ns: int, width: int = 0) -> str:
 def _judgement(flag: SocialFlag) -> str:
     colour = "red" if flag.polarity is Polarity.ERROR else "green"
     kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
-    return f"[{colour}]{kind}[/]  {', '.join(in_words(attribute.value) for attribute in flag.attributes)}"
+    return f"[{colour}]{kind}[/]  {', '.join(to_words(attribute.value) for attribute in flag.attributes)}"
 
 
 def _instead(flag: SocialFlag) -> list[str]:

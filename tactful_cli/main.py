@@ -10,7 +10,7 @@ import typer
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
 from tactful_cli.verb import PARTS, VerbsOnDemand
@@ -60,7 +60,7 @@ class Verbs(VerbsOnDemand):
         """Return a verb. Raises TactfulError where its part is not installed."""
         if cmd_name in VERBS and (part := _absent_part(cmd_name)):
             extra = PARTS[part]
-            remedy = f"install it with {install_command(extra)}" if extra else "run it in a checkout"
+            remedy = f"install it with {format_install_command(extra)}" if extra else "run it in a checkout"
             raise TactfulError(f"{cmd_name}: {extra or part} is not installed; {remedy}")
         return super().get_command(ctx, cmd_name)
 

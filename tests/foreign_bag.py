@@ -9,7 +9,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.types import interface_types, make
+from norm_core.bags.types import make, read_interface_types
 from norm_core.records.messages import to_message
 from tests.foreign_interfaces import Definitions
 
@@ -17,7 +17,7 @@ from tests.foreign_interfaces import Definitions
 def typestore(definitions: Definitions) -> Typestore:
     """The types of ROS 2, of Tactful and of definitions."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    types = interface_types()
+    types = read_interface_types()
     for package, messages in definitions.items():
         for name, text in messages.items():
             types |= get_types_from_msg(text, f"{package}/msg/{name}")

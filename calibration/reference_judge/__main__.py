@@ -8,7 +8,7 @@ from calibration.command import run_command
 from calibration.reference_judge.evaluation import CEILINGS, PlayedEncounter, ReaderFigures, figures, play_all
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from sim_replays.verbs.monitor_bench import NO_FIGURE, table_of, with_interval
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import AsJson
@@ -69,7 +69,7 @@ def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
     for basis, count in first.events_by_basis.items():
         table.add_row(basis, str(count), *(f"{scores.by_basis[basis]:.0f}" for scores in shown.values()))
     for name, count in first.events_by_attribute.items():
-        table.add_row(in_words(name), str(count), *(f"{scores.by_attribute[name]:.0f}" for scores in shown.values()))
+        table.add_row(to_words(name), str(count), *(f"{scores.by_attribute[name]:.0f}" for scores in shown.values()))
     print_table(table)
     show("")
 

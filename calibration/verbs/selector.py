@@ -14,7 +14,7 @@ from calibration.scalers import reliability_table
 from calibration.selector_fit import CHOSEN, SelectorFit, SelectorMeasured, fit_selector, measure_selector
 from calibration.selector_labels import SelectorLabels, read_choices
 from norm_core.records.json_codec import sha256_of, to_plain
-from norm_core.runtime.artefact import artefact_path, write_artefact
+from norm_core.runtime.artefact import resolve_artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from sim_replays.verbs.suite_runs import import_inspect
@@ -70,7 +70,7 @@ def calibrate(
             _show(name, scores)
         show(f"fitted on all choices: {_summary(fit)}")
     if write:
-        path = artefact_path(write)
+        path = resolve_artefact_path(write)
         write_artefact(_artefact(fit, labels, answered), path)
         err.print(f"{path} was written; name it in the selector's setting: calibration: {write}")
 

@@ -13,10 +13,10 @@ from calibration.session_flags import Bars, LabelledError, LabelledSession, Rais
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
-from norm_core.runtime.artefact import artefact_path, write_artefact
+from norm_core.runtime.artefact import resolve_artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.assessment.unit_model import Sensitivity
@@ -81,7 +81,7 @@ def calibrate(
     if fit.chosen is None:
         raise TactfulError(f"no thresholds hold the target ({target}) on these sessions; {_missing(fit)}")
     if write:
-        path = artefact_path(write)
+        path = resolve_artefact_path(write)
         write_artefact(_artefact(fit, fit.chosen, sessions), path)
         err.print(f"{path} was written; set fusion.operating_point: {write} in the monitor", soft_wrap=True)
 
@@ -216,7 +216,7 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
             )
     print_table(table)
     if fit.chosen:
-        bars = {in_words(attribute): fit.chosen.bars.of(attribute) for attribute in fit.own} | {
+        bars = {to_words(attribute): fit.chosen.bars.of(attribute) for attribute in fit.own} | {
             "all others": fit.chosen.bars.rest
         }
         show("thresholds: " + ", ".join(f"{name} {least:.2f}" for name, least in bars.items()))

@@ -13,7 +13,7 @@ from mcap.stream_reader import StreamReader
 from rosbags.rosbag2.errors import ReaderError
 
 from norm_core.bags.bounded_library import MAX_TOPICS, TOO_MANY_TOPICS, decompress_chunk
-from norm_core.bags.storage import is_packed, is_sqlite, list_files, recovery_hint, unpack_file
+from norm_core.bags.storage import is_packed, is_sqlite, list_files, suggest_recovery, unpack_file
 from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.bags.types import Definitions
 from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
@@ -61,7 +61,7 @@ def recover_bag(
     """
     listing = list_files(bag)
     if sqlite := next(filter(is_sqlite, listing.files), None):
-        raise BagError(f"{bag}: only MCAP files can be recovered here; {recovery_hint(sqlite)}")
+        raise BagError(f"{bag}: only MCAP files can be recovered here; {suggest_recovery(sqlite)}")
     size = sum(file.stat().st_size for file in listing.files)
     by_topic, left_out = Counter[str](), Counter[str]()
     stops, last_ns, bytes_before = list[str](), None, 0
@@ -79,7 +79,7 @@ def recover_bag(
                     if topic.serialization != "cdr":
                         left_out[topic.topic] += 1
                         continue
-                    writer.write_copied(definitions.completed(topic, data), data, stamp_ns)
+                    writer.write_copied(definitions.complete_topic(topic, data), data, stamp_ns)
                     by_topic[topic.topic] += 1
                     last_ns = max(stamp_ns, last_ns or 0)
             except BagWriteError:
@@ -109,7 +109,7 @@ class _DamagedFileError(Exception):
 
 
 def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
-    """Yield the messages of a file in its order. Raises _StopError where it cannot be read further."""
+    """Yield the messages of a file in its order. Raises _DamagedFileError where it cannot be read further."""
     partial_reason = ""
     if is_packed(file):
         with file.open("rb") as packed:
@@ -118,7 +118,7 @@ def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iter
                 unpack_zstd_file(packed, file)
             except UnpackError as error:
                 partial_reason = f"can be decompressed only in part: {error}"
-    yield from _mcap_messages(file, progress)
+    yield from _read_mcap_messages(file, progress)
     if partial_reason:
         raise _DamagedFileError(partial_reason)
 
@@ -137,22 +137,22 @@ class _ExactReader:
         return data
 
 
-def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
+def _read_mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
     schemas: dict[int, Schema] = {}
     topics: dict[int, BagTopic] = {}
     definition_bytes = whole_bytes = 0
     with path.open("rb") as file:
         try:
-            for file_record in _records(file, is_file=True):
+            for file_record in _read_records(file, is_file=True):
                 # A chunk is read to its end first: a message of a chunk that ends in damage may be damaged itself.
-                for entry in _chunk_records(file_record) if isinstance(file_record, Chunk) else [file_record]:
+                for entry in _unpack_chunk(file_record) if isinstance(file_record, Chunk) else [file_record]:
                     if isinstance(entry, Header) and entry.profile not in ("", "ros2"):
                         raise BagError(f"its profile is {entry.profile!r}, and that of ROS 2 is 'ros2'")
                     if isinstance(entry, Schema):
                         schemas.setdefault(entry.id, entry)
                         definition_bytes += len(entry.data)
                     elif isinstance(entry, Channel):
-                        topics.setdefault(entry.id, _topic_of(entry, schemas))
+                        topics.setdefault(entry.id, _read_topic(entry, schemas))
                     elif isinstance(entry, Message):
                         if entry.log_time >= 1 << 63:
                             raise BagError(f"a message has the stamp {entry.log_time}")
@@ -163,11 +163,11 @@ def _mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[Salv
                 progress(whole_bytes)
         except _UNREADABLE as error:
             raise _DamagedFileError(
-                f"could be read up to byte {whole_bytes} of {path.stat().st_size}: {_reason_of(error)}"
+                f"could be read up to byte {whole_bytes} of {path.stat().st_size}: {_describe_error(error)}"
             ) from error
 
 
-def _records(file: IO[bytes], *, is_file: bool) -> Iterator[McapRecord]:
+def _read_records(file: IO[bytes], *, is_file: bool) -> Iterator[McapRecord]:
     """Yield the records up to the end of the data; raise one of _UNREADABLE for damage."""
     reader = StreamReader(
         _ExactReader(file),  # type: ignore[arg-type]  # only its `read` is called
@@ -181,12 +181,12 @@ def _records(file: IO[bytes], *, is_file: bool) -> Iterator[McapRecord]:
         yield entry
 
 
-def _chunk_records(chunk: Chunk) -> list[McapRecord]:
+def _unpack_chunk(chunk: Chunk) -> list[McapRecord]:
     content = decompress_chunk(chunk.data, chunk.compression, chunk.uncompressed_size, chunk.uncompressed_crc)
-    return list(_records(BytesIO(content + _DATA_END), is_file=False))
+    return list(_read_records(BytesIO(content + _DATA_END), is_file=False))
 
 
-def _topic_of(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
+def _read_topic(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
     schema = schemas[channel.schema_id] if channel.schema_id else None
     return BagTopic(
         topic=channel.topic,
@@ -198,5 +198,5 @@ def _topic_of(channel: Channel, schemas: dict[int, Schema]) -> BagTopic:
     )
 
 
-def _reason_of(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return "the file ends there" if isinstance(error, EndOfFile) else str(error).rstrip(".") or type(error).__name__

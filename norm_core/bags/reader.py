@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from norm_core.bags.storage import Listing, StorageFile, list_files, recovery_hint
-from norm_core.bags.topic import BagError, BagTopic, TopicNames, topic_of
+from norm_core.bags.storage import Listing, StorageFile, list_files, suggest_recovery
+from norm_core.bags.topic import BagError, BagTopic, TopicNames, describe_topic
 from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
@@ -48,8 +48,8 @@ class BagReader:
                 connection.topic for file in self._files for connection in file.connections
             )
             self._names.check(sorted(self.recorded_topics))
-            self._topics = self._merged(listing)
-            self._check(listing)
+            self._topics = self._merge_topics(listing)
+            self._check_counts(listing)
             self._stack = stack.pop_all()
 
     @property
@@ -95,7 +95,7 @@ class BagReader:
         if start_ns is None and stop_ns is None and read != expected:
             raise BagError(
                 f"{self._path}: is damaged: {read} of {count_of(expected, 'message')} could be read; "
-                f"{recovery_hint(self._files[0].path)}"
+                f"{suggest_recovery(self._files[0].path)}"
             )
 
     def require(self, topics: Collection[str]) -> None:
@@ -128,16 +128,16 @@ class BagReader:
         """Return the bytes of a message that `decode` returned for `message`, after a change."""
         return self._definitions.encode(message.type_name, decoded)
 
-    def playable(self, message: BagMessage) -> bytes:
+    def encode_playable(self, message: BagMessage) -> bytes:
         """Return the bytes to publish; a message recorded by another version of Tactful is encoded anew."""
         topic = self._topics[message.topic, message.type_name]
         if message.type_name in RECORDS and self._definitions.is_of_another_version(topic):
             return serialize(self.decode(message))
         return message.data
 
-    def with_definitions(self, message: BagMessage) -> BagTopic:
+    def complete_topic_of(self, message: BagMessage) -> BagTopic:
         """Return the message's topic with its definition, for a copy to declare."""
-        return self._definitions.completed(self._topics[message.topic, message.type_name], message.data)
+        return self._definitions.complete_topic(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
         """Close the bag's files."""
@@ -151,17 +151,17 @@ class BagReader:
         """Close all files of the bag."""
         self.close()
 
-    def _merged(self, listing: Listing) -> dict[tuple[str, str], BagTopic]:
+    def _merge_topics(self, listing: Listing) -> dict[tuple[str, str], BagTopic]:
         """Merge the topics of all files; take a definition from any file that has it."""
         merged: dict[tuple[str, str], BagTopic] = {}
         for file in self._files:
             for connection in file.connections:
-                new = topic_of(connection, listing.digests.get(connection.topic, ""))
+                new = describe_topic(connection, listing.digests.get(connection.topic, ""))
                 new = replace(new, topic=self._names.new_name(new.topic))
-                merged[new.key] = merged[new.key].with_more(new) if new.key in merged else new
+                merged[new.key] = merged[new.key].with_messages_of(new) if new.key in merged else new
         return merged
 
-    def _check(self, listing: Listing) -> None:
+    def _check_counts(self, listing: Listing) -> None:
         """Raise BagError if the files hold fewer messages than metadata.yaml states; add a note if they hold more."""
         counted: dict[str, int] = {}
         for topic in self._topics.values():
@@ -176,7 +176,7 @@ class BagReader:
                 f"{count_of(promised_count, 'message')} on {', '.join(short_topics[:3])}"
                 f"{' and others' if len(short_topics) > 3 else ''}, and its files hold {present_count}"
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; "
-                f"{recovery_hint(self._files[0].path)}"
+                f"{suggest_recovery(self._files[0].path)}"
             )
         if stated_counts and counted != {name: n for name, n in stated_counts.items() if n or name in counted}:
             self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

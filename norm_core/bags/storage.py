@@ -78,7 +78,7 @@ def is_sqlite(path: Path) -> bool:
     return path.name.removesuffix(_PACKED).endswith(".db3")
 
 
-def recovery_hint(path: Path) -> str:
+def suggest_recovery(path: Path) -> str:
     """Return how to save the readable part of a damaged file."""
     if is_sqlite(path):
         return f"save its readable rows with sqlite3 {path.name} .recover | sqlite3 NEW.db3"
@@ -93,7 +93,7 @@ def list_files(path: Path) -> Listing:
         if not is_stored(path):
             raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
-    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_natural_key)
+    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_make_natural_key)
     information, notes = _read_metadata(path)
     if information is None:
         if not files:
@@ -132,7 +132,7 @@ def _read_metadata(path: Path) -> tuple[_Information | None, list[str]]:
         return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0].removeprefix(f'{path}/')})"]
 
 
-def _natural_key(path: Path) -> tuple[object, ...]:
+def _make_natural_key(path: Path) -> tuple[object, ...]:
     """Sort session_2 before session_10."""
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
 
@@ -143,7 +143,7 @@ class StorageFile:
     def __init__(self, path: Path) -> None:
         """Open the file, unpacked into a temporary folder if compressed. Raises BagError."""
         self.path = path
-        self._seen = _state(path)
+        self._initial_state = _read_state(path)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         log_files = [path.with_name(path.name + end) for end in _UNMERGED]
         if unmerged := [file.name for file in log_files if file.is_file() and file.stat().st_size]:
@@ -152,7 +152,7 @@ class StorageFile:
                 f"play or copy it with rosbag2 once, or merge it with sqlite3 {path.name} .tables"
             )
         try:
-            file = self._unpacked() if is_packed(path) else path
+            file = self._unpack() if is_packed(path) else path
             self._reader = open_bounded(file)
         except Exception as error:  # the bag library raises its parsers' errors
             self._remove()
@@ -190,7 +190,7 @@ class StorageFile:
             if not isinstance(data, bytes):
                 raise BagError(
                     f"a message on {connection.topic} holds {type(data).__name__} in place of bytes, which no recorder "
-                    f"writes; {recovery_hint(self.path)}"
+                    f"writes; {suggest_recovery(self.path)}"
                 )
             yield connection, stamp_ns, unpack_file(data)
         if self._has_changed():
@@ -202,7 +202,7 @@ class StorageFile:
             self._reader.close()
         self._remove()
 
-    def _unpacked(self) -> Path:
+    def _unpack(self) -> Path:
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-bag-")
         target = Path(self._folder.name, self.path.stem)
         with self.path.open("rb") as packed:
@@ -214,7 +214,7 @@ class StorageFile:
             self._folder.cleanup()
 
     def _has_changed(self) -> bool:
-        return _state(self.path) != self._seen
+        return _read_state(self.path) != self._initial_state
 
     def _describe_fault(self, error: Exception | None) -> str:
         if self._has_changed():
@@ -226,7 +226,7 @@ class StorageFile:
         if isinstance(error, (KeyError, TypeError)):
             return f"{error} in it is nothing that ROS 2 writes: a foreign file, or a damaged one"
         fault = str(error).rstrip(".") or type(error).__name__
-        return f"{fault}; if it was cut short or damaged, {recovery_hint(self.path)}"
+        return f"{fault}; if it was cut short or damaged, {suggest_recovery(self.path)}"
 
 
 def unpack_file(data: bytes) -> bytes:
@@ -239,7 +239,7 @@ def unpack_file(data: bytes) -> bytes:
         raise BagError(f"a compressed message cannot be read: {error}") from error
 
 
-def _state(path: Path) -> tuple[int, int] | None:
+def _read_state(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
     except OSError:

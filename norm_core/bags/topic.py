@@ -45,7 +45,7 @@ class BagTopic:
         ]
         return sum(depths)
 
-    def with_more(self, other: "BagTopic") -> "BagTopic":
+    def with_messages_of(self, other: "BagTopic") -> "BagTopic":
         """Return this topic with another file's messages added."""
         return replace(
             self,
@@ -57,7 +57,7 @@ class BagTopic:
         )
 
 
-def topic_of(connection: Connection, digest: str = "") -> BagTopic:
+def describe_topic(connection: Connection, digest: str = "") -> BagTopic:
     """Return the topic of a bag-library connection; `digest` is the fallback for a connection without one."""
     extension = connection.ext
     ros2 = extension if isinstance(extension, ConnectionExtRosbag2) else None
@@ -76,7 +76,7 @@ def topic_of(connection: Connection, digest: str = "") -> BagTopic:
 def read_qos(stated: Any) -> list[Qos]:
     """Return the QoS profiles that a topic of a bag states, in YAML or plain; none if they cannot be read."""
     if isinstance(stated, str):
-        return list(_qos_in(stated))
+        return list(_parse_qos_text(stated))
     try:
         return parse_qos(stated)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -84,7 +84,7 @@ def read_qos(stated: Any) -> list[Qos]:
 
 
 @lru_cache(maxsize=256)  # parsing dominates the time to open a bag, and most topics state the same profiles
-def _qos_in(text: str) -> tuple[Qos, ...]:
+def _parse_qos_text(text: str) -> tuple[Qos, ...]:
     try:
         return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
     except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
@@ -110,7 +110,7 @@ class TopicNames:
             pairs.append((old, new))
         return cls(pairs=tuple(pairs))
 
-    def rule_for(self, topic: str) -> tuple[str, str] | None:
+    def find_rule(self, topic: str) -> tuple[str, str] | None:
         """Return the pair that applies to a topic: the one with the longest old name."""
         matching = (
             pair for pair in self.pairs if topic == pair[0] or (pair[0].endswith("/") and topic.startswith(pair[0]))
@@ -119,12 +119,12 @@ class TopicNames:
 
     def idle(self, topics: Iterable[str]) -> list[str]:
         """List the old names of the rules that apply to none of the topics."""
-        rules = {self.rule_for(topic) for topic in topics}
+        rules = {self.find_rule(topic) for topic in topics}
         return [pair[0] for pair in self.pairs if pair not in rules]
 
     def new_name(self, topic: str) -> str:
         """Return the new name of a topic."""
-        rule = self.rule_for(topic)
+        rule = self.find_rule(topic)
         return rule[1] + topic.removeprefix(rule[0]) if rule else topic
 
     def check(self, topics: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ class DefinitionsMissingError(TactfulError, RuntimeError):
     """The definitions of Tactful's messages are missing."""
 
 
-def interfaces_folder(package: str = "norm_interfaces") -> Path:
+def find_interfaces_folder(package: str = "norm_interfaces") -> Path:
     """Return the folder of a package's definitions: the shipped one, or else one of an installed workspace."""
     shipped, message = INTERFACES[package]
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
@@ -45,17 +45,17 @@ def interfaces_folder(package: str = "norm_interfaces") -> Path:
     for folder in candidates:
         if (folder / f"msg/{message}.msg").is_file():
             return folder
-    looked = ", ".join(map(str, candidates))
+    searched = ", ".join(map(str, candidates))
     raise DefinitionsMissingError(
-        f"the message definitions of {package} are not in {looked}; build ros2_ws and source it"
+        f"the message definitions of {package} are not in {searched}; build ros2_ws and source it"
     )
 
 
-def interface_types() -> dict[str, Any]:
+def read_interface_types() -> dict[str, Any]:
     """Read the definitions of all messages of Tactful."""
     types: dict[str, Any] = {}
     for package in INTERFACES:
-        for path in sorted(interfaces_folder(package).glob("msg/*.msg")):
+        for path in sorted(find_interfaces_folder(package).glob("msg/*.msg")):
             types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"{package}/msg/{path.stem}")
     return types
 
@@ -64,11 +64,11 @@ def interface_types() -> dict[str, Any]:
 def typestore() -> Typestore:
     """Return the types of ROS 2 Jazzy and of Tactful."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    store.register(interface_types())
+    store.register(read_interface_types())
     return store
 
 
-def stated_types(type_name: str, definition: str, *, is_idl: bool = False) -> Typestore:
+def parse_types(type_name: str, definition: str, *, is_idl: bool = False) -> Typestore:
     """Return the types of a complete definition; raise BagError if it cannot be read."""
     store = get_typestore(Stores.EMPTY)
     try:
@@ -84,12 +84,12 @@ def make(message_type: str, values: dict[str, Any]) -> Any:
     for name, value in values.items():
         if isinstance(value, bytes):
             values[name] = np.frombuffer(value, np.uint8)
-        elif isinstance(value, list) and (dtype := _element_type(definition[name])) in _NUMBERS:
+        elif isinstance(value, list) and (dtype := _find_element_type(definition[name])) in _NUMBERS:
             values[name] = np.array(value, dtype)
     return typestore().types[message_type](**values)
 
 
-def _element_type(field: Any) -> str | None:
+def _find_element_type(field: Any) -> str | None:
     _, ((_, element), _) = field
     return str(element[0]) if isinstance(element, tuple) else None
 
@@ -112,46 +112,46 @@ def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
         if name in texts:
             continue
         texts[name] = next(text for source in sources if (text := source(name)))
-        waiting += sorted(_contained(name, texts[name]), reverse=True)
+        waiting += sorted(_find_contained_types(name, texts[name]), reverse=True)
     first = texts.pop(type_name)
     texts_by_short_name = {name.replace("/msg/", "/"): text for name, text in texts.items()}  # as rosbag2 writes them
     return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {name}\n{text}" for name, text in texts_by_short_name.items())])
 
 
-def definition_digest(type_name: str, definition: str) -> str:
+def compute_definition_digest(type_name: str, definition: str) -> str:
     """Return the hash (RIHS01) of a complete definition; empty if the bag library cannot compute it."""
     try:
-        return str(stated_types(type_name, definition).hash_rihs01(type_name))
+        return str(parse_types(type_name, definition).hash_rihs01(type_name))
     except Exception:  # noqa: BLE001 - the bag library raises errors of many kinds, such as for wide strings
         return ""
 
 
-def message_file(type_name: str) -> str:
+def read_message_file(type_name: str) -> str:
     """Return the text of a type's installed `.msg` file; empty if there is none."""
-    path = _shared(type_name, ".msg")
+    path = _find_shared_file(type_name, ".msg")
     if path is None:
         return ""
     text = path.read_text(encoding="utf-8").strip() or "# no fields"  # an empty definition counts as missing
     return f"{text}\n"
 
 
-def installed_digest(type_name: str) -> str:
+def read_installed_digest(type_name: str) -> str:
     """Return the hash (RIHS01) of the installed definition; empty if the package does not state it."""
-    path = _shared(type_name, ".json")
+    path = _find_shared_file(type_name, ".json")
     if path is None:
         return ""
     hashes = json.loads(path.read_text(encoding="utf-8")).get("type_hashes", [])
     return next((entry["hash_string"] for entry in hashes if entry["type_name"] == type_name), "")
 
 
-def _shared(type_name: str, suffix: str) -> Path | None:
+def _find_shared_file(type_name: str, suffix: str) -> Path | None:
     package, kind, name = type_name.split("/")
     prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
     paths = (Path(prefix, "share", package, kind, name + suffix) for prefix in prefixes)
     return next((path for path in paths if path.is_file()), None)
 
 
-def _contained(type_name: str, text: str) -> Iterator[str]:
+def _find_contained_types(type_name: str, text: str) -> Iterator[str]:
     try:
         ((_, fields),) = get_types_from_msg(text, type_name).values()
     except Exception as error:  # the bag library raises its parser's errors
@@ -172,24 +172,24 @@ class Definitions:
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
         """Return a message of the bag library; raise BagError for an unknown type, and any error for damaged bytes."""
-        return self._decoded(topic, data)[0]
+        return self._decode(topic, data)[0]
 
     def is_known(self, topic: BagTopic) -> bool:
         """Whether the topic's type can be decoded."""
         try:
-            return bool(self._stores_of(topic))
+            return bool(self._get_stores(topic))
         except BagError:
             return False
 
     def is_of_another_version(self, topic: BagTopic) -> bool:
         """Whether the bag defines one of Tactful's types differently than this version."""
-        return typestore() not in self._stores_of(topic)
+        return typestore() not in self._get_stores(topic)
 
     def encode(self, type_name: str, message: Any) -> bytes:
         """Return a message's bytes, by the definition that last decoded a message of its type."""
         return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
 
-    def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
+    def complete_topic(self, topic: BagTopic, data: bytes) -> BagTopic:
         """Return the topic with the definition and digest that decode its first message; empty if none does."""
         if topic.key not in self._completed:
             self._completed[topic.key] = self._complete(topic, data)
@@ -199,7 +199,7 @@ class Definitions:
         if topic.definition.strip() and topic.digest:
             return topic
         try:
-            _, store = self._decoded(topic, data)
+            _, store = self._decode(topic, data)
             definition, _ = store.generate_msgdef(topic.type_name, ros_version=2)
             digest = store.hash_rihs01(topic.type_name)
         except Exception:  # noqa: BLE001 as above; a copy keeps the bytes of a type that cannot be read
@@ -208,8 +208,8 @@ class Definitions:
             return replace(topic, digest=digest)
         return replace(topic, definition=definition, is_idl=False, digest=digest)
 
-    def _decoded(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
-        stores = self._stores_of(topic)
+    def _decode(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
+        stores = self._get_stores(topic)
         for store in stores:
             try:
                 decoded = store.deserialize_cdr(data, topic.type_name)
@@ -221,7 +221,7 @@ class Definitions:
                 return decoded, store
         raise AssertionError("a type has at least one store")
 
-    def _stores_of(self, topic: BagTopic) -> tuple[Typestore, ...]:
+    def _get_stores(self, topic: BagTopic) -> tuple[Typestore, ...]:
         stores = self._stores.get(topic.type_name)
         if stores is None:
             stores = self._stores[topic.type_name] = _find_stores(topic)
@@ -238,7 +238,7 @@ def _find_stores(topic: BagTopic) -> tuple[Typestore, ...]:
         return (our_store,)
     if definition:
         try:
-            bag_store = stated_types(name, definition, is_idl=topic.is_idl)
+            bag_store = parse_types(name, definition, is_idl=topic.is_idl)
         except BagError as error:
             raise BagError(f"{topic.topic}: {error}") from error
         # Where another version of Tactful recorded the topic, the bag's own definition fits its bytes.

@@ -167,7 +167,7 @@ def atomic_bag(path: Path) -> Iterator[BagWriter]:
         except BaseException:
             writer.abort()
             raise
-        _place(new_bag, path)
+        _move_into_place(new_bag, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -177,7 +177,7 @@ def partial_folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _place(new_bag: Path, path: Path) -> None:
+def _move_into_place(new_bag: Path, path: Path) -> None:
     try:
         for file in (*new_bag.iterdir(), new_bag):
             descriptor = os.open(file, os.O_RDONLY)

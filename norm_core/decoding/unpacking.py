@@ -26,14 +26,14 @@ class UnpackError(TactfulError, ValueError):
 
 def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
-    max_bytes = min(max_bytes, _limit_of(data))
+    max_bytes = min(max_bytes, _compute_limit(data))
     unpacked = BytesIO()
     try:
         with zstandard.ZstdDecompressor().stream_reader(BytesIO(data), read_across_frames=True) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 unpacked.write(piece)
                 if unpacked.tell() > max_bytes:
-                    raise UnpackError(_too_large(max_bytes))
+                    raise UnpackError(_describe_excess(max_bytes))
     except zstandard.ZstdError as error:
         raise UnpackError(str(error)) from error
     return unpacked.getvalue()
@@ -41,13 +41,13 @@ def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
 
 def unpack_lz4(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
-    max_bytes = min(max_bytes, _limit_of(data))
+    max_bytes = min(max_bytes, _compute_limit(data))
     try:
         unpacked = bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=max_bytes + 1))
     except (RuntimeError, EOFError) as error:
         raise UnpackError(str(error)) from error
     if len(unpacked) > max_bytes:
-        raise UnpackError(_too_large(max_bytes))
+        raise UnpackError(_describe_excess(max_bytes))
     return unpacked
 
 
@@ -70,12 +70,12 @@ def check_archive(path: Path) -> None:
     """Raise UnpackError for a zip archive that is too large unpacked, and BadZipFile for what is none."""
     with ZipFile(path) as archive:
         if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise UnpackError(f"{path}: {_too_large(MAX_UNPACKED_BYTES)}")
+            raise UnpackError(f"{path}: {_describe_excess(MAX_UNPACKED_BYTES)}")
 
 
-def _limit_of(data: bytes) -> int:
+def _compute_limit(data: bytes) -> int:
     return min(MAX_UNPACKED_BYTES, max(_SMALL_BYTES, _MAX_RATIO * len(data)))
 
 
-def _too_large(max_bytes: int) -> str:
+def _describe_excess(max_bytes: int) -> str:
     return f"unpacks to more than the {max_bytes} bytes that it may have"

@@ -17,7 +17,7 @@ from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import C, check_config
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 
@@ -39,7 +39,9 @@ def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None)
         raise
     except ImportError as error:
         missing = error.name or str(error)
-        remedy = f"; install it with {install_command(EXTRAS[manifest.engine])}" if manifest.engine in EXTRAS else ""
+        remedy = (
+            f"; install it with {format_install_command(EXTRAS[manifest.engine])}" if manifest.engine in EXTRAS else ""
+        )
         raise EngineFailedError(
             f"the {manifest.engine} engine needs {missing}, which is not installed{remedy}"
         ) from error

@@ -17,13 +17,13 @@ def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) ->
     cannot be written.
     """
     if path.exists() and not path.is_file():
-        with _with_path(path, path):
+        with _name_path_in_errors(path, path):
             yield path
         return
     target = path.resolve()
     part = target.with_name(f"{target.name}.{os.getpid()}.part" if concurrent else f"{target.name}.part")
     try:
-        with _with_path(path, part):
+        with _name_path_in_errors(path, part):
             part.unlink(missing_ok=True)  # A killed process may have left it, with its own mode.
             yield part
             if fsync:
@@ -53,7 +53,7 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o666, fsync: 
 
 
 @contextmanager
-def _with_path(path: Path, part: Path) -> Iterator[None]:
+def _name_path_in_errors(path: Path, part: Path) -> Iterator[None]:
     """Name `path` in an error about its temporary file or about no file in particular."""
     try:
         yield

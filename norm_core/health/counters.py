@@ -25,7 +25,7 @@ _OUTSIDE_PARITY = {
 }
 
 
-def parity_note(counters: Iterable[Counter], dropped: int) -> str:
+def describe_parity(counters: Iterable[Counter], dropped: int) -> str:
     """Say why a replay of the same input may decide otherwise; return "" if nothing was late, lost or dropped."""
     counts = {counter.name: counter.count for counter in counters}
     reasons = [f"{counts[name]} {reason}" for name, reason in _OUTSIDE_PARITY.items() if counts.get(name)]
@@ -33,7 +33,7 @@ def parity_note(counters: Iterable[Counter], dropped: int) -> str:
     return f"outside parity: a replay of this run may flag otherwise, after {', '.join(reasons)}" if reasons else ""
 
 
-def meaning_of(name: str) -> str:
+def find_meaning(name: str) -> str:
     """Return the meaning of a counter or of its family; "" if neither is listed."""
     if name in MEANINGS:
         return MEANINGS[name]
@@ -43,4 +43,4 @@ def meaning_of(name: str) -> str:
 
 def describe(counters: Iterable[Counter]) -> list[str]:
     """Return a line for each counter above zero: its name, count and meaning."""
-    return [f"{counter.name}: {counter.count} ({meaning_of(counter.name)})" for counter in counters if counter.count]
+    return [f"{counter.name}: {counter.count} ({find_meaning(counter.name)})" for counter in counters if counter.count]

@@ -51,12 +51,12 @@ class HealthLog:
         `detail` describes one occurrence. The status keeps showing that of the first, so that its text is stable.
         """
         with self._lock:
-            before = self._known().get(about)
+            before = self._drop_expired().get(about)
             issue = _Issue(health=health, reason=reason, detail=detail, until_s=self._now_s() + lasting_s)
             is_news = before is None or (before.health, before.reason) != (health, reason)
             self._issues[about] = issue if before is None or is_news else replace(issue, detail=before.detail)
         if is_news:
-            self._on_news(health, _stated(issue))
+            self._on_news(health, _format_issue(issue))
         return is_news
 
     def note_cut_texts(self, count: int) -> None:
@@ -69,7 +69,7 @@ class HealthLog:
     def has_issue(self, about: str) -> bool:
         """Return whether a subject has an issue."""
         with self._lock:
-            return about in self._known()
+            return about in self._drop_expired()
 
     def clear_issue(self, about: str) -> None:
         """Clear the issue of a subject, if any."""
@@ -101,14 +101,14 @@ class HealthLog:
     def health(self) -> Health:
         """The worst health of all issues."""
         with self._lock:
-            healths = [issue.health for issue in self._known().values()]
+            healths = [issue.health for issue in self._drop_expired().values()]
         return max(healths, key=list(Health).index, default=Health.OK)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """The text of every issue that holds."""
         with self._lock:
-            return tuple(_stated(issue) for issue in self._known().values())
+            return tuple(_format_issue(issue) for issue in self._drop_expired().values())
 
     @property
     def queues(self) -> tuple[QueueStatus, ...]:
@@ -128,12 +128,12 @@ class HealthLog:
         with self._lock:
             return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
-    def _known(self) -> dict[str, _Issue]:
+    def _drop_expired(self) -> dict[str, _Issue]:
         """Return the issues that still hold; the caller must hold the lock."""
         now_s = self._now_s()
         self._issues = {about: issue for about, issue in self._issues.items() if issue.until_s > now_s}
         return self._issues
 
 
-def _stated(issue: _Issue) -> str:
+def _format_issue(issue: _Issue) -> str:
     return f"{issue.reason} ({issue.detail})" if issue.detail else issue.reason

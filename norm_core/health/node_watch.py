@@ -73,7 +73,7 @@ class NodeWatch:
         self._pages = 0
         self._heartbeats: dict[str, _Heartbeat] = {}
 
-    def own_counters(self) -> tuple[Counter, ...]:
+    def count_own_usage(self) -> tuple[Counter, ...]:
         """Return the usage of this process as counters of the status."""
         if self._now_s() >= self._read_s + READ_EVERY_S:
             self._read_own(self._now_s())

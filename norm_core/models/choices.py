@@ -9,7 +9,7 @@ from norm_core.models.machine import Machine
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.store import SPARE_DISK_MB, Store
 from norm_core.records.record import record
-from norm_core.runtime.extras import serve_program
+from norm_core.runtime.extras import find_serve_program
 from norm_core.runtime.server_address import is_on_this_machine
 
 _CONTEXT_TOKENS = 8192
@@ -128,7 +128,7 @@ def _start_commands(manifest: Manifest, kind: str) -> tuple[str, ...]:
         folder = (store.found(manifest) or (store.folder(manifest),))[0]
         file = f"-m {shlex.quote(str(folder / manifest.files[0].path))} --alias {model}"
     command = _COMMANDS[kind].format(
-        vllm=shlex.quote(str(serve_program())),
+        vllm=shlex.quote(str(find_serve_program())),
         model=model,
         file=file or f"-hf {model}",
         port=(manifest.source.url or "").rpartition(":")[2].partition("/")[0],

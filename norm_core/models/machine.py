@@ -7,7 +7,7 @@ from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.bounded_command import run_bounded
-from norm_core.runtime.extras import installed_extras
+from norm_core.runtime.extras import find_installed_extras
 
 SMI_TIMEOUT_S = 10.0
 _MIB = 2**20 / 1e6
@@ -69,7 +69,7 @@ def survey(disk: Path | None = None) -> Machine:
         gpus=gpus,
         ram_free_mb=free_ram_mb(),
         disk_free_mb=shutil.disk_usage(folder).free / 1e6,
-        extras=installed_extras(for_gpu=bool(gpus)),
+        extras=find_installed_extras(for_gpu=bool(gpus)),
         faults=tuple(faults),
     )
 

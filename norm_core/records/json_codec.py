@@ -16,23 +16,23 @@ class RecordError(ValueError):
 
 
 @cache
-def _adapter_of(cls: Hashable) -> TypeAdapter[Any]:
+def _get_cached_adapter(cls: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cast(type[Any], cls))
 
 
-def _adapter(cls: Any) -> TypeAdapter[Any]:
-    return _adapter_of(cls)
+def _get_adapter(cls: Any) -> TypeAdapter[Any]:
+    return _get_cached_adapter(cls)
 
 
 def to_json(record: Any) -> str:
     """Return one line of JSON; NaN and infinities become strings, bytes become base64."""
-    return _adapter(type(record)).dump_json(record).decode()
+    return _get_adapter(type(record)).dump_json(record).decode()
 
 
 def from_json(cls: type[T], text: str | bytes) -> T:
     """Return the record that `to_json` wrote; raise RecordError with the field and the fault."""
     try:
-        return cast(T, _adapter(cls).validate_json(text))
+        return cast(T, _get_adapter(cls).validate_json(text))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or cls.__name__}: {fault['msg']}" for fault in error.errors()

@@ -60,7 +60,7 @@ RECORDS: dict[str, type] = {message_type(cls): cls for cls in (*OF_BENCH, *OF_RO
 
 def to_message(record: Any, make: Make) -> Any:
     """Return the message of a record."""
-    values = {field.target: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
+    values = {field.target: field.encode(getattr(record, field.name), make) for field in _get_fields(type(record))}
     if "stamp" in values:
         header = make("std_msgs/msg/Header", {"stamp": values.pop("stamp"), "frame_id": values.pop("frame_id")})
         values = {"header": header, **values}
@@ -74,21 +74,21 @@ def from_message(cls: type[T], message: Any, on_cut: Callable[[int], None] = lam
 
     Long texts and lists are cut as `cut_texts` does; `on_cut` gets their number.
     """
-    record, count = cut_texts(_record(cls, message))
+    record, count = cut_texts(_read_record(cls, message))
     if count:
         on_cut(count)
     return record
 
 
-def _record(cls: type[T], message: Any) -> T:
+def _read_record(cls: type[T], message: Any) -> T:
     values: dict[str, Any] = {}
-    for field in _fields(cls):
+    for field in _get_fields(cls):
         source = message.header if field.name in {"stamp_ns", "frame_id"} else message
         if (value := getattr(source, field.target, _ABSENT)) is not _ABSENT:
             values[field.name] = field.decode(value)
-        elif field.name not in _with_default(cast(Any, cls)):
+        elif field.name not in _find_optional_fields(cast(Any, cls)):
             raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
-        if field.name in values and (fault := _fault_of(field, values[field.name])):
+        if field.name in values and (fault := _find_fault(field, values[field.name])):
             raise MessageError(f"{cls.__name__} {fault} {field.target}; let its publisher set it")
     try:
         return cls(**values)
@@ -96,7 +96,7 @@ def _record(cls: type[T], message: Any) -> T:
         raise MessageError(str(error)) from error
 
 
-def _fault_of(field: "_Field", value: Any) -> str:
+def _find_fault(field: "_Field", value: Any) -> str:
     """Return what is wrong with a value; empty if it is valid."""
     if value is None:
         return "states no" if field.is_required else ""
@@ -104,7 +104,7 @@ def _fault_of(field: "_Field", value: Any) -> str:
 
 
 @cache
-def _with_default(cls: Any) -> frozenset[str]:
+def _find_optional_fields(cls: Any) -> frozenset[str]:
     """Return the names of the fields with a default."""
     return frozenset(
         field.name for field in fields(cls) if field.default is not MISSING or field.default_factory is not MISSING
@@ -121,17 +121,19 @@ class _Field(NamedTuple):
     is_required: bool
 
 
-def _fields(cls: Any) -> tuple[_Field, ...]:
-    return _fields_of(cls)
+def _get_fields(cls: Any) -> tuple[_Field, ...]:
+    return _list_fields(cls)
 
 
 @cache
-def _fields_of(cls: Any) -> tuple[_Field, ...]:
+def _list_fields(cls: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(cls)
-    return tuple(_field(field.name, hints[field.name], f"{cls.__name__}.{field.name}") for field in fields(cls))
+    return tuple(
+        _choose_conversion(field.name, hints[field.name], f"{cls.__name__}.{field.name}") for field in fields(cls)
+    )
 
 
-def _field(name: str, hint: Any, where: str) -> _Field:
+def _choose_conversion(name: str, hint: Any, where: str) -> _Field:
     """Choose the conversion by the field's type."""
     is_required = get_origin(hint) is not UnionType
     kind = hint if is_required else get_args(hint)[0]
@@ -141,25 +143,25 @@ def _field(name: str, hint: Any, where: str) -> _Field:
         return _Field(name, name.removesuffix("_deg"), _encode_angle, _decode_angle, is_required)
     if name == "tile_jpeg":
         return _Field(name, _TILE, _encode_jpeg, lambda value: _decode_bytes(value.data), is_required)
-    return _Field(name, name, *_codec(name, hint, where), is_required)
+    return _Field(name, name, *_choose_codec(name, hint, where), is_required)
 
 
-def _codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
+def _choose_codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
     if get_origin(hint) is UnionType:
         return _OPTIONAL[get_args(hint)[0]]
     if get_origin(hint) is tuple:
         inner = get_args(hint)[0]
-        encode, decode = _codec(name, inner, where)
+        encode, decode = _choose_codec(name, inner, where)
         decode = float if inner is float else decode  # a NaN in a list stays one
         return (
             lambda value, make: [encode(entry, make) for entry in value],
             lambda value: tuple(map(decode, value[: MAX_ITEMS + 1])),  # one more, so that a cut is counted
         )
     if is_dataclass(hint):
-        return to_message, lambda value: _record(cast(type, hint), value)
+        return to_message, lambda value: _read_record(cast(type, hint), value)
     if issubclass(hint, StrEnum):
-        return _enumeration(hint, where)
-    return _PLAIN.get(hint, (_as_it_is, hint))
+        return _make_enumeration_codec(hint, where)
+    return _PLAIN.get(hint, (_keep_value, hint))
 
 
 def _encode_time(type_name: str) -> Encode:
@@ -199,7 +201,7 @@ def _encode_jpeg(value: bytes, make: Make) -> Any:
     return make("sensor_msgs/msg/CompressedImage", {"header": header, "format": "jpeg", "data": value})
 
 
-def _as_it_is(value: Any, _: Make) -> Any:
+def _keep_value(value: Any, _: Make) -> Any:
     return value
 
 
@@ -213,11 +215,11 @@ _OPTIONAL: dict[Any, tuple[Encode, Decode]] = {
 _PLAIN: dict[Any, tuple[Encode, Decode]] = {
     # An int in the place of a float would abort the rclpy process.
     float: (lambda value, _: float(value), lambda value: None if math.isnan(value) else float(value)),
-    bytes: (_as_it_is, _decode_bytes),
+    bytes: (_keep_value, _decode_bytes),
 }
 
 
-def _enumeration(hint: type[StrEnum], where: str) -> tuple[Encode, Decode]:
+def _make_enumeration_codec(hint: type[StrEnum], where: str) -> tuple[Encode, Decode]:
     members = tuple(hint)
     codes = {member: number for number, member in enumerate(members)}
 

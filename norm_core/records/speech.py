@@ -75,7 +75,7 @@ class Utterance:
         return self.locale.replace("_", "-").partition("-")[0].lower()
 
 
-def silence_mark(until_ns: int, source_topic: str, *, is_rough: bool = False) -> Utterance:
+def make_silence_mark(until_ns: int, source_topic: str, *, is_rough: bool = False) -> Utterance:
     """Return a mark that no later utterance starts before `until_ns`; it moves the source's watermark.
 
     `is_rough` states that what came since the mark before came late, so that no timing is to be trusted.

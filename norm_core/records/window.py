@@ -54,7 +54,7 @@ class ClosedWindow:
     missing: tuple[str, ...] = ()
 
 
-def closed_window(window: Window, sha256: str = "") -> ClosedWindow:
+def describe_closed_window(window: Window, sha256: str = "") -> ClosedWindow:
     """Return the notice of a closed window; `sha256` is its digest, or empty if unknown."""
     return ClosedWindow(
         stamp_ns=window.end_ns,
@@ -86,10 +86,12 @@ def gather_window(
     return Window(
         start_ns=start_ns,
         end_ns=end_ns,
-        frames=tuple(sorted((f for f in frames if start_ns <= f.stamp_ns < end_ns), key=_by_time)),
-        utterances=tuple(sorted((u for u in utterances if u.final and start_ns <= u.start_ns < end_ns), key=_by_time)),
-        robot_speech=tuple(sorted((s for s in robot_speech if start_ns <= s.stamp_ns < end_ns), key=_by_time)),
-        presences=tuple(sorted((p for p in presences if start_ns <= p.stamp_ns < end_ns), key=_by_time)),
+        frames=tuple(sorted((f for f in frames if start_ns <= f.stamp_ns < end_ns), key=_make_time_key)),
+        utterances=tuple(
+            sorted((u for u in utterances if u.final and start_ns <= u.start_ns < end_ns), key=_make_time_key)
+        ),
+        robot_speech=tuple(sorted((s for s in robot_speech if start_ns <= s.stamp_ns < end_ns), key=_make_time_key)),
+        presences=tuple(sorted((p for p in presences if start_ns <= p.stamp_ns < end_ns), key=_make_time_key)),
         late=late or bool(missing),
         missing=missing,
     )
@@ -117,7 +119,7 @@ def window_digest(window: Window) -> str:
     )
 
 
-def _by_time(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:
+def _make_time_key(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:
     match entry:
         case Utterance():
             return entry.start_ns, entry.utterance_id

@@ -25,7 +25,7 @@ class Artefact(Config):
     fitted_on: dict[str, str]  # the labelled material, in words and by digest
 
 
-def artefact_path(name: str) -> Path:
+def resolve_artefact_path(name: str) -> Path:
     """Return the path that a setting names: a file, or by its bare name a site's own in the user's data folder."""
     path = Path(name)
     is_bare = path.name == name and not path.suffix

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from norm_core.files.plain_file import read_plain_file
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.wording import without_password
+from norm_core.runtime.wording import hide_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
@@ -84,7 +84,7 @@ def load_private_config(model: type[C], path: Path) -> C:
         if isinstance(cause, OSError):
             raise UnusableFileError(str(error)) from cause
         mark = getattr(cause, "problem_mark", None)
-        raise UnusableFileError(f"{path}{_place(mark)}: is not plain YAML; correct it there") from None
+        raise UnusableFileError(f"{path}{_format_mark(mark)}: is not plain YAML; correct it there") from None
 
 
 def load_yaml(path: Path) -> Any:
@@ -112,12 +112,12 @@ def parse_yaml(text: str, source: str) -> Any:
     try:
         return _compose(text)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{source}{_place(error.problem_mark)}: {error.problem or error.context}") from error
+        raise ConfigError(f"{source}{_format_mark(error.problem_mark)}: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{source}: is not YAML: {error}") from error
 
 
-def _place(mark: Any) -> str:
+def _format_mark(mark: Any) -> str:
     return f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 
@@ -131,14 +131,14 @@ def _compose(text: str) -> Any:
             open_collections.pop()
             keys.pop()
         elif isinstance(event, yaml.DocumentStartEvent) and root:
-            raise _fault(event, "a second document begins; keep one to a file")
+            raise _make_fault(event, "a second document begins; keep one to a file")
         if not isinstance(event, yaml.NodeEvent):
             continue
         collection = open_collections[-1]
         if isinstance(collection, dict) and keys[-1] is _NO_KEY:
-            keys[-1] = _key(event, collection)
+            keys[-1] = _read_key(event, collection)
             continue
-        value = _value(scalars, event)
+        value = _read_value(scalars, event)
         if isinstance(collection, dict):
             collection[keys[-1]] = value
             keys[-1] = _NO_KEY
@@ -148,45 +148,45 @@ def _compose(text: str) -> Any:
             open_collections.append(value)
             keys.append(_NO_KEY)
             if len(keys) > MAX_YAML_DEPTH:
-                raise _fault(event, f"is nested more than {MAX_YAML_DEPTH} deep")
+                raise _make_fault(event, f"is nested more than {MAX_YAML_DEPTH} deep")
     return root[0] if root else None
 
 
-def _key(event: yaml.NodeEvent, mapping: dict[str, Any]) -> str:
+def _read_key(event: yaml.NodeEvent, mapping: dict[str, Any]) -> str:
     if not isinstance(event, yaml.ScalarEvent):
-        raise _fault(event, "a key must be a text, not a list, a mapping or an alias")
+        raise _make_fault(event, "a key must be a text, not a list, a mapping or an alias")
     key = str(event.value)
     if key in mapping:
-        raise _fault(event, f"the key {key!r:.80} appears twice; merge the two into one")
+        raise _make_fault(event, f"the key {key!r:.80} appears twice; merge the two into one")
     return key
 
 
-def _value(scalars: yaml.SafeLoader, event: yaml.NodeEvent) -> Any:
+def _read_value(scalars: yaml.SafeLoader, event: yaml.NodeEvent) -> Any:
     if isinstance(event, yaml.AliasEvent):
-        raise _fault(event, f"the alias *{event.anchor} is not allowed; write its value out")
+        raise _make_fault(event, f"the alias *{event.anchor} is not allowed; write its value out")
     if isinstance(event, yaml.ScalarEvent):
-        return _scalar(scalars, event)
+        return _read_scalar(scalars, event)
     if isinstance(event, yaml.CollectionStartEvent) and event.tag not in _COLLECTIONS:
-        raise _fault(event, f"the tag {event.tag!r:.80} is not allowed; write plain values")
+        raise _make_fault(event, f"the tag {event.tag!r:.80} is not allowed; write plain values")
     return {} if isinstance(event, yaml.MappingStartEvent) else []
 
 
-def _scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
+def _read_scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
     has_tag = event.tag not in (None, "!")
     tag = str(event.tag if has_tag else scalars.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]
     if has_tag and tag not in _SCALARS:
-        raise _fault(event, f"the tag {tag!r:.80} is not allowed; write plain values")
+        raise _make_fault(event, f"the tag {tag!r:.80} is not allowed; write plain values")
     if tag in _NUMBERS and len(event.value) > _MAX_NUMBER_CHARACTERS:
-        raise _fault(event, f"a number of {len(event.value)} characters is too long")
+        raise _make_fault(event, f"a number of {len(event.value)} characters is too long")
     if tag not in _SCALARS:
         return event.value
     try:
         return scalars.construct_object(yaml.ScalarNode(tag, event.value))
     except (ValueError, LookupError) as error:  # an empty or unknown value of a stated type
-        raise _fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
+        raise _make_fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
 
 
-def _fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
+def _make_fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
     mark: Any = event.start_mark
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
@@ -203,13 +203,13 @@ def check_config(model: type[C], plain: Any, source: str) -> C:
 def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
     key = ".".join(map(str, fault["loc"])) or "the whole"
     if fault["type"] == "extra_forbidden":
-        models = _models_at(model, fault["loc"][:-1])
-        close = _closest(str(fault["loc"][-1]), models)
+        models = _find_models_at(model, fault["loc"][:-1])
+        close = _find_closest(str(fault["loc"][-1]), models)
         hint = f"did you mean {close}? " if close else ""
         known_keys = sorted({key for known_model in models for key in known_model.model_fields})
         return f"{key}: unknown key; {hint}known are {', '.join(known_keys)}"
     is_whole = fault["type"] == "value_error" and not isinstance(fault["input"], str | int | float)
-    actual = "" if fault["type"] == "missing" or is_whole else f", not {without_password(repr(fault['input'])):.80}"
+    actual = "" if fault["type"] == "missing" or is_whole else f", not {hide_password(repr(fault['input'])):.80}"
     if fault["type"] == "value_error":  # our own words, which may begin with a name
         return f"{key}: {fault['msg'].removeprefix('Value error, ')}{actual}"
     return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{actual}"
@@ -220,39 +220,39 @@ def _describe_without_content(model: type[BaseModel], fault: ErrorDetails) -> st
     if fault["type"] != "extra_forbidden":
         key = ".".join(map(str, fault["loc"])) or "the whole"
         return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
-    close = _closest(str(fault["loc"][-1]), _models_at(model, fault["loc"][:-1]))
+    close = _find_closest(str(fault["loc"][-1]), _find_models_at(model, fault["loc"][:-1]))
     return f"{fault['loc'][-1]}: unknown key; did you mean {close}?" if close else "has a key that is not known"
 
 
-def _closest(key: str, models: list[type[BaseModel]]) -> str:
+def _find_closest(key: str, models: list[type[BaseModel]]) -> str:
     """Find the known key most like an unknown one, dotted if it is in a part; return "" if none is similar."""
-    paths = sorted({path for model in models for path in _paths_in(model)})
+    paths = sorted({path for model in models for path in _list_paths(model)})
     same = [path for path in paths if path.rpartition(".")[2] == key]
     return next(iter(same or difflib.get_close_matches(key, paths, n=1)), "")
 
 
-def _paths_in(model: type[BaseModel]) -> list[str]:
+def _list_paths(model: type[BaseModel]) -> list[str]:
     """List the keys of a model, and the dotted keys of its parts."""
     paths = list(model.model_fields)
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            paths += [f"{name}.{path}" for path in _paths_in(field.annotation)]
+            paths += [f"{name}.{path}" for path in _list_paths(field.annotation)]
     return paths
 
 
-def _models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
+def _find_models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
     """List the models that are possible at a location in a model."""
     models = [model]
     for part in location:
         # A number is an index of a list, and an unknown name is a key of a mapping: the annotation already gives
         # their model.
         fields = [model.model_fields[part] for model in models if isinstance(part, str) and part in model.model_fields]
-        models = [inner for field in fields for inner in _models_in(field.annotation)] if fields else models
+        models = [inner for field in fields for inner in _find_models_in(field.annotation)] if fields else models
     return models
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
+def _find_models_in(annotation: Any) -> list[type[BaseModel]]:
     """List the models in an annotation, including those in lists and optional fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [model for argument in get_args(annotation) for model in _models_in(argument)]
+    return [model for argument in get_args(annotation) for model in _find_models_in(argument)]

@@ -21,12 +21,12 @@ class ExtraMissingError(TactfulError, RuntimeError):
     exit_code = 3
 
 
-def install_command(extra: str) -> str:
+def format_install_command(extra: str) -> str:
     """Return the command for this installation: the script of a checkout, or pip where Tactful is a package."""
     return f"pip install 'tactful[{extra}]'" if IS_PACKAGE else f"{PROGRAM} setup {extra}"
 
 
-def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
+def find_installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
     """List the extras whose packages are installed here; `serve` lives in an environment of its own.
 
     With `for_gpu`, torch without CUDA does not count.
@@ -34,10 +34,10 @@ def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
     here = [extra for extra, packages in _PACKAGES.items() if all(map(is_installed, packages))]
     if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
         here.remove("transformers")
-    return (*here, "serve") if serve_program().is_file() else tuple(here)
+    return (*here, "serve") if find_serve_program().is_file() else tuple(here)
 
 
-def serve_program() -> Path:
+def find_serve_program() -> Path:
     """Return the vLLM of the extra `serve`, whose environment the script names, or that of this one."""
     return Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
 

@@ -18,7 +18,7 @@ IS_PACKAGE = _is_package()  # whether Tactful is installed; otherwise it runs in
 PROGRAM = "tactful" if IS_PACKAGE else "./tactful"
 
 
-def checkout_commit() -> str:
+def read_checkout_commit() -> str:
     """Return the commit of the checkout, with -dirty if files differ from it; empty where Tactful is installed."""
     if IS_PACKAGE:
         return ""

@@ -5,7 +5,7 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from norm_core.runtime.wording import without_password
+from norm_core.runtime.wording import hide_password
 
 _PASSWORD = "a password in it would stand in logs: name the variable of a key, api_key_variable"
 
@@ -24,7 +24,7 @@ def check_server_url(url: str) -> str:
     except ValueError as error:
         reason = _PASSWORD if "@" in url else error  # which may name a part of the password
         raise ValueError(
-            f"{without_password(url)!r:.200} is no address of a server ({reason}); write it as http://HOST:8000/v1"
+            f"{hide_password(url)!r:.200} is no address of a server ({reason}); write it as http://HOST:8000/v1"
         ) from None
     return url
 

@@ -8,11 +8,11 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def in_words(identifier: str) -> str:
+def to_words(identifier: str) -> str:
     """Return an identifier without underscores, as "timed out"."""
     return identifier.replace("_", " ")
 
 
-def without_password(text: str) -> str:
+def hide_password(text: str) -> str:
     """Return a text without user names and passwords in its addresses, for logs and statuses."""
     return re.sub(r"(?s)(:/*|//).*@", r"\1(password)@", text)

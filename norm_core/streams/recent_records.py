@@ -49,7 +49,7 @@ class RecentRecords:
         start_ns = min([start_ns, *seen_ns[-1:]])
         return gather_window(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
 
-    def within_episode(self, end_ns: int) -> Window:
+    def gather_episode(self, end_ns: int) -> Window:
         """Return the window that ends at `end_ns`, from this episode alone; it may be empty."""
         start_ns = max(end_ns - self._window_ns, min(self._begin_ns, end_ns))
         return gather_window(start_ns, end_ns + 1, self._frames, self._utterances)

@@ -15,7 +15,7 @@ JUMP_NS = 60 * NS_PER_S  # a watermark that goes back by more than this starts a
 MAX_HELD = 64
 
 
-def known_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
+def check_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
     """Return the sources; raise ValueError for a duplicate or a source without a watermark."""
     if set(sources) - set(SOURCES) or len(set(sources)) < len(sources):
         raise ValueError(f"sources are of {', '.join(SOURCES)}, each once")
@@ -61,7 +61,7 @@ class HeldQueries:
         """Add a record, and return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
-            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]
+            return [*self._release_ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]
         if isinstance(record, Episode):
             return self.release()
         if not (mark := self._marks.watermark_after(record)):
@@ -72,7 +72,7 @@ class HeldQueries:
             released = self.release()
             self._passed_ns = dict.fromkeys(self._passed_ns, BEFORE_ALL_NS)
         self._passed_ns[source] = max(self._passed_ns[source], watermark_ns)
-        return [*released, *self._ready()]
+        return [*released, *self._release_ready()]
 
     def release(self) -> list[Query]:
         """Return all queries still held, for example at the edge of an episode or at the end of the input."""
@@ -80,7 +80,7 @@ class HeldQueries:
         self._held.clear()
         return released
 
-    def _ready(self) -> list[Query]:
+    def _release_ready(self) -> list[Query]:
         complete_until_ns = min(self._passed_ns.values(), default=None)
         ready = [
             q

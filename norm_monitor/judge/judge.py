@@ -18,7 +18,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
-from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
+from norm_core.runtime.artefact import Artefact, load_artefact, resolve_artefact_path
 from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_monitor.assessment.finding import quote
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, judge_measure
@@ -242,7 +242,7 @@ class Judge:
         """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
         name = self._config.calibration
-        self._calibration = JudgeCalibration.load(artefact_path(name), engine.model_info) if name else None
+        self._calibration = JudgeCalibration.load(resolve_artefact_path(name), engine.model_info) if name else None
 
     def plan(self, view: UnitView) -> PromptPlan:
         """Return the questions about a unit, as `judge` asks them."""

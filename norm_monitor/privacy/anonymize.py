@@ -150,7 +150,7 @@ def anonymize(
             for message in reader.messages(copied_topics) if copied_topics else ():
                 data = anonymizer.anonymize(message)
                 if data is not None:
-                    writer.write_copied(reader.with_definitions(message), data, message.stamp_ns)
+                    writer.write_copied(reader.complete_topic_of(message), data, message.stamp_ns)
                 report_progress(done := done + 1, total)
             return anonymizer.report(str(copy))
 

@@ -9,7 +9,7 @@ from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge
@@ -52,7 +52,7 @@ class UnitCollector:
 
 def outcome_lines(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
     """Summarize the outcomes of questions, with the three most frequent reasons for no answer, as lines."""
-    words = ", ".join(f"{number} {in_words(outcome)}" for outcome, number in outcomes.items())
+    words = ", ".join(f"{number} {to_words(outcome)}" for outcome, number in outcomes.items())
     named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
     return [f"the judge's answers: {count}, {words or 'none asked'}", *named]
 

@@ -11,7 +11,7 @@ from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config, parse_yaml
-from norm_core.runtime.wording import in_words
+from norm_core.runtime.wording import to_words
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, Label, Participant
 
 Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
@@ -82,7 +82,7 @@ class Code(Config):
 HSRI = tuple(
     Code(
         id=f"{polarity.value}_{attribute.value}",
-        name=f"{polarity.value} {in_words(attribute.value)}",
+        name=f"{polarity.value} {to_words(attribute.value)}",
         definition=_CODEBOOK["attributes"][attribute.value]["definition"],
         polarity=polarity,
         attribute=attribute,

@@ -20,7 +20,7 @@ from norm_core.records.status import Counter
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
-from norm_core.streams.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, known_sources
+from norm_core.streams.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermarks, check_sources
 
 Entry = Frame | Utterance | RobotSpeech | Presence
 Record = Entry | Query | Episode
@@ -240,7 +240,7 @@ def _size_of(entry: Entry) -> int:
 def _check_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
     if not sources:
         raise ValueError(f"name one source at least, such as [{UTTERANCES}]; there are {', '.join(SOURCES)}")
-    return known_sources(sources)
+    return check_sources(sources)
 
 
 class WindowConfig(Config):

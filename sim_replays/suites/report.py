@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from scoring.figures import Figure, Figures, difference, share
 from sim_replays.items.target import (
     PredictionFile,
@@ -177,7 +177,7 @@ def _notes(
     notes = []
     answered = total[Outcome.ANSWERED]
     if not answered:
-        outcomes = ", ".join(f"{count} {in_words(name)}" for name, count in total.items())
+        outcomes = ", ".join(f"{count} {to_words(name)}" for name, count in total.items())
         notes.append(f"nothing was answered ({outcomes}): the score is 0, and not that of chance")
     elif answered < questions:
         notes.append(

@@ -74,7 +74,7 @@ class SuiteAnswerer:
     def asked(self, query: Query, recent: RecentRecords, clock: Clock) -> tuple[Window, Deadline]:
         """Return the window and deadline of a query; without a deadline the clock stands still at its stamp."""
         deadline = Deadline(ReplayClock(query.stamp_ns) if query.deadline_ns is None else clock, query.deadline_ns)
-        return recent.within_episode(query.stamp_ns), deadline
+        return recent.gather_episode(query.stamp_ns), deadline
 
     def answer(self, query: Query, window: Window, deadline: Deadline) -> Answer:
         """Answer any query; a choice is an index into the task's options."""

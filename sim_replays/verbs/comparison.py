@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
 from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.suite import Suite
@@ -59,7 +59,7 @@ def show_report(
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {in_words(name)}" for name, count in outcomes.items() if count)
+    return ", ".join(f"{count} {to_words(name)}" for name, count in outcomes.items() if count)
 
 
 def _headline(headline: Headline, control: str) -> str:

@@ -14,7 +14,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity
@@ -74,7 +74,7 @@ def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
 
 def show_judge(asked: Mapping[str, Any]) -> None:
     """Print what became of the judge's questions."""
-    outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in asked["outcomes"].items())
+    outcomes = ", ".join(f"{count} {to_words(outcome)}" for outcome, count in asked["outcomes"].items())
     spent = ", ".join(f"{name} {value:.2f} s" for name, value in asked["latency_s"].items())
     units = count_of(asked["units"], "unit")
     show(f"{asked['model']} was asked about {units}, by their words alone: {outcomes}; {spent}")
@@ -89,16 +89,16 @@ def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
     shown = table_of(title, "errors", "events", "competences", "events")
     for name in sorted({*errors, *competences}):
         cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
-        shown.add_row(in_words(name), *map(str, cells))
+        shown.add_row(to_words(name), *map(str, cells))
     print_table(shown)
     show("")
 
 
 def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
     """Print how often flags name an attribute of the columns, of events with an attribute of the rows."""
-    shown = table_of(f"attributes of {title}: events down, their flags across", *map(in_words, confusion))
+    shown = table_of(f"attributes of {title}: events down, their flags across", *map(to_words, confusion))
     for name, row in confusion.items():
-        shown.add_row(in_words(name), *map(str, row.values()))
+        shown.add_row(to_words(name), *map(str, row.values()))
     print_table(shown)
     show("")
 

@@ -8,7 +8,7 @@ import yaml
 
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.suites.report import report
 from sim_replays.suites.report import to_plain as report_plain
@@ -95,5 +95,5 @@ def import_inspect() -> Any:
     try:
         import inspect_ai  # noqa: PLC0415
     except ImportError as error:
-        raise TactfulError(f"bench: inspect-ai is missing; run {install_command('bench')}") from error
+        raise TactfulError(f"bench: inspect-ai is missing; run {format_install_command('bench')}") from error
     return inspect_ai

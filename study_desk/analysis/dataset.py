@@ -14,9 +14,9 @@ from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import checkout_commit
+from norm_core.runtime.program import read_checkout_commit
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.wording import in_words
+from norm_core.runtime.wording import to_words
 from norm_monitor.session_log.key_file import ALPHABET
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
@@ -221,11 +221,11 @@ def _format_json(value: Any) -> str:
 
 
 def _make_event_dictionary(file: StudyFile) -> dict[str, Any]:
-    kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute}
+    kinds = {f"{p.value}_{a.value}": f"{p.value}: {to_words(a.value)}" for p in Polarity for a in Attribute}
     levels = {
         "trial_type": kinds | {"speech_robot": "the robot speaks", "speech_participant": "a participant speaks"},
         "polarity": {p.value: f"a social {p.value}" for p in Polarity},
-        "attribute": {a.value: in_words(a.value) for a in Attribute},
+        "attribute": {a.value: to_words(a.value) for a in Attribute},
         "severity": {s.value: s.value for s in Severity},
         "code": {code.id: f"{code.name}: {code.definition}".rstrip(": ") for code in file.codes},
     }
@@ -237,7 +237,7 @@ def _make_event_dictionary(file: StudyFile) -> dict[str, Any]:
 
 
 def _describe_dataset(study: str, licence: str) -> dict[str, Any]:
-    commit = {"Description": f"commit {name}"} if (name := checkout_commit()) else {}
+    commit = {"Description": f"commit {name}"} if (name := read_checkout_commit()) else {}
     return {
         "Name": study,
         "BIDSVersion": _BIDS_VERSION,

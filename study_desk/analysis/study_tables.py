@@ -8,7 +8,7 @@ from typing import Any
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
@@ -256,7 +256,7 @@ def _list_session_columns(conditions: Sequence[str], file: StudyFile) -> list[Co
             (f"{plural}_s", "s", f"summed length of the {plural}", ()),
         ]
         for attribute in Attribute:
-            text = f"{plural} of {in_words(attribute.value)}; an event may have several attributes"
+            text = f"{plural} of {to_words(attribute.value)}; an event may have several attributes"
             described.append((f"{polarity.value}_{attribute.value}", "events", text, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     text = "events whose code study.yaml does not list, as it was removed there; events.csv names it"

@@ -13,7 +13,7 @@ from norm_core.files.data_files import shipped_file, shipped_text
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.session_log.labels import one_line
 from norm_monitor.session_log.study_folder import Study, StudyError
 from study_desk.analysis.event_rates import (
@@ -115,7 +115,7 @@ def _describe_coders(tables: StudyTables) -> str:
 def _render_rates(tables: StudyTables) -> str:
     outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
     rows = [
-        (in_words(outcome), condition, *_format_cells(rate))
+        (to_words(outcome), condition, *_format_cells(rate))
         for outcome in outcomes
         for condition, rate in _compute_rates(tables, outcome).items()
     ]
@@ -156,7 +156,7 @@ def _render_attributes(tables: StudyTables) -> str:
             if any(row[column] for row in tables.analysed):
                 rates = _compute_rates(tables, column)
                 cells = [_format_with_interval(rates[name]) if name in rates else "" for name in conditions]
-                rows.append((f"{polarity.value}: {in_words(attribute.value)}", *cells))
+                rows.append((f"{polarity.value}: {to_words(attribute.value)}", *cells))
     return _render_table("Events per ten minutes, by attribute", ("attribute", *conditions), rows)
 
 

@@ -12,7 +12,7 @@ from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, Clock
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
 from study_desk.study.removal import list_removed_sessions
 
@@ -101,7 +101,7 @@ def list_plan_changes(study: Study) -> tuple[str, ...]:
     ]
     plans.append(("study.yaml", _collect_content(study)))
     return tuple(
-        f"{name} changes {in_words(key)} from {_to_text(old.get(key, ''))} to {_to_text(new[key])}"
+        f"{name} changes {to_words(key)} from {_to_text(old.get(key, ''))} to {_to_text(new[key])}"
         for (_, old), (name, new) in pairwise(plans)
         for key in new
         if old.get(key) != new[key]
@@ -189,7 +189,7 @@ def describe_plan(frozen: FrozenPlan) -> tuple[str, ...]:
     """Describe a version in words: its hash, its date, and the sessions recorded by then."""
     return (
         f"Plan version {frozen.version}, frozen {frozen.date} with {_count_data(frozen)}, sha256 {frozen.sha256}",
-        *(f"{in_words(key)}: {_to_text(value)}" for key, value in frozen.plan.items()),
+        *(f"{to_words(key)}: {_to_text(value)}" for key, value in frozen.plan.items()),
     )
 
 

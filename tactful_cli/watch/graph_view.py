@@ -15,7 +15,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ns_to_s
-from norm_core.runtime.wording import count_of, in_words
+from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.explanation import addition, measurement
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
@@ -113,7 +113,7 @@ def tone(flag: SocialFlag) -> Tone:
 
 def attributes(flag: SocialFlag) -> str:
     """Return the attributes in words."""
-    return ", ".join(in_words(attribute.value) for attribute in flag.attributes)
+    return ", ".join(to_words(attribute.value) for attribute in flag.attributes)
 
 
 def _state(flag: SocialFlag, before: KnownFlag | None) -> str:
@@ -281,12 +281,12 @@ def decision_row(decision: Decision) -> WatchRow:
     details += [
         (
             "vetoed",
-            f"{candidate.action}: {', '.join(filter(None, (in_words(candidate.veto.value), candidate.veto_reason)))}",
+            f"{candidate.action}: {', '.join(filter(None, (to_words(candidate.veto.value), candidate.veto_reason)))}",
         )
         for candidate in decision.candidates
         if candidate.veto is not Veto.NONE
     ]
-    text = f"{in_words(decision.outcome.value)}{_took(decision.provenance)}"
+    text = f"{to_words(decision.outcome.value)}{_took(decision.provenance)}"
     if decision.outcome is Outcome.ANSWERED:
         index = decision.chosen_index
         odds = [

@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence, PresenceState
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence_mark
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, make_silence_mark
 from norm_monitor.replay.node_process import NodeProcess
 from tests.node_records import camera_frame
 from tests.norm_monitor.senses.camera_messages import compressed, scene
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.ros
 
 TOPIC, AT_NS = "/eye/compressed", 1_700_000_000 * 10**9
 RECORDS: dict[str, Utterance | RobotSpeech | Frame | Presence] = {
-    "utterances": silence_mark(AT_NS, "/audio"),
+    "utterances": make_silence_mark(AT_NS, "/audio"),
     "robot_speech": RobotSpeech(stamp_ns=AT_NS, speech_id="s", state=SpeechEdge.START, text="Hello."),
     "frames": camera_frame(AT_NS, b"jpeg"),
     "presence": Presence(stamp_ns=AT_NS, source_topic="/eye", state=PresenceState.ABSENT),

@@ -20,7 +20,7 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import Speaker, Utterance, silence_mark
+from norm_core.records.speech import Speaker, Utterance, make_silence_mark
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, error_flag, other, request, window
 from tests.node_records import counted
@@ -48,7 +48,7 @@ def selector(sentences: SentenceEncoder, health_log: HealthLog) -> Selector:
 
 def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, health_log: HealthLog) -> None:
     assert selector.take(query()) == []
-    (due,) = selector.take(silence_mark(NOW_NS + 1, "/audio"))
+    (due,) = selector.take(make_silence_mark(NOW_NS + 1, "/audio"))
     found = selector.decide(due)
     assert found.answer
     assert (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
@@ -90,7 +90,7 @@ def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
 
 def test_queries_that_still_wait_are_dropped_and_counted(selector: Selector) -> None:
     selector.take(query())
-    assert (selector.drop_queries(), selector.take(silence_mark(NOW_NS + 1, "/audio"))) == (1, [])
+    assert (selector.drop_queries(), selector.take(make_silence_mark(NOW_NS + 1, "/audio"))) == (1, [])
 
 
 def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Person, Presence, PresenceState
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, make_silence_mark
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.fusion_config import FusionConfig
@@ -188,7 +188,7 @@ def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]
     for tick in range(int(2 * until_s) + 1):
         now_ns = at(tick / 2)
         quiet_ns = min([now_ns, *(start_ns for start_ns, end_ns in speaking if start_ns <= now_ns < end_ns)])
-        marks.append((now_ns, silence_mark(quiet_ns, "audio")))
+        marks.append((now_ns, make_silence_mark(quiet_ns, "audio")))
     return sorted([*((when_given(entry), entry) for entry in entries), *marks], key=lambda given: given[0])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import Utterance, silence_mark
+from norm_core.records.speech import Utterance, make_silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -48,7 +48,7 @@ def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
 def fed(meaning: EncoderMatcher, entries: list[Entry]) -> list[SocialFlag]:
     """The entries in this order, and then one mark of silence far beyond."""
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
-    flags = [flag for entry in [*entries, silence_mark(at(60), "audio")] for flag in monitor.take(entry)]
+    flags = [flag for entry in [*entries, make_silence_mark(at(60), "audio")] for flag in monitor.take(entry)]
     return flags + monitor.end_input()
 
 
@@ -142,7 +142,7 @@ def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: EncoderMatch
     begun, stop = robot(20, 25, "Let me tell you a long story about this old hotel.")
     before, after = user(17, 18.5, "Hello there, good morning."), with_silence(QUESTIONS, until_s=100)
     given = [(at(20), begun), (at(25 + late_s), stop), *with_silence(before, until_s=19), *after]
-    marks: list[tuple[int, Entry]] = [(at(second), silence_mark(at(second), "audio")) for second in range(20, 60)]
+    marks: list[tuple[int, Entry]] = [(at(second), make_silence_mark(at(second), "audio")) for second in range(20, 60)]
     marks += [(one.stamp_ns, one) for one in seen(10, 80)]
     watched = Watched(meaning)
     flags = [

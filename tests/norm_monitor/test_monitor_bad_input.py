@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from norm_core.engines.talk_reader import LineReading
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, make_silence_mark
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
@@ -251,7 +251,7 @@ def test_an_hour_of_talk_holds_no_more_than_twenty_minutes() -> None:
         for entry in (*user(second, second + 3, text), *robot(second + 4, second + 6, f"Here is {second}.")):
             watch.clock.advance_to(max(watch.clock.now_ns(), at(second + 6)))
             watch.monitor.take(entry)
-        watch.monitor.take(silence_mark(at(second + 7), "audio"))
+        watch.monitor.take(make_silence_mark(at(second + 7), "audio"))
         if second in (1200, 3588):
             held[second] = len(pickle.dumps(watch.monitor))
     assert held[3588] < 1.05 * held[1200]

@@ -31,13 +31,13 @@ TEXTS = ("", "a", "no, stop it", "x" * 33_000, "\u202e再见", "../../etc", "/")
 def graph(domain_id: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     """The active nodes of a graph in the test's own process."""
     import rclpy
-    from norm_nodes.catalogue import node_class
+    from norm_nodes.catalogue import import_node_class
 
     file = tmp_path_factory.mktemp("graph") / "parameters.yaml"
     file.write_text(PARAMETERS)
     rclpy.init(args=["--ros-args", "--params-file", str(file)], domain_id=domain_id)
     try:
-        nodes = [node_class(name)() for name in NODES]
+        nodes = [import_node_class(name)() for name in NODES]
         for node in nodes:
             assert "SUCCESS" in str(node.trigger_configure()), node.status().reasons
             assert "SUCCESS" in str(node.trigger_activate()), node.status().reasons

@@ -108,7 +108,7 @@ def test_lost_messages_are_counted(domain_id: int, topic: str, health: Health) -
     rclpy.init(domain_id=domain_id)
     try:
         node = CameraNode()
-        lost = node.loss_events(topic).message_lost
+        lost = node.make_loss_events(topic).message_lost
         assert lost is not None
         for count in (2, 3):
             lost(SimpleNamespace(total_count_change=count))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.types import complete_definition, definition_digest, installed_digest
+from norm_core.bags.types import complete_definition, compute_definition_digest, read_installed_digest
 
 pytestmark = pytest.mark.ros
 
@@ -17,26 +17,28 @@ def installed_types() -> list[str]:
 
 
 def test_every_installed_class_describes_its_type_exactly() -> None:
-    from norm_nodes.base.declared_topic import described
+    from norm_nodes.base.declared_topic import describe_class
 
-    hashes = {name: installed_digest(name) for name in installed_types()}
+    hashes = {name: read_installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes
-    assert {name: definition_digest(name, complete_definition(name, described)) for name in hashes} == hashes
+    assert {
+        name: compute_definition_digest(name, complete_definition(name, describe_class)) for name in hashes
+    } == hashes
 
 
 def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_path: Path) -> None:
-    from norm_nodes.bag_recorder import beside_unfinished
+    from norm_nodes.bag_recorder import avoid_unfinished
 
     bag = tmp_path / "bag"
-    assert beside_unfinished(bag) == bag
+    assert avoid_unfinished(bag) == bag
     for name in ("bag", "bag_2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.mcap").touch()
-    assert beside_unfinished(bag) == tmp_path / "bag_3"
+    assert avoid_unfinished(bag) == tmp_path / "bag_3"
     (tmp_path / "bag_3").mkdir()  # killed before its first byte
-    assert beside_unfinished(bag) == tmp_path / "bag_4"
+    assert avoid_unfinished(bag) == tmp_path / "bag_4"
     (bag / "metadata.yaml").touch()  # it is complete, so it is refused as ever
-    assert beside_unfinished(bag) == bag
+    assert avoid_unfinished(bag) == bag
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,11 @@ def until(condition: Any, what: str) -> None:
 
 def words(count: int) -> list[Any]:
     """So many loud stretches with quiet between them, in stamped tenths of a second."""
-    from norm_nodes.encounter_player import stamped_sound
+    from norm_nodes.encounter_player import make_stamped_sound
 
     loud = (np.sin(np.arange(1_600) / 3) * 16_000).astype("<i2").tobytes()
     parts = ((loud,) * 4 + (TENTH,) * 10) * count
-    return [stamped_sound(part, NS_PER_S + place * NS_PER_S // 10) for place, part in enumerate(parts)]
+    return [make_stamped_sound(part, NS_PER_S + place * NS_PER_S // 10) for place, part in enumerate(parts)]
 
 
 def test_a_slow_transcriber_drops_counted_segments_and_never_blocks(ears: Any) -> None:

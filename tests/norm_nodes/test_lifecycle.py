@@ -91,7 +91,7 @@ from norm_nodes.selector_node import SelectorNode
 class BusySelector(SelectorNode):
     destroyed = Event()
 
-    def _work(self):
+    def _decide_jobs(self):
         self.destroyed.wait()
         print("the work has ended", sum(range(10**7)))
 

@@ -9,12 +9,12 @@ NAMES = ("camera", "ears", "monitor", "selector")
 
 def complaints(tmp_path: Path, text: str, namespace: str = "/tactful") -> dict[str, list[str]]:
     """What is told where the monitor and the ears are started on a file."""
-    from norm_nodes.base.parameter_sections import misplaced_sections
+    from norm_nodes.base.parameter_sections import find_misplaced_sections
 
     file = tmp_path / "robot.yaml"
     file.write_text(text, encoding="utf-8")
     siblings = [f"{namespace}/{name}" for name in NAMES]
-    return misplaced_sections([file], [f"{namespace}/monitor", f"{namespace}/ears"], siblings)
+    return find_misplaced_sections([file], [f"{namespace}/monitor", f"{namespace}/ears"], siblings)
 
 
 def section(*names: str) -> str:
@@ -69,15 +69,17 @@ def test_sections_that_match_or_belong_to_others_are_not_named(tmp_path: Path, t
     ],
 )
 def test_a_mistyped_robot_wide_parameter_is_named(name: str, warned: str) -> None:
-    from norm_nodes.catalogue import config_model, mistyped
+    from norm_nodes.catalogue import find_mistyped, import_config_model
 
-    assert mistyped([name], [config_model("monitor"), config_model("camera")]) == [warned] * bool(warned)
+    assert find_mistyped([name], [import_config_model("monitor"), import_config_model("camera")]) == [warned] * bool(
+        warned
+    )
 
 
 def test_a_robot_wide_parameter_may_also_stand_with_another_node(tmp_path: Path) -> None:
-    from norm_nodes.base.parameter_sections import robot_wide_parameters
+    from norm_nodes.base.parameter_sections import find_robot_wide_parameters
 
     file = tmp_path / "robot.yaml"
     file.write_text(f"{section('/**')}{section('/tactful/monitor')}", encoding="utf-8")
-    assert robot_wide_parameters([file], ["ears"]) == {"shadow"}
-    assert robot_wide_parameters([file], ["monitor"]) == set()
+    assert find_robot_wide_parameters([file], ["ears"]) == {"shadow"}
+    assert find_robot_wide_parameters([file], ["monitor"]) == set()

@@ -55,7 +55,7 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
 
     node = make_node(stand__lens__focus_m=3.0, left__filters=["blue", "green"])
     names = ["topic", "stand.lens.focus_m", "stand.lens.filters", "stand.height_m", "left.focus_m", "left.filters"]
-    assert list(parameters.specs(CameraConfig)) == names
+    assert list(parameters.list_specs(CameraConfig)) == names
     assert [node.get_parameter(name).value for name in names] == [
         "pictures", 3.0, ["red"], 1.5, 1.0, ["blue", "green"],
     ]  # fmt: skip
@@ -66,9 +66,9 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
 
 def test_the_api_page_names_each_parameter_that_is_live() -> None:
     from norm_nodes.base import parameters
-    from norm_nodes.tools.reference_pages import live_rows
+    from norm_nodes.tools.reference_pages import format_live_parameters
 
-    rows = list(live_rows(parameters.specs(CameraConfig).values()))
+    rows = list(format_live_parameters(parameters.list_specs(CameraConfig).values()))
     about = "float | distance that is sharp (> 0) |"
     assert rows == [f"| *live* parameter | `{name}` | {about}" for name in ("stand.lens.focus_m", "left.focus_m")]
 
@@ -107,7 +107,7 @@ def test_a_change_is_reviewed_by_the_rules_of_its_part(make_node: Any) -> None:
     assert review("left.focus_m", 4.0) == ""
     assert "left.focus_m: input should be greater than 0" in review("left.focus_m", -1.0)
     assert review("stand.height_m", 2.0) == (
-        "stand.height_m: it changes in state unconfigured alone, and the node is active; "
+        "stand.height_m: it changes only in state unconfigured, and the node is active; "
         "deactivate and clean up the node first, and configure it again afterwards"
     )
     assert "; clean up the node first" in review("stand.height_m", 2.0, NodeState.INACTIVE)

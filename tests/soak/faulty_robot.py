@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 from norm_nodes.base.endpoint import EVENTS, SENSOR
-from norm_nodes.base.executors import observer
-from norm_nodes.encounter_player import stamped_sound
+from norm_nodes.base.executors import open_observer
+from norm_nodes.encounter_player import make_stamped_sound
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
@@ -77,7 +77,7 @@ class FaultyRobot:
         if self.state["camera"]:
             self._to[CAMERA].publish(_picture(stamp_ns[self.state["stamps"]], self.state["width"]))
         if self.state["sound"]:
-            self._to[SOUND].publish(stamped_sound(SAMPLES, stamp_ns[self.state["stamps"]]))
+            self._to[SOUND].publish(make_stamped_sound(SAMPLES, stamp_ns[self.state["stamps"]]))
         if self.state["talk"]:
             self._talk()
 
@@ -110,7 +110,7 @@ def main() -> int:
         commands.put(None)
 
     Thread(target=read, daemon=True).start()
-    with observer("faulty_robot") as node:
+    with open_observer("faulty_robot") as node:
         FaultyRobot(node).run(commands)
     return 0
 

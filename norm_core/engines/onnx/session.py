@@ -20,7 +20,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.providers import OnFault, Provider, ProviderFault
 from norm_core.files.data_files import make_cache_folder
 from norm_core.records.record import record
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -57,7 +57,9 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
     """Return the model's session on the first provider; raise EngineFailedError if that cannot load it."""
     provider = providers[0]
     if provider not in onnxruntime.get_available_providers():
-        raise EngineFailedError(f"this ONNX Runtime is built without it; {install_command('gpu')} brings one with it")
+        raise EngineFailedError(
+            f"this ONNX Runtime is built without it; {format_install_command('gpu')} brings one with it"
+        )
     missed = "" if provider == CPU else _load_libraries()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = source.threads

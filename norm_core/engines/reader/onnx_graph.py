@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 
 
 def import_for_weights(module: str) -> Any:
@@ -16,7 +16,8 @@ def import_for_weights(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise EngineFailedError(
-            f"{error.name}: writing ONNX models needs it, and it is not installed; run {install_command('weights')}"
+            f"{error.name}: writing ONNX models needs it, and it is not installed; run "
+            f"{format_install_command('weights')}"
         ) from error
 
 

@@ -21,7 +21,7 @@ from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
 from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.time import WallClock
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class TransformersBackend:
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
             raise EngineFailedError(
                 f"the transformers engine needs {', '.join(lacking)}, and this environment has none; "
-                f"install it with {install_command('transformers')}"
+                f"install it with {format_install_command('transformers')}"
             )
         # Imported here: torch takes seconds, and the default environment lacks it.
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415

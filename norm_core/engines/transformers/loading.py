@@ -11,7 +11,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.transformers.forward_pass import free_memory
 from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokenizer_of
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import PROGRAM
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
@@ -138,5 +138,5 @@ def _require(package: str, quantization: str) -> None:
     if find_spec(package) is None:
         raise EngineFailedError(
             f"{quantization} weights need {package}, which is not installed; "
-            f"install it with {install_command('transformers')}"
+            f"install it with {format_install_command('transformers')}"
         )

@@ -6,7 +6,7 @@ A mark never passes words that wait for transcription, so a window that a mark c
 from collections.abc import Iterable, Iterator
 from threading import Lock
 
-from norm_core.records.speech import Utterance, silence_mark
+from norm_core.records.speech import Utterance, make_silence_mark
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 
 MARK_EVERY_NS = 100 * NS_PER_MS
@@ -34,7 +34,7 @@ class SilenceMarks:
         if marked_ns is None or quiet_until_ns < marked_ns or quiet_until_ns - marked_ns >= MARK_EVERY_NS:
             self._marked_ns = quiet_until_ns
             with self._lock:
-                mark = silence_mark(quiet_until_ns, self._source_topic, is_rough=self._is_rough)
+                mark = make_silence_mark(quiet_until_ns, self._source_topic, is_rough=self._is_rough)
                 waits = self._waiting > 0
                 self._behind = mark if waits else None
                 self._is_rough &= waits  # what takes the place of a stored mark is rough too
@@ -46,7 +46,7 @@ class SilenceMarks:
         """Return a mark as `mark` does, and the same again each second in which silence does not grow."""
         marks = self.mark(quiet_until_ns)
         if not marks and not 0 <= now_ns - self._repeated_ns < REPEAT_EVERY_NS:
-            marks = [silence_mark(quiet_until_ns, self._source_topic)]
+            marks = [make_silence_mark(quiet_until_ns, self._source_topic)]
         if marks:
             self._repeated_ns = now_ns
         return marks
@@ -79,4 +79,4 @@ def marks_of_script(
     spans = [(utterance.start_ns, utterance.end_ns) for utterance in utterances]
     for now_ns in range(start_ns, end_ns, every_ns):
         under_way = [begin_ns for begin_ns, stop_ns in spans if begin_ns <= now_ns < stop_ns]
-        yield now_ns, silence_mark(min([now_ns, *under_way]), source_topic)
+        yield now_ns, make_silence_mark(min([now_ns, *under_way]), source_topic)

@@ -20,7 +20,7 @@ def main(checkout: Path, source: Path, prefix: Path) -> None:
     _make_environment(folder)
     _install_requirements(folder, project, checkout / "requirements/robot.lock")
     _copy_source(project, checkout, source)
-    if _pip(folder, "install", "--no-index", "--no-deps", "--no-build-isolation", "--force-reinstall", str(source)):
+    if _run_pip(folder, "install", "--no-index", "--no-deps", "--no-build-isolation", "--force-reinstall", str(source)):
         sys.exit("tactful: the Python packages were not installed; see pip's message above")
     command = prefix / "bin/tactful"
     command.parent.mkdir(exist_ok=True)
@@ -49,9 +49,9 @@ def _install_requirements(folder: Path, project: dict[str, Any], lock: Path) -> 
     if installed.is_file():
         if installed.read_bytes() == lock.read_bytes():
             return
-    elif not _pip(folder, "install", "--quiet", "--no-index", "--dry-run", *needed, stderr=subprocess.DEVNULL):
+    elif not _run_pip(folder, "install", "--quiet", "--no-index", "--dry-run", *needed, stderr=subprocess.DEVNULL):
         return
-    if _pip(folder, "install", "--no-deps", "--require-hashes", "--requirement", str(lock)):
+    if _run_pip(folder, "install", "--no-deps", "--require-hashes", "--requirement", str(lock)):
         sys.exit(
             f"tactful: the packages of {lock} were not installed; connect the network, "
             "or name a folder that has them in PIP_FIND_LINKS, and build again"
@@ -69,7 +69,7 @@ def _copy_source(project: dict[str, Any], checkout: Path, source: Path) -> None:
         shutil.copy(checkout / name, source / name)
 
 
-def _pip(folder: Path, *arguments: str, stderr: int | None = None) -> int:
+def _run_pip(folder: Path, *arguments: str, stderr: int | None = None) -> int:
     command = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "--disable-pip-version-check"]
     return subprocess.run([*command, *arguments], stderr=stderr, check=False).returncode
 

@@ -134,7 +134,7 @@ def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path,
     )
     with BagReader(bag) as reader, BagWriter(tmp_path / "new") as writer:
         for message in reader.messages():
-            writer.write_copied(reader.with_definitions(message), message.data, message.stamp_ns)
+            writer.write_copied(reader.complete_topic_of(message), message.data, message.stamp_ns)
     with BagReader(tmp_path / "new") as reader:
         (message,) = reader.messages()
         assert message.data == cdr("gnu")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.runtime.extras import installed_extras
+from norm_core.runtime.extras import find_installed_extras
 from tests.command_line import tactful
 
 pytestmark = pytest.mark.torch
@@ -38,6 +38,6 @@ def test_a_checkpoint_is_asked_about_a_picture(tmp_path: Path, monkeypatch: pyte
 
 def test_torch_without_cuda_is_not_taken_for_that_of_a_gpu() -> None:
     pytest.importorskip("torch")
-    here, on_a_gpu = installed_extras(), installed_extras(for_gpu=True)
+    here, on_a_gpu = find_installed_extras(), find_installed_extras(for_gpu=True)
     assert "transformers" in here
     assert ("transformers" in on_a_gpu) == (not version("torch").endswith("+cpu"))

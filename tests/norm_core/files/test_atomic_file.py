@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.files.atomic_file import atomic_file, atomic_path, write_atomic
-from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact, write_artefact
+from norm_core.runtime.artefact import Artefact, load_artefact, resolve_artefact_path, write_artefact
 from norm_core.runtime.config import ConfigError
 
 
@@ -115,9 +115,9 @@ def test_two_processes_may_write_one_path_at_once(tmp_path: Path) -> None:
 
 def test_a_bare_name_lies_in_the_users_calibration_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert artefact_path("lab") == tmp_path / "tactful" / "calibration" / "lab.json"
-    assert artefact_path("lab.json") == Path("lab.json")
-    assert artefact_path("here/lab") == Path("here/lab")
+    assert resolve_artefact_path("lab") == tmp_path / "tactful" / "calibration" / "lab.json"
+    assert resolve_artefact_path("lab.json") == Path("lab.json")
+    assert resolve_artefact_path("here/lab") == Path("here/lab")
 
 
 def test_an_artefact_is_written_where_no_folder_is_yet_and_refused_on_other_weights(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.health.counters import MEANINGS, meaning_of, parity_note
+from norm_core.health.counters import MEANINGS, describe_parity, find_meaning
 from norm_core.records.status import Counter
 from norm_monitor.senses.camera.faults import CameraFault
 
@@ -38,8 +38,8 @@ def test_every_counter_has_a_meaning_and_every_meaning_a_counter() -> None:
     ],
 )
 def test_a_counter_of_a_family_has_its_own_meaning_or_the_family_s(name: str, word: str) -> None:
-    assert word in meaning_of(name)
-    assert bool(meaning_of(name)) == bool(word)
+    assert word in find_meaning(name)
+    assert bool(find_meaning(name)) == bool(word)
 
 
 def counted_names() -> set[str]:
@@ -78,5 +78,5 @@ def literals(expression: ast.expr) -> Iterator[str]:
 
 
 def test_what_sets_a_run_outside_parity_is_counted() -> None:
-    note = parity_note([Counter(name="windows_late", count=3), Counter(name="messages_lost", count=1)], 2)
+    note = describe_parity([Counter(name="windows_late", count=3), Counter(name="messages_lost", count=1)], 2)
     assert "1 messages lost, 3 windows closed late, 2 records dropped from a full queue" in note

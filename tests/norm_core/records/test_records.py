@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from norm_core.bags.types import INTERFACES, interfaces_folder, serialize, typestore
+from norm_core.bags.types import INTERFACES, find_interfaces_folder, serialize, typestore
 from norm_core.records.decision import Decision, Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.episode import Answer, EpisodeEdge
 from norm_core.records.flag import (
@@ -84,7 +84,7 @@ def test_constants_match_the_enumeration(definition: str, prefix: str, enumerati
     (text,) = (
         path.read_text(encoding="utf-8")
         for package in INTERFACES
-        if (path := interfaces_folder(package) / folder / f"{name}.{folder}").is_file()
+        if (path := find_interfaces_folder(package) / folder / f"{name}.{folder}").is_file()
     )
     constants = {n: int(v) for n, v in re.findall(rf"^uint8 {prefix and f'{prefix}_'}(\w+)=(\d+)", text, re.MULTILINE)}
     assert constants == {member.name: number for number, member in enumerate(enumeration)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.bounded_command import run_bounded
-from norm_core.runtime.extras import install_command
+from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import PROGRAM
 from tests.patience import PATIENCE_S
 
@@ -26,13 +26,13 @@ PACKAGES = (
     "ros2_ws/src/norm_nodes/norm_nodes",
     "ros2_ws/src/norm_bench/norm_bench",
 )
-SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.install_command('study'))"
+SHOWN = "from norm_core.runtime import extras, program; print(program.PROGRAM, extras.format_install_command('study'))"
 # What exists in a checkout alone: its script, what it answers itself, and the pages that are made there.
 OF_A_CHECKOUT = {"norm_core/runtime/program.py", "tactful_cli/extras.py"}
 
 
 def test_a_checkout_is_run_by_its_script() -> None:
-    assert (PROGRAM, install_command("study")) == ("./tactful", "./tactful setup study")
+    assert (PROGRAM, format_install_command("study")) == ("./tactful", "./tactful setup study")
 
 
 def test_an_installed_package_is_run_by_its_command(tmp_path: Path) -> None:

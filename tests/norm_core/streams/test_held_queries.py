@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.speech import Utterance, silence_mark
+from norm_core.records.speech import Utterance, make_silence_mark
 from norm_core.runtime.time import NS_PER_S
 from norm_core.streams.watermarks import MAX_HELD, HeldQueries
 
@@ -41,7 +41,7 @@ def frame(at_s: float) -> Frame:
 
 
 def quiet(until_s: float) -> Utterance:
-    return silence_mark(int(until_s * NS_PER_S), "/audio")
+    return make_silence_mark(int(until_s * NS_PER_S), "/audio")
 
 
 def held(sources: tuple[str, ...] = BOTH) -> HeldQueries:

@@ -12,7 +12,7 @@ from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import Utterance, silence_mark
+from norm_core.records.speech import Utterance, make_silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitJudgement, UnitKind
@@ -50,7 +50,7 @@ def play(
     monitor: Monitor, talk: Iterable[Entry], until_s: int, from_s: int = 0
 ) -> tuple[list[SocialFlag], list[UnitView]]:
     """Play a talk and the quiet around it; return the flags and the units for the judge."""
-    marks = [silence_mark(at(second), "utterances") for second in range(from_s, until_s + 1, 5)]
+    marks = [make_silence_mark(at(second), "utterances") for second in range(from_s, until_s + 1, 5)]
     entries = sorted(chain(talk, marks), key=lambda one: one.end_ns if isinstance(one, Utterance) else one.stamp_ns)
     flags, views = list[SocialFlag](), list[UnitView]()
     for entry in entries:

@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.health.health_log import HealthLog
 from norm_core.records.presence import Face, Presence, PresenceState
-from norm_core.records.speech import Speaker, Utterance, silence_mark
+from norm_core.records.speech import Speaker, Utterance, make_silence_mark
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log import live_log
@@ -186,5 +186,5 @@ def test_the_filter_accepts_final_words_and_changed_presence() -> None:
     record_filter = RecordFilter()
     presences = [seen(at_s, away=away) for at_s, away in ((0, False), (0.1, False), (0.2, True), (1.3, True))]
     assert [record_filter.accepts(presence) for presence in presences] == [True, False, True, True]
-    words = (said(1), replace(said(1), final=False), silence_mark(3, "/m"))
+    words = (said(1), replace(said(1), final=False), make_silence_mark(3, "/m"))
     assert [record_filter.accepts(utterance) for utterance in words] == [True, False, False]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
-from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance, silence_mark
+from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance, make_silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
@@ -153,7 +153,7 @@ def test_receive_times_name_the_clock_that_is_off(
     for tenth in range(300):
         now_s = tenth / 10
         received_ns = at(here_s + now_s / pace)
-        monitor.take(silence_mark(at(now_s), "audio"), received_ns + s_to_ns(0.1))
+        monitor.take(make_silence_mark(at(now_s), "audio"), received_ns + s_to_ns(0.1))
         if tenth % 10 == 0:
             # A slow one now and then says nothing of clocks.
             monitor.take(camera_frame(at(now_s + camera_s), b""), received_ns + s_to_ns(8.0 if tenth % 50 else 0.05))
@@ -165,6 +165,6 @@ def test_a_camera_whose_stamps_drift_is_named_though_it_came_first(meaning: Enco
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for second in range(60):
         monitor.take(camera_frame(at(second / 2), b""), at(second + 0.05))
-        monitor.take(silence_mark(at(second), "audio"), at(second + 0.1))
+        monitor.take(make_silence_mark(at(second), "audio"), at(second + 0.1))
     assert "frames is stamped" in monitor.clocks_reason
     assert "behind utterances (this machine's clock agrees with utterances)" in monitor.clocks_reason

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from norm_core.health.health_log import HealthLog
-from norm_core.records.speech import Utterance, silence_mark
+from norm_core.records.speech import Utterance, make_silence_mark
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
@@ -26,7 +26,7 @@ def utterance(end_s: float, text: str, *, final: bool) -> Utterance:
 
 
 PARTIAL, FINAL = utterance(3.0, "And then", final=False), utterance(4.0, "And then.", final=True)
-HELD = silence_mark(at(3.0), "audio")
+HELD = make_silence_mark(at(3.0), "audio")
 TALKS, LATE = "utterances: somebody talked on", "utterances: the newest are late"
 ABSENT = "utterances: ears is not active, and windows close without them; start it"
 
@@ -60,7 +60,7 @@ def test_somebody_who_still_talks_is_no_problem(
         ((), {"camera"}, ABSENT),
         ((FINAL,), None, LATE),
         ((PARTIAL, FINAL), {"ears"}, LATE),
-        ((HELD, HELD, silence_mark(at(4.0), "audio")), {"ears"}, LATE),
+        ((HELD, HELD, make_silence_mark(at(4.0), "audio")), {"ears"}, LATE),
         ((PARTIAL,), {"camera"}, ABSENT),
     ],
     ids=["nothing", "nothing_of_ears", "no_ears", "final", "ended", "silence_grew", "ears_ended"],

@@ -95,7 +95,7 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     assert (found.outcome, found.chosen, found.stamp_ns) == (Outcome.ANSWERED, (0,), query("error3").stamp_ns)
     recent = RecentRecords(15)
     recent.take(said("You are not listening."))
-    window = replace(recent.within_episode(query("error3").stamp_ns), start_ns=START_NS)
+    window = replace(recent.gather_episode(query("error3").stamp_ns), start_ns=START_NS)
     scene = History().scene(window)
     (unit,) = units_of(scene, window.start_ns)
     judge = Judge(DirectEngine(Writing(first), WallClock()), JudgeConfig(note_tokens=0))

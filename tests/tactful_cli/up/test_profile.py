@@ -119,12 +119,14 @@ NODES = ("camera", "ears", "people", "monitor", "selector", "encounter_player", 
 def test_a_namespace_moves_the_default_topic_of_every_node(tmp_path: Path) -> None:
     """The defaults are those of the nodes, which cannot be imported without ROS."""
     pytest.importorskip("rclpy")
-    from norm_nodes.base.parameters import specs
-    from norm_nodes.catalogue import config_model
+    from norm_nodes.base.parameters import list_specs
+    from norm_nodes.catalogue import import_config_model
 
     profile = load(written(tmp_path, "".join(f"/tactful/{node}:\n  ros__parameters: {{}}\n" for node in NODES)), "left")
     for node in NODES:
-        defaults = {name: spec.default for name, spec in specs(config_model(node)).items() if name.endswith("topic")}
+        defaults = {
+            name: spec.default for name, spec in list_specs(import_config_model(node)).items() if name.endswith("topic")
+        }
         absolute = {name: default for name, default in defaults.items() if default.startswith("/")}
         moved = {name: value for name, value in profile.parameters[node].items() if name.endswith("topic")}
         assert moved == {name: f"/left{default}" for name, default in absolute.items()}, node

@@ -117,11 +117,11 @@ class DrainReporter(NormNode[C]):
             node=self.get_fully_qualified_name(),
             idle=idle,
             dropped=sum(queue.dropped for queue in self.health_log.queues),
-            processed=self._of_content(self._processed),
-            published=self._of_content(self.published_by_topic),
+            processed=self._select_content(self._processed),
+            published=self._select_content(self.published_by_topic),
             publisher_counts={sub.topic_name: sub.get_publisher_count() for sub in self._subscriptions_counted},
         )
         self._drain_reports.publish(String(data=to_json(report)))
 
-    def _of_content(self, tally: Counter[str]) -> dict[str, int]:
+    def _select_content(self, tally: Counter[str]) -> dict[str, int]:
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}

@@ -28,7 +28,7 @@ class JudgeQueries:
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
-        self._worker = node.start_worker("judge_queries", self._work)
+        self._worker = node.start_worker("judge_queries", self._answer_queries)
 
     def close(self, timeout_s: float) -> None:
         """Stop answering, and drop the queries still in the queue."""
@@ -46,16 +46,16 @@ class JudgeQueries:
         if query.task not in TASKS:
             return
         if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
-            self._publish(_failed(query, f"judge: {MAX_WAITING} questions wait already; ask less often"))
+            self._publish(_make_failed_answer(query, f"judge: {MAX_WAITING} questions wait already; ask less often"))
 
-    def _work(self) -> None:
+    def _answer_queries(self) -> None:
         while not self._jobs.is_drained():
             if job := self._jobs.get(timeout_s=WAIT_S):
                 query, (window, deadline) = job
                 try:
                     answer = self._answerer.answer(query, window, deadline)
                 except (RuntimeError, ValueError, MemoryError) as error:
-                    answer = _failed(query, f"{type(error).__name__}: {error}")
+                    answer = _make_failed_answer(query, f"{type(error).__name__}: {error}")
                 self._publish(answer)
 
     def _publish(self, answer: Answer) -> None:
@@ -63,7 +63,7 @@ class JudgeQueries:
         self._answers.publish(to_ros(answer))
 
 
-def _failed(query: Query, reason: str) -> Answer:
+def _make_failed_answer(query: Query, reason: str) -> Answer:
     return Answer(
         stamp_ns=query.stamp_ns,
         query_id=query.query_id,

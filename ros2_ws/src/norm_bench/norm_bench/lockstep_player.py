@@ -106,8 +106,10 @@ class LockstepPlayer(Player):
             record_class(MonitorStatus), full_topic(STATUS_TOPIC), self._on_status, STATUS_QOS
         )
         self._received: Counter[str] = Counter()
-        for topic, cls in OUTPUT_TOPICS.items():
-            self._node.create_subscription(record_class(cls), topic, self._printer(topic, cls), EVENTS)
+        for topic, record_type in OUTPUT_TOPICS.items():
+            self._node.create_subscription(
+                record_class(record_type), topic, self._make_printer(topic, record_type), EVENTS
+            )
         self._replies_at_start: dict[str, DrainReport] = {}
         self._statuses: dict[str, MonitorStatus] = {}
         self._sent: Counter[str] = Counter()
@@ -121,7 +123,7 @@ class LockstepPlayer(Player):
         wanted = Counter(topic for reply in self._replies.values() for topic in reply.processed)
         played = set(self._publishers) & set(wanted)
         deadline_s = time.monotonic() + MATCH_TIMEOUT_S
-        while unmatched := self._unmatched_topics(played, wanted):
+        while unmatched := self._find_unmatched_topics(played, wanted):
             if time.monotonic() > deadline_s:
                 raise PlayerError(f"waited {MATCH_TIMEOUT_S:.0f} s in vain for {', '.join(unmatched)} to be connected")
             self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
@@ -163,7 +165,7 @@ class LockstepPlayer(Player):
             },
         )
 
-    def _unmatched_topics(self, played: set[str], wanted: Counter[str]) -> list[str]:
+    def _find_unmatched_topics(self, played: set[str], wanted: Counter[str]) -> list[str]:
         """List the topics on which some publisher and subscriber have not discovered each other."""
         publisher_counts = Counter([*played, *(topic for reply in self._replies.values() for topic in reply.published)])
         unmatched = {topic for topic in played if self._publishers[topic].get_subscription_count() < wanted[topic]}
@@ -201,7 +203,7 @@ class LockstepPlayer(Player):
 
     def _send(self, message: BagMessage) -> None:
         self._at_ns = message.stamp_ns
-        self._publishers[message.topic].publish(self._bag.playable(message))
+        self._publishers[message.topic].publish(self._bag.encode_playable(message))
         self._sent[message.topic] += 1
         if message.type_name in BARRIER_TYPES:
             self._print_line(message.topic, to_plain(self._bag.decode(message)))
@@ -215,7 +217,7 @@ class LockstepPlayer(Player):
         deadline_s = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             self._request_reports()
-            missing = self._unprocessed()
+            missing = self._count_unprocessed()
             now_s = time.monotonic()
             idle = all(reply.idle for reply in self._replies.values())
             if idle and not missing:
@@ -242,18 +244,18 @@ class LockstepPlayer(Player):
     def _replies(self) -> dict[str, DrainReport]:
         return {name: self._drain_client.replies[name] for name in self._expected}
 
-    def _unprocessed(self) -> dict[str, int]:
+    def _count_unprocessed(self) -> dict[str, int]:
         """Count the messages that were published and not processed, by subscriber and topic."""
         published = Counter(self._sent)
-        for _, topic, count in self._counts_since_start("published"):
+        for _, topic, count in self._count_since_start("published"):
             published[topic] += count
-        processed = {(node, topic): count for node, topic, count in self._counts_since_start("processed")}
+        processed = {(node, topic): count for node, topic, count in self._count_since_start("processed")}
         if self._replies_at_start:
             processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
         counts = processed.items()
         return {f"{topic} to {node}": published[topic] - n for (node, topic), n in counts if n != published[topic]}
 
-    def _counts_since_start(self, direction: str) -> list[tuple[str, str, int]]:
+    def _count_since_start(self, direction: str) -> list[tuple[str, str, int]]:
         """Count messages by node and topic; `direction` is "published" or "processed"."""
         rows = []
         for node, reply in self._replies.items():
@@ -268,10 +270,10 @@ class LockstepPlayer(Player):
             self._statuses[status.node] = status
             self._print_line(full_topic(STATUS_TOPIC), to_plain(status))
 
-    def _printer(self, topic: str, cls: type) -> Callable[[Any], None]:
+    def _make_printer(self, topic: str, record_type: type) -> Callable[[Any], None]:
         def print_message(message: Any) -> None:
             self._received[topic] += 1
-            self._print_line(topic, to_plain(from_ros(cls, message)))
+            self._print_line(topic, to_plain(from_ros(record_type, message)))
 
         return print_message
 

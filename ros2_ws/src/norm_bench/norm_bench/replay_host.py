@@ -19,7 +19,7 @@ def node_class(name: str) -> Callable[[], NormNode[Any]]:
     if name in QUERIED:
         queried: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_bench.queried_{name}"), QUERIED[name])
         return queried
-    node: Any = catalogue.node_class(name)
+    node: Any = catalogue.import_node_class(name)
     reporting: Callable[[], NormNode[Any]] = type(node.__name__, (DrainReporter, node), {})
     return reporting
 

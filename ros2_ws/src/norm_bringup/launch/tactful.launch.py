@@ -40,42 +40,42 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _start(context: LaunchContext) -> list[object]:
-    def argument(name: str) -> str:
+    def read_argument(name: str) -> str:
         return str(LaunchConfiguration(name).perform(context))
 
-    if not Path(argument("params_file")).is_file():  # launch would warn, and run the nodes on their defaults
+    if not Path(read_argument("params_file")).is_file():  # launch would warn, and run the nodes on their defaults
         raise RuntimeError(
-            f"params_file: {argument('params_file')}: there is no such file; name one, or write it with "
+            f"params_file: {read_argument('params_file')}: there is no such file; name one, or write it with "
             "`tactful up FILE --init`"
         )
     pushed = str(context.launch_configurations.get("ros_namespace", ""))
-    above = "/".join(part for part in (*pushed.split("/"), *argument("namespace").split("/")) if part)
-    file = _below(Path(argument("params_file")), above) if above else argument("params_file")
+    above = "/".join(part for part in (*pushed.split("/"), *read_argument("namespace").split("/")) if part)
+    file = _write_below(Path(read_argument("params_file")), above) if above else read_argument("params_file")
     # As arguments, because launch writes a dictionary to a file that stays.
-    clock = [Parameter("use_sim_time", True)] if argument("use_sim_time").lower() == "true" else []
-    bag = [Parameter("bag", argument("bag"), value_type=str)] if argument("bag") else []
+    clock = [Parameter("use_sim_time", True)] if read_argument("use_sim_time").lower() == "true" else []
+    bag = [Parameter("bag", read_argument("bag"), value_type=str)] if read_argument("bag") else []
     # Each host brings its own node to active. On a busy machine, launch can miss the state change and wait for ever.
-    options = ["--autostart"] if argument("activate").lower() == "true" else []
+    options = ["--autostart"] if read_argument("activate").lower() == "true" else []
     return [
         Node(
             package="norm_nodes",
             executable="host",
             arguments=[name, *options],
             name=name,
-            namespace="/".join(filter(None, (argument("namespace").strip("/"), NAMESPACE))),
+            namespace="/".join(filter(None, (read_argument("namespace").strip("/"), NAMESPACE))),
             parameters=[file, *clock, *(bag if name.startswith("bag_") else [])],
-            ros_arguments=["--log-level", argument("log_level")],
-            respawn=argument("respawn").lower() == "true",
+            ros_arguments=["--log-level", read_argument("log_level")],
+            respawn=read_argument("respawn").lower() == "true",
             respawn_delay=2.0,
             sigterm_timeout=SIGTERM_AFTER_S,
             sigkill_timeout=SIGKILL_AFTER_S,
             output="screen",
         )
-        for name in argument("nodes").replace(",", " ").split()
+        for name in read_argument("nodes").replace(",", " ").split()
     ]
 
 
-def _below(file: Path, above: str) -> str:
+def _write_below(file: Path, above: str) -> str:
     """Write a copy of the file whose /tactful sections stand below a namespace, as those of Nav2 do."""
     tree = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     ours = {name: f"/{above}/{name.strip('/')}" for name in tree if name.strip("/").split("/")[0] == NAMESPACE}

@@ -100,9 +100,9 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         """Wait for subscribers, and play from the first message."""
         assert self._reader
         try:
-            self._wait_until(self._subscribers_settled(), self.config.wait_for_subscribers_s)
+            self._wait_until(self._make_settled_check(), self.config.wait_for_subscribers_s)
             self._publish_in_time(self._reader)
-            self._wait_until(self._all_are_acknowledged, ACKNOWLEDGED_WITHIN_S)
+            self._wait_until(self._are_all_acknowledged, ACKNOWLEDGED_WITHIN_S)
         except BagError as error:
             self.health_log.raise_issue("bag", Health.FAILED, str(error))
         finally:
@@ -117,10 +117,10 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             due_ns = started_ns + (message.stamp_ns - bounds[0]) / self.config.rate
             if self.halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return
-            self._publishers_by_topic[message.topic].publish(reader.playable(message))
+            self._publishers_by_topic[message.topic].publish(reader.encode_playable(message))
             self.health_log.count("messages_played")
 
-    def _subscribers_settled(self) -> Callable[[], bool]:
+    def _make_settled_check(self) -> Callable[[], bool]:
         """Return a check that each topic has a subscriber and that no new subscriber appeared recently.
 
         Discovery finds subscribers one after another, so one subscriber alone proves nothing.
@@ -138,7 +138,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
 
         return settled
 
-    def _all_are_acknowledged(self) -> bool:
+    def _are_all_acknowledged(self) -> bool:
         return all(publisher.wait_for_all_acked(ACKNOWLEDGED_POLL) for publisher in self._publishers_by_topic.values())
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:

@@ -18,11 +18,11 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_nodes.base.convert import message_class
-from norm_nodes.base.declared_topic import NotRecordableError, declared_topic
+from norm_nodes.base.declared_topic import NotRecordableError, describe_published_topic
 from norm_nodes.base.norm_node import NormNode
 
 
-def beside_unfinished(bag: Path) -> Path:
+def avoid_unfinished(bag: Path) -> Path:
     """Return the path of a bag, with a number where a recorder that was killed left one there without its metadata."""
     path, number = bag, 1
     while path.is_dir() and all(file.suffix == ".mcap" for file in path.iterdir()):  # it may hold nothing yet
@@ -55,7 +55,7 @@ class RecorderConfig(Config):
 
     @field_validator("topics")
     @classmethod
-    def _from_the_root(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+    def _make_absolute(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name if name == "*" else f"/{name.lstrip('/')}" for name in topics)
 
 
@@ -81,7 +81,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         if not self.config.bag:
             raise ConfigError("bag_recorder: bag: name the folder to record into")
         self._check_named_topics()
-        bag = beside_unfinished(Path(self.config.bag))
+        bag = avoid_unfinished(Path(self.config.bag))
         self._writer = BagWriter(bag)
         unfinished = (
             f"records to {bag}, as {self.config.bag} was left unfinished; complete that by {PROGRAM} bag recover"
@@ -126,30 +126,30 @@ class BagRecorder(NormNode[RecorderConfig]):
     def _check_named_topics(self) -> None:
         deadline_s = time.monotonic() + self.config.wait_for_topics_s
         while True:
-            present = {name: types for name, types in self._published() if name in self._named}
+            present = {name: types for name, types in self._find_published() if name in self._named}
             if len(present) == len(self._named) or time.monotonic() >= deadline_s:
                 break
             time.sleep(POLL_S)
         faults = []
         for topic, type_names in present.items():
             try:
-                declared_topic(self, topic, type_names)
+                describe_published_topic(self, topic, type_names)
             except NotRecordableError as error:
                 faults.append(f"{topic} cannot be recorded, because {error}")
         if faults:
             raise ConfigError("; ".join(faults))
 
-    def _published(self) -> Iterator[tuple[str, list[str]]]:
+    def _find_published(self) -> Iterator[tuple[str, list[str]]]:
         for topic, type_names in self.get_topic_names_and_types():
             if self.count_publishers(topic):
                 yield topic, type_names
 
     def _discover(self) -> None:
-        for topic, type_names in self._published():
+        for topic, type_names in self._find_published():
             if topic in self._topics or topic in self._refused or not self._is_chosen(topic):
                 continue
             try:
-                declared = declared_topic(self, topic, type_names)
+                declared = describe_published_topic(self, topic, type_names)
             except NotRecordableError as error:
                 self._refused[topic] = str(error)
                 self.health_log.state_issue(f"type of {topic}", f"{topic}: not recorded, because {error}")
@@ -159,9 +159,9 @@ class BagRecorder(NormNode[RecorderConfig]):
                 message_class(declared.type_name),
                 topic,
                 self._queue_message(declared),
-                self._quality(topic),
+                self._choose_qos(topic),
                 raw=True,
-                event_callbacks=self.loss_events(topic),
+                event_callbacks=self.make_loss_events(topic),
             )
             self.get_logger().info(f"recording {topic} ({declared.type_name})")
 
@@ -169,7 +169,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         hidden = topic in _NOT_RECORDED or topic.endswith("/transition_event") or "/_" in topic
         return topic in self._named or ("*" in self.config.topics and not hidden)
 
-    def _quality(self, topic: str) -> QoSProfile:
+    def _choose_qos(self, topic: str) -> QoSProfile:
         offered = [info.qos_profile for info in self.get_publishers_info_by_topic(topic)]
         reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in offered)
         latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)

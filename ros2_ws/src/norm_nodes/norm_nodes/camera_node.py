@@ -89,9 +89,9 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._arrived_s, self._stale_s = time.monotonic(), -math.inf
         self.repeat(WATCH_PERIOD_S, self._watch)
 
-    def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
+    def make_loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Count lost images without a word: the stamps tell whether a period lacks its frame."""
-        return super().loss_events(topic, reported=reported and topic != self.config.topic)
+        return super().make_loss_events(topic, reported=reported and topic != self.config.topic)
 
     def start(self) -> None:
         """Accept images; the camera counts as stale from now on."""
@@ -138,7 +138,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         if not self._active:
             return
         topic, now_s = self._subscription.topic_name, time.monotonic()
-        mismatch = self.wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")
+        mismatch = self.describe_wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")
         remedy = "correct transport of camera, or name a topic of images in topic"
         self.health_log.state_issue("type", f"{topic}: {mismatch}; {remedy}" if mismatch else "", Health.STALE)
         is_stale = 0 < self.config.stale_after_s < now_s - self._arrived_s

@@ -8,7 +8,7 @@ from typing import Any
 from norm_core.runtime.config import Config
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameter_sections import MIN_FOREIGN_SIMILARITY
-from norm_nodes.base.parameters import OF_EVERY_NODE, specs
+from norm_nodes.base.parameters import OF_EVERY_NODE, list_specs
 
 # The module and the class of each.
 NODES = {
@@ -27,28 +27,28 @@ NODES = {
 }
 
 
-def node_class(name: str) -> Callable[[], NormNode[Any]]:
+def import_node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
     module, _, class_name = NODES[name].partition(".")
     node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{module}"), class_name)
     return node
 
 
-def config_model(name: str) -> type[Config]:
+def import_config_model(name: str) -> type[Config]:
     """Import the configuration model of a node in NODES."""
-    model: type[Config] = node_class(name).config_model  # type: ignore[attr-defined]
+    model: type[Config] = import_node_class(name).config_model  # type: ignore[attr-defined]
     return model
 
 
-def mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[str]:
+def find_mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[str]:
     """Name the robot-wide parameters that no node has and that are much like one of these models'."""
-    own = {parameter for model in models for parameter in specs(model)}
+    own = {parameter for model in models for parameter in list_specs(model)}
     unknown = [name for name in names if name not in own and not name.startswith(OF_EVERY_NODE)]
     close = {
         name: match for name in unknown for match in difflib.get_close_matches(name, own, 1, MIN_FOREIGN_SIMILARITY)
     }
     # For a suspect alone, as to import all nodes takes memory.
-    others = {parameter for node in NODES for parameter in specs(config_model(node))} if close else set()
+    others = {parameter for node in NODES for parameter in list_specs(import_config_model(node))} if close else set()
     return [
         f"/**: {name}: no node has this parameter; did you mean {match}?"
         for name, match in close.items()

@@ -92,7 +92,7 @@ class EarsConfig(Config):
         json_schema_extra=LIVE,
     )
 
-    def hearing(self) -> HearingConfig:
+    def make_hearing_config(self) -> HearingConfig:
         """The same settings as the configuration of the speech path."""
         return HearingConfig(
             channel=self.channel,

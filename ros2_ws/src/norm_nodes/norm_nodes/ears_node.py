@@ -57,7 +57,7 @@ class EarsNode(NormNode[EarsConfig]):
     def open(self) -> None:
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
         self.notes = ()
-        hearing = self.config.hearing()
+        hearing = self.config.make_hearing_config()
         on_fault = fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
         whisper = Whisper(hearing.whisper, on_fault) if self.config.words_from == "whisper" else None
         self._tasks: BoundedQueue[EarsTask] = self.health_log.queue("sounds", SOUND_QUEUE)
@@ -114,7 +114,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _state_missing_type(self) -> None:
         """Name the types that are published where the parameter names none."""
         topic = self._audio_topic
-        remedy = " or ".join(self.published_types(topic))
+        remedy = " or ".join(self.find_published_types(topic))
         remedy = remedy or f"the type of the microphone's topic, which audio_topic names ({topic})"
         why = f"ears: the parameter audio_type is empty; set it to {remedy}"
         self.health_log.raise_issue("audio", Health.DEGRADED, why)
@@ -264,7 +264,7 @@ class EarsNode(NormNode[EarsConfig]):
         if self._robot_topics:
             self._robot_topics.find()
         if self._voices:
-            self._voices.look()
+            self._voices.update()
             nobody = f"{self._words_topic}: no voice is tracked; if somebody speaks, check the recognizer's microphone"
             self.notes = () if self._voices.tracked else (nobody,)
         if self.config.words_from == "whisper":
@@ -280,7 +280,9 @@ class EarsNode(NormNode[EarsConfig]):
         if is_there:
             self._last_sound_s = time.monotonic()
         problem = ""
-        if self._active and (mismatch := self.wrong_type(topic, self.config.words_type if reads_topic else IDS_TYPE)):
+        if self._active and (
+            mismatch := self.describe_wrong_type(topic, self.config.words_type if reads_topic else IDS_TYPE)
+        ):
             problem = f"{mismatch}, so no words of people are heard; correct words_from of ears, or its topic and type"
         elif self._active and self._is_silent(time.monotonic()):
             parameter = "words_topic" if reads_topic else "humans"
@@ -304,7 +306,7 @@ class EarsNode(NormNode[EarsConfig]):
         rivals = f"{topic}: {publishers} publishers send audio; stop all but one"
         self.health_log.state_issue("publishers", rivals if has_rival else "")
         problem = ""
-        if mismatch := self.wrong_type(topic, self.config.audio_type):
+        if mismatch := self.describe_wrong_type(topic, self.config.audio_type):
             problem = f"{mismatch}; set audio_type of ears to its type, or correct audio_topic"
         elif self._is_silent(now_s or time.monotonic()):
             if publishers:

@@ -50,7 +50,7 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
 
     def open(self) -> None:
         """Advertise the topics. Raises ConfigError for an encounter that is not there."""
-        self._bags = tuple(map(_bag, self.config.encounters))
+        self._bags = tuple(map(_find_bag, self.config.encounters))
         self._audio = self.advertise(UInt8MultiArray, self.config.audio_topic, EVENTS, "the sound of an encounter")
         self._camera = self.advertise(CompressedImage, self.config.camera_topic, EVENTS, "its pictures")
         self._robot = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, EVENTS, "the robot's speech in it")
@@ -91,16 +91,16 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
             picture.header.stamp.sec, picture.header.stamp.nanosec = split_stamp(stamp_ns)
             self._camera.publish(picture)
         else:
-            self._audio.publish(stamped_sound(message.audio.data.tobytes(), stamp_ns))
+            self._audio.publish(make_stamped_sound(message.audio.data.tobytes(), stamp_ns))
 
 
-def stamped_sound(samples: bytes, stamp_ns: int) -> UInt8MultiArray:
+def make_stamped_sound(samples: bytes, stamp_ns: int) -> UInt8MultiArray:
     """Wrap samples in the one message of standard ROS that can carry them, with the stamp of the first."""
     dimension = MultiArrayDimension(label=stamp_label(stamp_ns), size=len(samples), stride=len(samples))
     return UInt8MultiArray(layout=MultiArrayLayout(dim=[dimension]), data=samples)
 
 
-def _bag(name: str) -> Path:
+def _find_bag(name: str) -> Path:
     shipped = SHIPPED / name
     if not name or not (shipped.is_dir() or Path(name).is_dir()):
         names = ", ".join(sorted(path.name for path in SHIPPED.glob("*/")))

@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_nodes.base.convert import TypeMissingError, message_class
 from norm_nodes.base.endpoint import EVENTS, LATCHED
 from norm_nodes.base.publisher_node import PublisherNode
-from norm_nodes.encounter_player import stamped_sound
+from norm_nodes.encounter_player import make_stamped_sound
 
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
 RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2
@@ -111,12 +111,12 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     def _copy(self, sound: IO[bytes]) -> None:
         while not self.halt.is_set() and len(chunk := sound.read(CHUNK_BYTES)) == CHUNK_BYTES:
             self.health_log.clear_issue("microphone")
-            self._sound.publish(self._message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
+            self._sound.publish(self._make_message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
             self.health_log.count("chunks_published")
 
-    def _message(self, chunk: bytes, stamp_ns: int) -> Any:
+    def _make_message(self, chunk: bytes, stamp_ns: int) -> Any:
         if self._stamped is None:
-            return stamped_sound(chunk, stamp_ns)
+            return make_stamped_sound(chunk, stamp_ns)
         message = self._stamped()
         message.header.stamp.sec, message.header.stamp.nanosec = split_stamp(stamp_ns)
         message.audio.data = chunk

@@ -137,7 +137,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
                 raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
 
-    def model_name(self) -> str:
+    def get_model_name(self) -> str:
         """Return the name of the judge's model."""
         return self.config.judge.model
 
@@ -172,7 +172,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
-        self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
+        self._monitor = Monitor(self._select_config(), table, self._matcher, self.clock)
         self._checks = self._serve_checks()
         self._explanations = Explanations()
         self._attention = Attention()
@@ -237,7 +237,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             thread.join(timeout=self.config.judge.deadline_s)
         self._study.close()
 
-    def _applicable(self) -> MonitorConfig:
+    def _select_config(self) -> MonitorConfig:
         """Return the configuration without the judge, where nobody would take the units that are chosen for it."""
         config = self._applied
         if self._judge:
@@ -321,7 +321,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             record = self._records.get(timeout_s=WAIT_S)
             if self._applied is not self.config:  # between two records, so that each is decided by one configuration
                 self._applied = self.config
-                self._publish(self._monitor.reconfigure(self._applicable()))
+                self._publish(self._monitor.reconfigure(self._select_config()))
             if record is None:
                 self._state_sources()
                 continue

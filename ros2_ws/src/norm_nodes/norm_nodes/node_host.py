@@ -27,8 +27,8 @@ from norm_core.runtime.time import WallClock
 from norm_nodes import catalogue
 from norm_nodes.base.executors import EXECUTORS, FASTEST
 from norm_nodes.base.norm_node import NormNode
-from norm_nodes.base.parameter_sections import misplaced_sections, parameter_files, robot_wide_parameters
-from norm_nodes.catalogue import NODES, mistyped
+from norm_nodes.base.parameter_sections import find_misplaced_sections, find_parameter_files, find_robot_wide_parameters
+from norm_nodes.catalogue import NODES, find_mistyped
 
 # Gives the class of a node by its name.
 NodeClass = Callable[[str], Callable[[], NormNode[Any]]]
@@ -50,7 +50,7 @@ class HostError(TactfulError):
         self.exit_code = exit_code
 
 
-def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = catalogue.node_class) -> int:
+def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = catalogue.import_node_class) -> int:
     """Host the nodes named on the command line until a signal arrives. Returns the exit code.
 
     `node_class` gives the class of each: a package that needs more of a node names a subclass, as norm_bench does.
@@ -59,11 +59,11 @@ def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = cata
     stop = _StopSignal()
     keep_freed_memory()
     try:
-        options = _parser().parse_args(_without_ros_args(argv))
+        options = _make_parser().parse_args(_remove_ros_args(argv))
         _check_names(options.nodes)
         _initialise(argv)
         try:
-            _run(options, parameter_files(argv), stop, node_class)
+            _run(options, find_parameter_files(argv), stop, node_class)
         finally:
             rclpy.try_shutdown()
     except TactfulError as error:
@@ -85,14 +85,14 @@ class _StopSignal:
 
     def __init__(self) -> None:
         self.is_set = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, self._on_signal)
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, signal_number: int, frame: FrameType | None) -> None:
         self.is_set = True
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="host", description=__doc__)
     parser.add_argument("nodes", nargs="+", metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
@@ -111,11 +111,11 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _check_parameter_files(argv: Sequence[str]) -> None:
     """Raise a clear error for a file that ROS refused with the message of a C parser."""
-    for file in parameter_files(argv):
+    for file in find_parameter_files(argv):
         load_yaml(file)
 
 
-def _without_ros_args(argv: list[str]) -> list[str]:
+def _remove_ros_args(argv: list[str]) -> list[str]:
     try:
         return list(remove_ros_args(argv)[1:])
     except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
@@ -145,7 +145,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
-    NormNode.robot_wide = robot_wide_parameters(files, options.nodes)
+    NormNode.robot_wide = find_robot_wide_parameters(files, options.nodes)
 
     def is_wanted() -> bool:
         return rclpy.ok() and not stop.is_set and options.parent in {None, os.getppid()}
@@ -199,9 +199,9 @@ def _check_alone(name: str, nodes: Sequence[NormNode[Any]]) -> None:
 def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[Any]]) -> None:
     by_name = {node.get_fully_qualified_name(): node for node in nodes}
     siblings = {f"{node.get_namespace().rstrip('/')}/{name}" for node in nodes for name in NODES}
-    complaints = misplaced_sections(files, by_name, siblings)
+    complaints = find_misplaced_sections(files, by_name, siblings)
     for name, node in by_name.items():
-        reasons = [*complaints.get(name, ()), *mistyped(NormNode.robot_wide, [node.config_model])]
+        reasons = [*complaints.get(name, ()), *find_mistyped(NormNode.robot_wide, [node.config_model])]
         if reasons:
             node.note_misplaced_sections("; ".join(reasons))
 

@@ -164,13 +164,13 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         """Follow ids as they come and go, and report input that stopped. No presence depends on this timer."""
         if not self._active:
             return
-        self._persons.look()
+        self._persons.find_published()
         self._persons.follow(self._people.tracked_ids)
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
         if nobody and self.count_publishers(f"{self.config.humans}/faces/tracked"):
             why = "only faces; start hri_person_manager, which makes persons of faces, bodies and voices"
-        elif mismatch := self.wrong_type(self._persons_topic, self.config.ids_type):
+        elif mismatch := self.describe_wrong_type(self._persons_topic, self.config.ids_type):
             why = f"because {mismatch}; correct ids_type or humans of people"
         elif nobody:
             why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"

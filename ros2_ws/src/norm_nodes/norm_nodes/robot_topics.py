@@ -42,10 +42,10 @@ class RobotTopics:
         """Subscribe to topics that appeared, and state what is missing. Call it now and then."""
         present = dict(self._node.get_topic_names_and_types())
         for parameter, name in self._names.items():
-            problems = [self._problem_of(topic, parameter) for topic in expand_topics([name], present)]
+            problems = [self._try_topic(topic, parameter) for topic in expand_topics([name], present)]
             self._node.health_log.state_issue(f"robot topic {name}", " ".join(filter(None, problems)))
 
-    def _problem_of(self, topic: str, parameter: str) -> str:
+    def _try_topic(self, topic: str, parameter: str) -> str:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
         publishers = self._node.get_publishers_info_by_topic(topic)
         if not publishers:
@@ -56,7 +56,7 @@ class RobotTopics:
                 return ""
             return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
         self._published.add(topic)
-        announced = self._node.published_types(topic)
+        announced = self._node.find_published_types(topic)
         if topic not in self._subscribed_types:
             reliable = all(publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers)
             self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)

@@ -39,7 +39,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import EVENTS, SPEECH
-from norm_nodes.base.goal_server import deadline_of
+from norm_nodes.base.goal_server import read_deadline
 from norm_nodes.base.norm_node import NormNode
 
 MAX_WAITING = 8
@@ -79,7 +79,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         config.catalogue()
         config.rules()
 
-    def model_name(self) -> str:
+    def get_model_name(self) -> str:
         """Return the name of the model that is asked."""
         return self.config.model
 
@@ -111,7 +111,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             accept=self._accept,
             cancel=self._cancel,
         )
-        self._worker = self.start_worker("selector", self._work)
+        self._worker = self.start_worker("selector", self._decide_jobs)
 
     def subscribe_senses(self) -> None:
         """Subscribe to what decisions are based on, and to errors if the selector repairs them."""
@@ -151,16 +151,16 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         goal, goal_id = handle.request, bytes(handle.goal_id.uuid).hex()
         request, fault = Request(query_id=goal_id), ""
         try:
-            request, cut = cut_texts(_request_of_goal(goal, goal_id))
+            request, cut = cut_texts(_read_request(goal, goal_id))
             self.health_log.note_cut_texts(cut)
         except MessageError as error:
             fault = str(error)
-        job = _Job(self._selector.ask(request, deadline_of(goal)), handle)
+        job = _Job(self._selector.ask(request, read_deadline(goal)), handle)
         if fault:
             self._open.add(job)
             self._end(job, self._selector.without_decision(job.due, fault, Outcome.INVALID))
         else:
-            self._hand_over(job)
+            self._queue_job(job)
 
     def _cancel(self, handle: Any) -> None:
         for job in [job for job in self._open if job.handle is handle]:
@@ -179,7 +179,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         job.due.deadline.cancel()  # the thread may still decide
         self.publish(recommended)
         if job.handle:
-            self._goals.end(job.handle, *goal_end(job.handle, recommended.decision))
+            self._goals.end(job.handle, *choose_goal_end(job.handle, recommended.decision))
 
     def _publish_step(self, job: _Job, step: str) -> None:
         if job in self._open:
@@ -195,10 +195,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
                 if not isinstance(record, SocialFlag):
-                    self._hand_over(_Job(due))
+                    self._queue_job(_Job(due))
                 elif len(self._repairs) < MAX_REPAIRS_WAITING:
                     self._repairs.add(record.event_id)
-                    self._hand_over(_Job(due))
+                    self._queue_job(_Job(due))
                 else:
                     self.health_log.count("repairs_refused")
 
@@ -206,14 +206,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _end_input(self, _: Any) -> None:
         for due in self._selector.end_input():
-            self._hand_over(_Job(due))
+            self._queue_job(_Job(due))
 
-    def _hand_over(self, job: _Job) -> None:
+    def _queue_job(self, job: _Job) -> None:
         self._open.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
             self._end(job, self._selector.without_decision(job.due, TOO_MANY))
 
-    def _work(self) -> None:
+    def _decide_jobs(self) -> None:
         # Otherwise the encoder would load with its first sentence, which takes seconds on a busy machine.
         self.health_log.state_issue("encoder", "sentence encoder: it is being loaded; the first answer waits for it")
         try:
@@ -235,12 +235,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             if job.handle:
                 self._later(lambda: self._publish_step(job, step))
 
-        decide = self.guard("select_action", self._selector.decide, self._without_decision)
+        decide = self.guard("select_action", self._selector.decide, self._make_failed_decision)
         with self._engine.hold() if self._engine else nullcontext():
             recommended = decide(job.due, on_step)
         self._later(lambda: self._end(job, recommended))
 
-    def _without_decision(self, due: DueRequest, _: Any) -> Recommendation:
+    def _make_failed_decision(self, due: DueRequest, _: Any) -> Recommendation:
         return self._selector.without_decision(due, FAILURE)
 
     def _apply(self, config: SelectorNodeConfig) -> None:
@@ -264,7 +264,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.run_later("select_action", step)
 
 
-def goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:
+def choose_goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:
     """Return the method of a goal's handle by which its decision ends it, and the result."""
     result = SelectAction.Result(decision=to_ros(decision))
     if decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
@@ -273,7 +273,7 @@ def goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:
     return handle.canceled if decision.outcome is Outcome.CANCELLED else handle.abort, result
 
 
-def _request_of_goal(goal: Any, goal_id: str) -> Request:
+def _read_request(goal: Any, goal_id: str) -> Request:
     return Request(
         query_id=goal.query_id or goal_id,
         candidates=tuple(goal.candidates),

@@ -42,7 +42,7 @@ class StudySession:
         self._events: dict[str, None] = {}
         self._log = None
         if config.log:
-            self._log = LiveLog(_opener(config, table, clock, context, config_sha256), health_log)
+            self._log = LiveLog(_make_opener(config, table, clock, context, config_sha256), health_log)
 
     @property
     def keeps(self) -> bool:
@@ -73,7 +73,7 @@ class StudySession:
             response.message = f"{request.event_id} is none of the flags since the node started; judge one of those"
         else:
             try:
-                verdict, cut = cut_texts(_review_of(request))
+                verdict, cut = cut_texts(_read_review(request))
             except ValueError as error:
                 response.message = str(error)
             else:
@@ -88,11 +88,11 @@ class StudySession:
             self._log.close()
 
 
-def _opener(
+def _make_opener(
     config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
     participants = participants_of(config.participants, config.clips, config.no_words)
-    redactor = redactor_of(_path(config.key_file), participants, _path(config.policy))
+    redactor = redactor_of(_expand_path(config.key_file), participants, _expand_path(config.policy))
     info = SessionInfo(
         study=config.name,
         session=config.session,
@@ -109,24 +109,24 @@ def _opener(
     return lambda: StudyLog.begin_or_resume(folder, info, WallClock(), redactor=redactor)
 
 
-def _path(text: str) -> Path | None:
+def _expand_path(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
 
-def _review_of(request: Any) -> Review:
-    verdict = _member(Verdict, request.verdict)
+def _read_review(request: Any) -> Review:
+    verdict = _read_member(Verdict, request.verdict)
     relabels = verdict is Verdict.RELABEL
     return Review(
         event_id=request.event_id,
         coder=request.coder,
         verdict=verdict,
-        polarity=_member(Polarity, request.polarity) if relabels else None,
-        attributes=tuple(_member(Attribute, a) for a in request.attributes) if relabels else (),
+        polarity=_read_member(Polarity, request.polarity) if relabels else None,
+        attributes=tuple(_read_member(Attribute, a) for a in request.attributes) if relabels else (),
         note=request.comment,
     )
 
 
-def _member(kind: type[StrEnum], code: int) -> Any:
+def _read_member(kind: type[StrEnum], code: int) -> Any:
     members = list(kind)
     if code >= len(members):
         raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")

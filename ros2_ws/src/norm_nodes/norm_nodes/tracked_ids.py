@@ -34,7 +34,7 @@ class TrackedIds:
         self._published: list[str] = []
         self._pattern = re.compile(rf"{re.escape(namespace)}/(\w+)/(?:{'|'.join(names)})")
 
-    def look(self) -> None:
+    def find_published(self) -> None:
         """Find the ids that have a publisher, even if no list names them, as some topics are published only once."""
         matches = (self._pattern.fullmatch(name) for name, _ in self._node.get_topic_names_and_types())
         ids = sorted({match[1] for match in matches if match})

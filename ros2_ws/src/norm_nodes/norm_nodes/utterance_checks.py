@@ -17,7 +17,7 @@ from norm_core.records.flag import Attribute
 from norm_core.runtime.time import ns_to_s
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
-from norm_nodes.base.goal_server import deadline_of
+from norm_nodes.base.goal_server import read_deadline
 from norm_nodes.base.norm_node import NormNode
 
 MAX_WAITING, WAIT_S, MAX_CHECK_S = 8, 0.2, 10.0
@@ -67,7 +67,7 @@ class UtteranceChecks:
             accept=lambda _: GoalResponse.ACCEPT,  # rejecting a goal gives no reason
             cancel=self._cancel,
         )
-        self._worker = node.start_worker("utterance_checks", self._work)
+        self._worker = node.start_worker("utterance_checks", self._read_texts)
 
     def forget(self) -> None:
         """Forget what was said."""
@@ -109,7 +109,7 @@ class UtteranceChecks:
                 other.publish_waiting(waiting)
 
     def _begin_goal(self, handle: Any) -> None:
-        deadline_ns, now_ns = deadline_of(handle.request), self._node.clock.now_ns()
+        deadline_ns, now_ns = read_deadline(handle.request), self._node.clock.now_ns()
         left_s = MAX_CHECK_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
         request = _Request(handle.request.text, CheckUtteranceAction.Result(), lambda: self._end_goal(request), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -129,13 +129,13 @@ class UtteranceChecks:
         for request in [request for request in self._open if request.handle is handle]:
             self._end(request, CANCELLED)
 
-    def _work(self) -> None:
+    def _read_texts(self) -> None:
         has_been_asked = False
         while not self._queue.is_drained():
             if request := self._queue.get(timeout_s=WAIT_S):
                 has_been_asked = True
                 if request in self._open:
-                    self._node.run_later("check_utterance", self._end, request, self._read(request.text))
+                    self._node.run_later("check_utterance", self._end, request, self._read_text(request.text))
             elif has_been_asked:
                 self._follow()
 
@@ -147,7 +147,7 @@ class UtteranceChecks:
             problem = f"check_utterance: the talk is not read ahead: {error}; checks take longer; see reader"
         self._node.health_log.state_issue("utterance_checks", problem)
 
-    def _read(self, text: str) -> dict[str, Any]:
+    def _read_text(self, text: str) -> dict[str, Any]:
         try:
             reading = self._check.check(text, self.talk, self._node.clock.now_ns())
         except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer the next

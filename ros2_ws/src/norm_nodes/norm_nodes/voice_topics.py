@@ -18,7 +18,7 @@ VOICES_TRACKED = "voices/tracked"
 
 
 class VoiceTopics:
-    """The texts and voice activity of each tracked voice, and the owners of voices. Call `look` now and then."""
+    """The texts and voice activity of each tracked voice, and the owners of voices. Call `update` now and then."""
 
     def __init__(self, node: EndpointNode, humans: str, words_type: str, receive: Callable[[str, Any], object]) -> None:
         """Subscribe below the namespace `humans`; `receive` gets the topic below it, and the message."""
@@ -38,11 +38,11 @@ class VoiceTopics:
         node.on_release(self._voices.close)
         node.on_release(self._owners.close)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Follow voices and their owners as they come and go."""
-        self._voices.look()
+        self._voices.find_published()
         self._voices.follow(self.tracked)
-        self._owners.look()
+        self._owners.find_published()
         self._owners.follow(())
 
     def _on_message(self, topic: str, message: Any) -> None:

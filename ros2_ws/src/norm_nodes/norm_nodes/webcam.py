@@ -42,7 +42,7 @@ class WebcamNode(PublisherNode[WebcamConfig]):
     def publish_until_halted(self) -> None:
         """Publish pictures while the camera delivers them, and reopen it when it stops."""
         while not self.halt.is_set():
-            problem = problem_of(Path(self.config.device)) or self._publish_pictures()
+            problem = find_problem(Path(self.config.device)) or self._publish_pictures()
             if problem:
                 self.health_log.raise_issue("camera", Health.STALE, f"webcam: {problem}")
                 self.halt.wait(AGAIN_S)
@@ -70,7 +70,7 @@ class WebcamNode(PublisherNode[WebcamConfig]):
         return ""
 
 
-def problem_of(device: Path) -> str:
+def find_problem(device: Path) -> str:
     """Return why a device cannot be opened and what to do, or an empty string."""
     if not device.exists():
         return f"{device}: there is no such camera; plug one in, or set device to one of /dev/video*"

@@ -19,12 +19,12 @@ class TypeMissingError(ImportError):
 def message_class(type_name: str) -> Any:
     """Import the class of a message type, such as std_msgs/msg/Header.
 
-    Raises TypeMissingError where its package is not installed, or has no such type, and ValueError for what is none.
+    Raises TypeMissingError if its package is not installed or lacks the type, ValueError if the name has another form.
     """
     try:
         package, kind, name = type_name.split("/")
     except ValueError as error:
-        raise ValueError(f"{type_name!r} is no message type; write it as package/msg/Name") from error
+        raise ValueError(f"{type_name!r} is not a message type; write it as package/msg/Name") from error
     try:
         module = import_module(f"{package}.{kind}")
     except ImportError as error:
@@ -37,8 +37,11 @@ def message_class(type_name: str) -> Any:
             return parts.Impl.FeedbackMessage if part == "FeedbackMessage" else getattr(parts, part)
         return getattr(module, name)
     except AttributeError as error:
-        near = difflib.get_close_matches(name, [type_ for type_ in vars(module) if not type_.startswith("_")], 1)
-        remedy = f"did you mean {package}/{kind}/{near[0]}?" if near else f"name a type of {package}, or update it"
+        names = [type_ for type_ in vars(module) if not type_.startswith("_")]
+        similar = difflib.get_close_matches(name, names, 1)
+        remedy = (
+            f"did you mean {package}/{kind}/{similar[0]}?" if similar else f"name a type of {package}, or update it"
+        )
         raise TypeMissingError(f"{type_name} does not exist in {package}; {remedy}") from error
 
 

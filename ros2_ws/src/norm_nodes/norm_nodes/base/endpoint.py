@@ -9,13 +9,16 @@ from rclpy.duration import Duration
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 
+# For flags, decisions and other records that must not be lost.
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
-# Ears send ten marks of silence a second. In a short queue they push words out of a busy reader, uncounted.
+# Ears send ten marks of silence a second. In a short queue they would displace words before
+# a busy reader.
 SPEECH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
-# The depth lets a slow callback lose nothing. Best effort matches what cameras publish.
+# The depth spares a slow callback any loss. Best effort matches the publishers of cameras.
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 # A late subscriber gets the latest message.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+# The period of heartbeats.
 HEARTBEAT_S = 1.0
 STATUS_QOS = QoSProfile(
     depth=10,
@@ -51,7 +54,8 @@ class CountedPublisher(Publisher):
 
     def set_tally(self, tally: Counter[str]) -> None:
         """Set the tally to count in from now on."""
-        self._tally, self._name = tally, self.topic_name
+        self._tally = tally
+        self._name = self.topic_name
         tally[self._name] += 0
 
     def publish(self, msg: Any) -> None:

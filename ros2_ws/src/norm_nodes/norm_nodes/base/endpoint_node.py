@@ -1,6 +1,6 @@
 """The lowest base class of every node: guarded callbacks, and endpoints that live until they are released.
 
-It is a base class and no object, because it overrides what rclpy calls: `create_subscription` and its like.
+It is a base class rather than a part, because it overrides methods that rclpy calls, as `create_subscription`.
 """
 
 import copy
@@ -32,9 +32,12 @@ from norm_nodes.base.rclpy_internals import answer_later
 
 R = TypeVar("R")
 
-FAILURE_STATED_S = 60.0  # of a callback, after the latest
-LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
-RIVAL_STATED_S = 5.0  # after its latest message
+# How long the status states a failed callback or a refused message.
+FAILURE_STATED_S = 60.0
+# How long the status states that messages were lost. The loss stays counted.
+LOSS_STATED_S = 10.0
+# How long the status states a rival publisher after its latest message.
+RIVAL_STATED_S = 5.0
 
 
 class RosClock:
@@ -52,7 +55,7 @@ class EndpointNode(LifecycleNode):
     """A node whose callbacks are guarded, and whose topics, services and actions are recorded for the API page."""
 
     def __init__(self, name: str) -> None:
-        # What the model does not have is refused by `parameters`, which names the nearest that it has.
+        # `parameters` refuses names that the model lacks, and suggests the nearest one that it has.
         super().__init__(name, namespace="tactful", allow_undeclared_parameters=True)
         self.clock = RosClock(self.get_clock())
         self.endpoints: list[Endpoint] = []
@@ -93,7 +96,7 @@ class EndpointNode(LifecycleNode):
         return super().create_service(srv_type, srv_name, guarded, **options)
 
     def run_later(self, about: str, step: Callable[..., object], *arguments: Any) -> None:
-        """Run a guarded step in the executor. Do nothing where the node is no longer spun."""
+        """Run a guarded step in the executor; do nothing if no executor spins the node."""
         if self.executor is not None:
             self.executor.create_task(self.guard(about, step, lambda *_: None), *arguments)
 
@@ -102,7 +105,7 @@ class EndpointNode(LifecycleNode):
 
         The parameters qos_overrides.TOPIC.publisher.{reliability,history,depth} override `qos`.
         """
-        message_type = _as_message(type_)
+        message_type = _find_message_class(type_)
         publisher = super().create_publisher(
             message_type,
             topic,
@@ -130,13 +133,13 @@ class EndpointNode(LifecycleNode):
 
         The parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
         """
-        message_type = _as_message(type_)
+        message_type = _find_message_class(type_)
         subscription = self.create_subscription(
             message_type,
             topic,
             callback,
             copy.copy(qos),  # rclpy writes the overrides into it
-            event_callbacks=self.loss_events(topic),
+            event_callbacks=self.make_loss_events(topic),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             raw=raw,
         )
@@ -147,13 +150,13 @@ class EndpointNode(LifecycleNode):
     def listen(
         self, type_: Any, topic: str, callback: Callable[[Any], None], profiles: Iterable[QoSProfile]
     ) -> list[Subscription]:
-        """Subscribe, if there is a type, without an entry in the API page, which is the same for any installation.
+        """Subscribe if there is a type; the caller destroys the subscriptions.
 
-        The caller destroys the subscriptions.
+        They have no entry in the API page, which must not depend on the installed packages.
         """
         if type_ is None:
             return []
-        events = self.loss_events(topic)
+        events = self.make_loss_events(topic)
         return [self.create_subscription(type_, topic, callback, qos, event_callbacks=events) for qos in profiles]
 
     def watch_rivals(self, publisher: Publisher, reason: str) -> None:
@@ -174,18 +177,18 @@ class EndpointNode(LifecycleNode):
         subscription = self.create_subscription(publisher.msg_type, topic, count_message, EVENTS, raw=True)
         self.on_release(lambda: self.destroy_subscription(subscription))
 
-    def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
+    def make_loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Create event callbacks that count messages lost by the middleware, and report the loss in the status."""
+        advice = (
+            f"{topic}: messages are lost, because this machine is too slow for them or a best-effort publisher sends "
+            "larger messages than its shared memory holds; for images, use the compressed topic"
+        )
 
         def count_lost(event: Any) -> None:
             self.health_log.count("messages_lost", event.total_count_change)
             if reported:
                 self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
-        advice = (
-            f"{topic}: messages are lost, because this machine is too slow for them or a best-effort publisher sends "
-            "larger messages than its shared memory holds; for images, use the compressed topic"
-        )
         return SubscriptionEventCallbacks(message_lost=count_lost)
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
@@ -200,7 +203,7 @@ class EndpointNode(LifecycleNode):
     ) -> None:
         """Create a service that answers once its work is done, while the executor goes on.
 
-        `begin` must be quick. It gets the request, the response, and what sends it, once, from any thread.
+        `begin` must be quick. It gets the request, the response, and a function that sends it, once, from any thread.
         """
 
         def answer(pair: tuple[Any, Any], header: Any) -> None:
@@ -244,7 +247,7 @@ class EndpointNode(LifecycleNode):
         return worker
 
     def await_workers(self) -> None:
-        """Wait until the threads have ended, for Python aborts where it ends while one is inside a native library."""
+        """Wait until the threads have ended: Python aborts if it ends while one is inside a native library."""
         for worker in self._workers:
             worker.join()
 
@@ -268,7 +271,7 @@ class EndpointNode(LifecycleNode):
         LifecycleNode.destroy_node(self)
 
     def read_record(self, record_type: type[R], message: Any, topic: str) -> R | None:
-        """Convert a message to its record. One that is invalid is counted, and the status gives its fault."""
+        """Convert a message to its record; count an invalid one, state its fault, and return None."""
         try:
             return from_ros(record_type, message, self.health_log.note_cut_texts)
         except MessageError as error:
@@ -278,9 +281,9 @@ class EndpointNode(LifecycleNode):
             return None
 
     def find_class(self, type_name: str, topic: str, parameter: str) -> Any:
-        """Import the class of a topic's messages; None where it is not installed, which the status then states.
+        """Import the class of a topic's messages; if it is not installed, state that and return None.
 
-        `parameter` sets the type, if one does. Raises ConfigError for a name that is not one of a type.
+        `parameter` is the parameter that sets the type, or empty. Raises ConfigError if the name is not one of a type.
         """
         try:
             return message_class(type_name)
@@ -292,13 +295,13 @@ class EndpointNode(LifecycleNode):
         except ValueError as error:
             raise ConfigError(f"{self.get_name()}: {parameter}: {error}") from error
 
-    def published_types(self, topic: str) -> list[str]:
+    def find_published_types(self, topic: str) -> list[str]:
         """List the types of a topic's publishers."""
         return sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})
 
-    def wrong_type(self, topic: str, type_name: str) -> str:
-        """Return the problem if a topic is published in other types only than it is read in, else ""."""
-        types = self.published_types(topic)
+    def describe_wrong_type(self, topic: str, type_name: str) -> str:
+        """Return the problem if no publisher of a topic uses the type in which it is read, else ""."""
+        types = self.find_published_types(topic)
         if not types or type_name in types:
             return ""
         return f"it is published as {' and '.join(types)} and read as {type_name}"
@@ -317,5 +320,6 @@ class EndpointNode(LifecycleNode):
             self.endpoints.append(endpoint)
 
 
-def _as_message(type_: Any) -> Any:
+def _find_message_class(type_: Any) -> Any:
+    """Return a message class itself, or the class of a record type."""
     return type_ if hasattr(type_, "get_fields_and_field_types") else record_class(type_)

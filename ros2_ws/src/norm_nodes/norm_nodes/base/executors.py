@@ -1,4 +1,4 @@
-"""The executors that a process may spin its nodes with, the fastest first; and nodes that only look at the graph."""
+"""The executors that may spin the nodes of a process, the fastest first; and a node that only observes the graph."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ fastest_executor = EXECUTORS[FASTEST]
 
 
 @contextmanager
-def observer(name: str) -> Iterator[Node]:
+def open_observer(name: str) -> Iterator[Node]:
     """Yield a node without log topic and parameter services, with ROS set up around it."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:

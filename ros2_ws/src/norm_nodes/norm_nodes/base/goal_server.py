@@ -23,16 +23,16 @@ _PROFILES = dict.fromkeys(
 )
 
 
-def deadline_of(goal: Any) -> int | None:
-    """Return the deadline of a goal in nanoseconds; None if it is zero or negative, which means the node's own."""
+def read_deadline(goal: Any) -> int | None:
+    """Return the deadline of a goal in nanoseconds; None if it is zero or negative."""
     deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
     return deadline_ns if deadline_ns > 0 else None
 
 
 class GoalServer(ActionServer):
-    """Serve an action as long as the node lives; while the node is unconfigured, reject goals.
+    """An action server that lives as long as its node, and rejects goals while the node is unconfigured.
 
-    It outlives a clean-up, because clients still ask for results then, and because the events executor crashed where
+    It outlives a clean-up, because clients still ask for results then, and because the events executor crashed when
     an action server was destroyed with requests in its queue.
     """
 
@@ -45,7 +45,7 @@ class GoalServer(ActionServer):
     def open(
         self, begin: Callable[[Any], None], accept: Callable[[Any], GoalResponse], cancel: Callable[[Any], None]
     ) -> None:
-        """Begin the goals that are accepted. `begin` and `cancel` get a goal's handle and must be quick."""
+        """Begin goals that are accepted. `begin` and `cancel` get the handle of a goal and must be quick."""
 
         def on_cancel(handle: Any) -> CancelResponse:
             self._owner.executor.create_task(cancel, handle)  # once rclpy has changed the goal's state
@@ -70,7 +70,7 @@ class GoalServer(ActionServer):
             self.end(goal_handle, goal_handle.abort, self.action_type.Result())
 
     def end(self, handle: Any, change_state: Callable[[], None], result: Any) -> None:
-        """End a goal by a method of its handle, and answer who asked for the result, before this returns."""
+        """End a goal by a method of its handle, and send the result to the client, before this returns."""
         change_state()
         response = self.action_type.Impl.GetResultService.Response(status=handle.status, result=result)
         answer_goal(self, bytes(handle.goal_id.uuid), response)

@@ -21,9 +21,11 @@ from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import DIAGNOSTICS_QOS, HEARTBEAT_S, STATUS_QOS
 from norm_nodes.base.endpoint_node import EndpointNode
 
+# How long the status states a second node of the same name after its latest heartbeat.
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
-LAST_HEARTBEAT = Duration(seconds=1)
+LAST_HEARTBEAT_TIMEOUT = Duration(seconds=1)
+# For so many heartbeats a node waits for /clock without a complaint.
 CLOCK_AWAITED_BEATS = 5
 NO_CLOCK = "time: use_sim_time is true, and no /clock yet; start what publishes it, or set use_sim_time to false"
 
@@ -38,15 +40,16 @@ _LEVELS = {
 class Heartbeat:
     """Publish the status of a node, and follow the statuses of the nodes beside it."""
 
-    def __init__(self, node: EndpointNode, status: Callable[[], MonitorStatus]) -> None:
-        """Advertise and subscribe for as long as the node lives; `status` gives the status of the moment."""
-        self._node, self._read_status = node, status
+    def __init__(self, node: EndpointNode, read_status: Callable[[], MonitorStatus]) -> None:
+        """Advertise and subscribe for as long as the node lives."""
+        self._node = node
+        self._read_status = read_status
         self.node_watch = NodeWatch()
         self.instance_id = uuid.uuid4().hex
         self.started_ns = time.time_ns()
-        self.superseded_by: str | None = None  # why this node must end, if an older one has its name
+        self.superseded_by: str | None = None  # why this node must end if an older one has its name
         self._duplicate_seen_s = -math.inf
-        self._beats_at_zero = 0  # of the clock
+        self._beats_at_zero = 0  # heartbeats since the clock last showed a time
         self._statuses = node.advertise(
             MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second"
         )
@@ -54,7 +57,7 @@ class Heartbeat:
             DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
         )
         node.subscribe(
-            MonitorStatus, STATUS_TOPIC, self._receive, STATUS_QOS, "which nodes are active, and twice the same"
+            MonitorStatus, STATUS_TOPIC, self._receive, STATUS_QOS, "which nodes are active, and if two share a name"
         )
         # `repeat` keeps the heartbeat running while simulated time does not advance.
         node.repeat(HEARTBEAT_S, self.beat)
@@ -71,15 +74,15 @@ class Heartbeat:
         status = self._read_status()
         self.node_watch.add_heartbeat(status)
         self._statuses.publish(to_ros(status))
-        diagnostics = diagnosis(status)
+        diagnostics = make_diagnostics(status)
         diagnostics.header.stamp = node.get_clock().now().to_msg()
         self._diagnostics.publish(diagnostics)
 
     def send_last(self) -> None:
-        """Publish the status once more, and wait for it: what is under way is lost where the node goes at once."""
+        """Publish the status once more, and wait until it arrives, as it would be lost with the node."""
         self.beat()
         if rclpy.ok(context=self._node.context):
-            self._statuses.wait_for_all_acked(LAST_HEARTBEAT)
+            self._statuses.wait_for_all_acked(LAST_HEARTBEAT_TIMEOUT)
 
     def _receive(self, message: Any) -> None:
         if message.instance_id == self.instance_id or not self._is_published_by(message.node):
@@ -98,7 +101,7 @@ class Heartbeat:
             self._node.health_log.raise_issue("duplicate_node", Health.DEGRADED, advice)
 
     def _is_published_by(self, node: str) -> bool:
-        """Return whether another node of this name publishes statuses now; a player repeats those of a recording."""
+        """Return whether another node of this name publishes statuses; a player repeats those of a recording."""
         names = [
             f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
             for publisher in self._node.get_publishers_info_by_topic(STATUS_TOPIC)
@@ -106,8 +109,8 @@ class Heartbeat:
         return names.count(node) > (node == self._node.get_fully_qualified_name())
 
 
-def diagnosis(status: MonitorStatus) -> DiagnosticArray:
-    """Return the health for standard tools, with keys and an id that are the same at each start; no stamp."""
+def make_diagnostics(status: MonitorStatus) -> DiagnosticArray:
+    """Make the message about the health for standard tools, without a stamp; keys stay the same at each start."""
     counts = {counter.name: counter.count for counter in status.counters}
     counts |= {f"{queue.name}_dropped": queue.dropped for queue in status.queues}
     values = [KeyValue(key=name, value=str(count)) for name, count in counts.items()]

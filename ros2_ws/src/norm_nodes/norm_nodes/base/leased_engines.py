@@ -1,4 +1,4 @@
-"""The engines that a node leases, with what its status says about them."""
+"""The engines that a node leases, and their part of its status."""
 
 from collections import Counter as Tally
 
@@ -23,7 +23,7 @@ class LeasedEngines:
         return lease
 
     def load(self, model: str, node: str) -> EngineLease | None:
-        """Return a lease of its own that keeps a model loaded; None if it cannot be. Callable from any thread."""
+        """Load a model and return a further lease that keeps it loaded, or None. Callable from any thread."""
         self._health_log.raise_issue("loading", Health.DEGRADED, f"{node}: the model {model} is being loaded; wait")
         try:
             return self.pool.lease(model, Urgency.BACKGROUND)
@@ -38,7 +38,7 @@ class LeasedEngines:
             self._leases.pop().close()
 
     def state_faults(self) -> None:
-        """State the servers of models that cannot be reached, and what else their engines lack."""
+        """State which model servers cannot be reached, and the issues of the engines."""
         for lease in self._leases:
             model, server = lease.model_info.model, lease.server_status
             outage = server.outage if server else ""
@@ -46,12 +46,12 @@ class LeasedEngines:
             self._health_log.state_issue(f"server of {model}", why)
             self._health_log.state_issue(f"engine of {model}", "; ".join(lease.health.issues))
 
-    def queues(self) -> tuple[QueueStatus, ...]:
+    def list_queues(self) -> tuple[QueueStatus, ...]:
         """Return the queue of each lease."""
         return tuple(lease.status() for lease in self._leases)
 
-    def counters(self) -> list[Counter]:
-        """Return what the engines and their servers count."""
+    def list_counters(self) -> list[Counter]:
+        """Return the counters of the engines and their servers."""
         servers = [lease.server_status for lease in self._leases]
         refused = sum(server.requests_refused for server in servers if server)
         counters = [Counter(name="server_requests_refused", count=refused)] if any(servers) else []

@@ -12,17 +12,17 @@ from norm_core.engines.engine_pool import EngineLease
 from norm_core.records.status import Health, NodeState
 from norm_core.runtime.config import ConfigError
 from norm_nodes.base.endpoint_node import EndpointNode
-from norm_nodes.base.rclpy_internals import answer_later, change_state_service, transitions
+from norm_nodes.base.rclpy_internals import answer_later, get_change_state_service, read_transitions
 
 
 class ManagedNode(EndpointNode):
-    """A node that changes its state on request; a client's request never keeps the executor while a model loads."""
+    """A node that changes its state on request; the executor goes on while a model loads."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.state = NodeState.UNCONFIGURED
         begin = self.guard("change_state", self._begin_transition, lambda *_: None)
-        self._change_state, self._send_state = answer_later(change_state_service(self), begin)
+        self._change_state, self._send_state = answer_later(get_change_state_service(self), begin)
 
     def configure(self) -> None:
         """Acquire what the node holds while it is configured. An error fails the transition."""
@@ -39,7 +39,7 @@ class ManagedNode(EndpointNode):
     def beat(self) -> None:
         """Publish the state."""
 
-    def model_name(self) -> str:
+    def get_model_name(self) -> str:
         """Return the name of the model that is leased while configured, or an empty string."""
         return ""
 
@@ -49,29 +49,29 @@ class ManagedNode(EndpointNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Call `configure`."""
-        return self._change(NodeState.INACTIVE, self.configure)
+        return self._run_transition(NodeState.INACTIVE, self.configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Call `start`."""
         super().on_activate(state)
-        return self._change(NodeState.ACTIVE, self.start)
+        return self._run_transition(NodeState.ACTIVE, self.start)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Call `stop`."""
         super().on_deactivate(state)
-        return self._change(NodeState.INACTIVE, self.stop)
+        return self._run_transition(NodeState.INACTIVE, self.stop)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Call `clean_up`."""
-        return self._change(NodeState.UNCONFIGURED, self.clean_up)
+        return self._run_transition(NodeState.UNCONFIGURED, self.clean_up)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and clean up, from any state."""
-        return self._change(NodeState.FINALIZED, self.wind_down)
+        return self._run_transition(NodeState.FINALIZED, self.wind_down)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop and clean up, so that the node can be configured again."""
-        return self._change(NodeState.UNCONFIGURED, self.wind_down)
+        return self._run_transition(NodeState.UNCONFIGURED, self.wind_down)
 
     def wind_down(self) -> None:
         """Stop and clean up from any state."""
@@ -82,7 +82,7 @@ class ManagedNode(EndpointNode):
             self.clean_up()
             self.state = NodeState.UNCONFIGURED
 
-    def _change(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
+    def _run_transition(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:
             step()
         except (ConfigError, OSError) as error:
@@ -99,12 +99,12 @@ class ManagedNode(EndpointNode):
         return TransitionCallbackReturn.SUCCESS
 
     def _begin_transition(self, pair: tuple[Any, Any], header: Any) -> None:
-        """Change the state in the executor, which goes on while a thread loads the model of a configuration."""
+        """Change the state in the executor; a thread loads the model of a configuration beforehand."""
         request, response = pair
 
         def finish(lease: EngineLease | None = None) -> None:
             try:
-                self._send_state(self._change_if_possible(request, response), header)
+                self._send_state(self._change_if_allowed(request, response), header)
             finally:
                 if lease:
                     lease.close()
@@ -114,18 +114,18 @@ class ManagedNode(EndpointNode):
 
         transition = request.transition
         configures = (transition.label or transition.id) in {"configure", Transition.TRANSITION_CONFIGURE}
-        if configures and self.state is NodeState.UNCONFIGURED and self.model_name():
+        if configures and self.state is NodeState.UNCONFIGURED and self.get_model_name():
             Thread(target=load, name="load_model", daemon=True).start()
         else:
             finish()
 
-    def _change_if_possible(self, request: Any, response: Any) -> Any:
+    def _change_if_allowed(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
-        wanted = request.transition
-        state, possible, labels = transitions(self)
-        if wanted.label in possible if wanted.label else wanted.id in possible.values():
+        transition = request.transition
+        state, possible, labels = read_transitions(self)
+        if transition.label in possible if transition.label else transition.id in possible.values():
             return self._change_state(request, response)
-        requested = wanted.label or labels.get(wanted.id, f"do transition {wanted.id}")
+        requested = transition.label or labels.get(transition.id, f"do transition {transition.id}")
         choices = " or ".join(possible) or "do nothing more"
         self.get_logger().warning(f"{self.get_name()}: cannot {requested} while {state}; ask it to {choices}")
         response.success = False

@@ -8,7 +8,7 @@ from rclpy.parameter import Parameter
 
 from norm_core import __version__
 from norm_core.engines.engine_pool import EngineLease, EnginePool
-from norm_core.health.counters import parity_note
+from norm_core.health.counters import describe_parity
 from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.config import Config
@@ -16,7 +16,7 @@ from norm_nodes.base import parameters
 from norm_nodes.base.heartbeat import Heartbeat
 from norm_nodes.base.leased_engines import LeasedEngines
 from norm_nodes.base.managed_node import ManagedNode
-from norm_nodes.base.rclpy_internals import parameter_overrides
+from norm_nodes.base.rclpy_internals import read_parameter_overrides
 
 C = TypeVar("C", bound=Config)
 
@@ -24,32 +24,32 @@ C = TypeVar("C", bound=Config)
 class NormNode(ManagedNode, Generic[C]):
     """A lifecycle node with a configuration model; subclasses fill in `open`, `start`, `stop` and `close`.
 
-    `open` and `close` create and destroy what the node holds while configured. `start` and `stop` enclose its activity.
+    `open` and `close` create and destroy the parts of a configured node. `start` and `stop` enclose its activity.
     Any of the four may raise ConfigError: the transition then fails, and the status gives the reason.
-    `EndpointNode` has what `open` calls: `advertise`, `subscribe`, `serve`, `repeat`. All end by themselves.
+    `open` calls methods of `EndpointNode`: `advertise`, `subscribe`, `serve`, `repeat`. All end by themselves.
     """
 
     config_model: type[C]
-    robot_wide: ClassVar[frozenset[str]] = frozenset()  # parameters that a file sets for every node of a robot
+    robot_wide: ClassVar[frozenset[str]] = frozenset()  # the parameters that a file sets for every node of a robot
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.engines = LeasedEngines(EnginePool(self.clock), self.health_log)
-        self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
+        self.notes: tuple[str, ...] = ()  # part of the status: what a user should know though the node is well
         self._misplaced_sections = ""
         self._config_digest: tuple[C, str] | None = None
-        parameters.declare(self, self.config_model, parameter_overrides(self), self.robot_wide)
+        parameters.declare(self, self.config_model, read_parameter_overrides(self), self.robot_wide)
         self.config: C = parameters.read(self, self.config_model)
-        self._file_folders = parameters.file_folders(self, self.config_model)
+        self._file_folders = parameters.find_file_folders(self, self.config_model)
         failed = SetParametersResult(successful=False, reason=f"{name}: the parameters were not checked; see its log")
-        self.add_pre_set_parameters_callback(partial(parameters.in_types, self.config_model))
+        self.add_pre_set_parameters_callback(partial(parameters.convert_types, self.config_model))
         self.add_on_set_parameters_callback(self.guard("parameters", self._review_parameters, lambda _: failed))
         self.add_post_set_parameters_callback(self.guard("parameters", self._update_config, lambda _: None))
-        self.heartbeat = Heartbeat(self, self._status_for_heartbeat)
+        self.heartbeat = Heartbeat(self, self._read_status)
         self.keep_endpoints()
 
     def check(self, config: C) -> None:
-        """Raise ConfigError for what the model alone cannot check, on configure and on each change of a parameter."""
+        """Check what the model alone cannot, on configure and on each change of a parameter. Raises ConfigError."""
 
     def open(self) -> None:
         """Acquire everything for `config`. After an exception, endpoints and engine leases are released."""
@@ -82,25 +82,25 @@ class NormNode(ManagedNode, Generic[C]):
         self._reset_health()
 
     def end(self) -> None:
-        """Wind down, and send a last heartbeat, so that a clean end is not taken for a fault."""
+        """Wind down, and send a last heartbeat, so that a clean end does not look like a fault."""
         self.wind_down()
         self.state = NodeState.FINALIZED
         self.heartbeat.send_last()
 
     def load_model(self) -> EngineLease | None:
         """Load the model that `open` leases, so that `open` itself is quick. Callable from any thread."""
-        model = self.model_name()
+        model = self.get_model_name()
         return self.engines.load(model, self.get_name()) if model else None
 
     def note_misplaced_sections(self, reason: str) -> None:
-        """Report sections of the parameter files that have no effect, as long as the process runs."""
+        """State, as long as the process runs, that sections of the parameter files have no effect."""
         self._misplaced_sections = reason
         self.health_log.state_issue("parameters", reason)
 
     def status(self) -> MonitorStatus:
         """Build the status message of this moment."""
         counters, queues = self.health_log.counters, self.health_log.queues
-        parity = parity_note(counters, sum(queue.dropped for queue in queues))
+        parity = describe_parity(counters, sum(queue.dropped for queue in queues))
         node_watch = self.heartbeat.node_watch
         return MonitorStatus(
             stamp_ns=self.clock.now_ns(),
@@ -110,24 +110,24 @@ class NormNode(ManagedNode, Generic[C]):
             reasons=self.health_log.reasons,
             notes=tuple(filter(None, (*self.notes, parity))),
             software_version=__version__,
-            config_sha256=self._config_sha256(),
+            config_sha256=self._hash_config(),
             instance_id=self.heartbeat.instance_id,
             started_ns=self.heartbeat.started_ns,
-            queues=(*queues, *self.engines.queues()),
-            counters=tuple(sorted((*counters, *self.engines.counters()), key=lambda counter: counter.name))
-            + node_watch.own_counters(),
+            queues=(*queues, *self.engines.list_queues()),
+            counters=tuple(sorted((*counters, *self.engines.list_counters()), key=lambda counter: counter.name))
+            + node_watch.count_own_usage(),
         )
 
     def beat(self) -> None:
         """Publish the status once, beside the heartbeats that come by themselves."""
         self.heartbeat.beat()
 
-    def _status_for_heartbeat(self) -> MonitorStatus:
+    def _read_status(self) -> MonitorStatus:
         self.engines.state_faults()
         return self.status()
 
-    def _config_sha256(self) -> str:
-        """Return the digest, which is computed once for each configuration."""
+    def _hash_config(self) -> str:
+        """Return the digest of the configuration, computed once for each."""
         config = self.config  # a callback may replace it meanwhile
         if self._config_digest is None or self._config_digest[0] is not config:
             self._config_digest = (config, config.sha256())

@@ -1,4 +1,4 @@
-"""The sections of parameter files: which node each is for, and which miss their node."""
+"""The sections of parameter files: which node each is for, and which match no node."""
 
 import difflib
 import itertools
@@ -8,34 +8,35 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.runtime.config import load_yaml
-from norm_nodes.base.parameters import flat
+from norm_nodes.base.parameters import flatten
 
 # How alike a foreign name must be to be a typing error: files may hold sections and parameters of other packages.
 MIN_FOREIGN_SIMILARITY = 0.8
 # The same of a section in a namespace of Tactful's nodes.
 _MIN_OWN_SIMILARITY = 0.6
+# The key below which a section has its parameters.
 _MARK = "ros__parameters"
 
 
-def parameter_files(argv: Sequence[str]) -> list[Path]:
+def find_parameter_files(argv: Sequence[str]) -> list[Path]:
     """List the parameter files that ROS arguments name."""
     return [Path(value) for option, value in itertools.pairwise(argv) if option == "--params-file"]
 
 
-def misplaced_sections(
+def find_misplaced_sections(
     files: Sequence[Path], hosted: Collection[str], siblings: Collection[str]
 ) -> dict[str, list[str]]:
     """Return a complaint for each misplaced section, by the node that it probably means.
 
     `hosted` are the full names of nodes here, `siblings` those of all nodes that may run beside them.
     """
-    sections = [(file, section) for file in files for section in _sections(load_yaml(file))]
-    named = {node for node in hosted for _, section in sections if _matches(section, node)}
+    sections = [(file, section) for file in files for section in _read_sections(load_yaml(file))]
+    named = {node for node in hosted for _, section in sections if _is_match(section, node)}
     complaints: dict[str, list[str]] = {}
     for file, section in sections:
-        if any(_matches(section, node) for node in (*hosted, *siblings)):
+        if any(_is_match(section, node) for node in (*hosted, *siblings)):
             continue
-        node = _nearest(section, [node for node in hosted if node not in named])
+        node = _find_nearest(section, [node for node in hosted if node not in named])
         if node is None:
             continue
         complaints.setdefault(node, []).append(
@@ -45,17 +46,20 @@ def misplaced_sections(
     return complaints
 
 
-def robot_wide_parameters(files: Sequence[Path], hosted: Collection[str]) -> frozenset[str]:
-    """List the parameters that sections with wildcards name, and no section of a node hosted here does."""
-    names: dict[bool, set[str]] = {True: set(), False: set()}
+def find_robot_wide_parameters(files: Sequence[Path], hosted: Collection[str]) -> frozenset[str]:
+    """List the parameters that a section with a wildcard sets and no section of a node hosted here."""
+    wildcard_names: set[str] = set()
+    own_names: set[str] = set()
     for file in files:
-        for section, values in _sections(load_yaml(file)).items():
-            if "*" in section or section.rpartition("/")[2] in hosted:
-                names["*" in section] |= flat(values).keys()
-    return frozenset(names[True] - names[False])
+        for section, values in _read_sections(load_yaml(file)).items():
+            if "*" in section:
+                wildcard_names |= flatten(values).keys()
+            elif section.rpartition("/")[2] in hosted:
+                own_names |= flatten(values).keys()
+    return frozenset(wildcard_names - own_names)
 
 
-def _sections(tree: Any, above: str = "") -> dict[str, Any]:
+def _read_sections(tree: Any, above: str = "") -> dict[str, Any]:
     """Return the parameters of each section, which a file may also nest by namespace."""
     sections: dict[str, Any] = {}
     for key, value in tree.items() if isinstance(tree, Mapping) else ():
@@ -63,18 +67,18 @@ def _sections(tree: Any, above: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and _MARK in value:
             sections[name] = value[_MARK]
         else:
-            sections |= _sections(value, name)
+            sections |= _read_sections(value, name)
     return sections
 
 
-def _matches(section: str, node: str) -> bool:
+def _is_match(section: str, node: str) -> bool:
     """Return whether ROS applies the section to the node: * stands for one name, and ** for any number."""
     pattern = re.escape(section).replace(r"/\*\*", "(/[^/]+)*").replace(r"\*", "[^/]+")
     return re.fullmatch(pattern, node) is not None
 
 
-def _nearest(section: str, nodes: Sequence[str]) -> str | None:
-    """Return the node whose name is most like the section's, its namespace aside."""
+def _find_nearest(section: str, nodes: Sequence[str]) -> str | None:
+    """Return the node whose name is most like that of the section; the namespace does not count."""
     namespace, _, name = section.rpartition("/")
     names = {node.rpartition("/")[2]: node for node in nodes}
     is_ours = any(node.rpartition("/")[0] == namespace for node in nodes)

@@ -25,13 +25,14 @@ C = TypeVar("C", bound=Config)
 
 # rclpy declares these itself. Every other parameter must be in the model.
 OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.")
+# The environment variable that names further folders of files that a running node may be set to use.
 FILE_FOLDERS = "TACTFUL_FILE_FOLDERS"
 OUTSIDE = (
-    "it lies in no folder that this node may use; move it beside what the node was started with, set it in the node's "
-    f"parameter file, or start the node with {FILE_FOLDERS}"
+    "it lies in no folder that this node may use; move it beside the files that the node was started with, set it in "
+    f"the parameter file of the node, or start the node with {FILE_FOLDERS}"
 )
-# The steps before a parameter that is not live can change, by the node's state.
-_FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
+# The steps before a parameter that is not live can change, by the state of the node.
+_STEPS_BEFORE_CHANGE = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
 
 
 @record
@@ -57,17 +58,18 @@ class ParameterSpec:
         """Return whether the parameter names a file or folder, which other machines must not choose freely."""
         return bool(self.schema.get("file"))
 
-    def in_type(self, value: Any) -> Any:
+    def convert_type(self, value: Any) -> Any:
         """Convert a whole number where the parameter is a double, so that ROS keeps its type."""
         return float(value) if self.schema.get("type") == "number" and type(value) is int else value
 
-    def descriptor(self) -> ParameterDescriptor:
+    def make_descriptor(self) -> ParameterDescriptor:
         """Describe the parameter for ROS tools: its meaning, range and allowed values."""
-        low, high = (self._bound(name) for name in ("inimum", "aximum"))
+        low = self._read_bound("minimum")
+        high = self._read_bound("maximum")
         descriptor = ParameterDescriptor(
             name=self.name,
             description=self.description,
-            additional_constraints=self._constraints(),
+            additional_constraints=self._describe_constraints(),
             # An empty list and None have no type to hold values to.
             dynamic_typing=self.default is None or isinstance(self.default, list),
         )
@@ -75,26 +77,28 @@ class ParameterSpec:
             bounds = {"from_value": -math.inf if low is None else low, "to_value": math.inf if high is None else high}
             descriptor.floating_point_range = [FloatingPointRange(**bounds)]
         elif self.schema.get("type") == "integer" and (low, high) != (None, None):
-            first, last = -(2**63) if low is None else int(low), 2**63 - 1 if high is None else int(high)
+            first = -(2**63) if low is None else int(low)
+            last = 2**63 - 1 if high is None else int(high)
             descriptor.integer_range = [IntegerRange(from_value=first, to_value=last)]
         return descriptor
 
-    def _bound(self, name: str) -> float | None:
-        bound = self.schema.get(f"m{name}", self.schema.get(f"exclusiveM{name}"))
+    def _read_bound(self, name: str) -> float | None:
+        """Return the bound `minimum` or `maximum`, inclusive or exclusive, if there is one."""
+        bound = self.schema.get(name, self.schema.get(f"exclusive{name.capitalize()}"))
         return None if bound is None else float(bound)
 
-    def _constraints(self) -> str:
+    def _describe_constraints(self) -> str:
         values = self.schema.get("items", self.schema).get("enum", ())
-        shown = [f"one of {', '.join(map(str, values))}"] if values else []
-        shown += [f"above {self.schema['exclusiveMinimum']}"] if "exclusiveMinimum" in self.schema else []
-        shown += [] if self.is_live else ["changes in state unconfigured alone"]
-        return "; ".join(shown)
+        constraints = [f"one of {', '.join(map(str, values))}"] if values else []
+        constraints += [f"above {self.schema['exclusiveMinimum']}"] if "exclusiveMinimum" in self.schema else []
+        constraints += [] if self.is_live else ["changes only in state unconfigured"]
+        return "; ".join(constraints)
 
 
 @cache
-def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
+def list_specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
     """List the parameters of a model by name, those of its parts with a dot."""
-    return {spec.name: spec for spec in _specs(model)}
+    return {spec.name: spec for spec in _generate_specs(model)}
 
 
 def declare(
@@ -102,28 +106,28 @@ def declare(
 ) -> None:
     """Declare every parameter of `model` with its override or default.
 
-    Raises an error for an override that the model does not have, unless it is meant for all nodes of a robot.
+    Raises ConfigError for an override that the model lacks, unless it is meant for all nodes of a robot.
     """
-    others = set(robot_wide) - specs(model).keys()
+    others = set(robot_wide) - list_specs(model).keys()
     values = {
         name: parameter.value
         for name, parameter in overrides.items()
         if not name.startswith(OF_EVERY_NODE) and name not in others
     }
-    defaults = {name: spec.default for name, spec in specs(model).items()}
+    defaults = {name: spec.default for name, spec in list_specs(model).items()}
     # An empty YAML list has no type in ROS, and so no value.
     values |= {name: [] for name, value in values.items() if value is None and isinstance(defaults.get(name), list)}
-    _check(node, model, defaults | values)  # before rclpy checks ranges, as its errors name no remedy
-    for name, spec in specs(model).items():
+    _check_values(node, model, defaults | values)  # before rclpy checks ranges, as its errors name no remedy
+    for name, spec in list_specs(model).items():
         value = values.get(name, spec.default)
-        node.declare_parameter(name, spec.in_type(value), spec.descriptor(), ignore_override=True)
+        node.declare_parameter(name, spec.convert_type(value), spec.make_descriptor(), ignore_override=True)
 
 
-def in_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
+def convert_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
     """Convert whole numbers for parameters that are doubles, as `ros2 param set NODE NAME 5` sends them."""
-    by_name = specs(model)
+    by_name = list_specs(model)
     return [
-        Parameter(change.name, value=by_name[change.name].in_type(change.value))
+        Parameter(change.name, value=by_name[change.name].convert_type(change.value))
         if change.type_ is Parameter.Type.INTEGER and change.name in by_name
         else change
         for change in changes
@@ -131,14 +135,14 @@ def in_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
 
 
 def read(node: Node, model: type[C]) -> C:
-    """Read the configuration from the current parameters. Raises ConfigError where it is invalid."""
-    return _check(node, model, _values(node, model))
+    """Read the configuration from the current parameters. Raises ConfigError if it is invalid."""
+    return _check_values(node, model, _read_values(node, model))
 
 
-def file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
-    """List the folders that a node may be set to use: those of its files at the start, and the named ones."""
+def find_file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
+    """List the folders that a node may be set to use: those of its files at the start, and further named ones."""
     named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
-    values = (_value(node, spec.name) for spec in specs(model).values() if spec.names_file)
+    values = (_read_value(node, spec.name) for spec in list_specs(model).values() if spec.names_file)
     started_with = [Path(value).expanduser().resolve().parent for value in values if _is_path(value)]
     return (*(Path(folder).expanduser().resolve() for folder in named), *started_with)
 
@@ -158,14 +162,19 @@ def review(
     """
     changes = [change for change in changes if not change.name.startswith(OF_EVERY_NODE)]
     if not changes:
-        return SetParametersResult(successful=True)  # as rclpy declares its own, whatever was stated for the node
-    values = _values(node, model)
+        return SetParametersResult(successful=True)  # rclpy checks its own parameters
+    values = _read_values(node, model)
     for change in changes:
-        spec = specs(model).get(change.name)
-        if state in _FIRST and spec is not None and not spec.is_live and change.value != values[change.name]:
+        spec = list_specs(model).get(change.name)
+        if (
+            state in _STEPS_BEFORE_CHANGE
+            and spec is not None
+            and not spec.is_live
+            and change.value != values[change.name]
+        ):
             reason = (
-                f"{change.name}: it changes in state unconfigured alone, and the node is {state}; "
-                f"{_FIRST[state]} the node first, and configure it again afterwards"
+                f"{change.name}: it changes only in state unconfigured, and the node is {state}; "
+                f"{_STEPS_BEFORE_CHANGE[state]} the node first, and configure it again afterwards"
             )
             return SetParametersResult(successful=False, reason=reason)
         if spec is not None and spec.names_file and change.value != values[change.name] and _is_path(change.value):
@@ -174,10 +183,10 @@ def review(
                 return SetParametersResult(successful=False, reason=f"{change.name}: {OUTSIDE}")
         values[change.name] = change.value
     try:
-        check(_check(node, model, values))
+        check(_check_values(node, model, values))
     except UnusableFileError as error:
         node.get_logger().warning(str(error))
-        files = [name for name, spec in specs(model).items() if spec.names_file and values[name]]
+        files = [name for name, spec in list_specs(model).items() if spec.names_file and values[name]]
         names = " or ".join([change.name for change in changes if change.name in files] or files)
         reason = f"{names}: the file is not usable; the log of {node.get_name()} says why"
         return SetParametersResult(successful=False, reason=reason)
@@ -187,11 +196,11 @@ def review(
 
 
 def _is_path(value: Any) -> bool:
-    """Return whether a value is a path, and not the bare name of an artefact of the site."""
+    """Return whether a value is a path, not the bare name of an artefact of the site."""
     return isinstance(value, str) and ("/" in value or value.startswith("~") or (bool(value) and Path(value).exists()))
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
     """Move values with dotted names into nested dictionaries."""
     tree: dict[str, Any] = {}
     for name, value in values.items():
@@ -205,42 +214,43 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def flat(values: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(values: Any, prefix: str = "") -> dict[str, Any]:
     """Flatten nested values to names with dots; return {} for anything but a mapping."""
     names: dict[str, Any] = {}
     for key, value in values.items() if isinstance(values, Mapping) else ():
-        names |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        names |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return names
 
 
-def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterator[ParameterSpec]:
+def _generate_specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterator[ParameterSpec]:
+    """Generate the parameters of a model and its parts; `defaults` replaces the defaults of the model."""
     whole = model.model_json_schema()
-    schema = {name: _resolved(part, whole.get("$defs", {})) for name, part in whole["properties"].items()}
+    schema = {name: _resolve_reference(part, whole.get("$defs", {})) for name, part in whole["properties"].items()}
     for name, field in model.model_fields.items():
         default = getattr(defaults, name) if defaults else field.get_default(call_default_factory=True)
         if isinstance(default, BaseModel):
-            for inner in _specs(type(default), default):
+            for inner in _generate_specs(type(default), default):
                 yield ParameterSpec(name=f"{name}.{inner.name}", default=inner.default, schema=inner.schema)
         else:
             yield ParameterSpec(name=name, default=to_jsonable_python(default), schema=schema[name])
 
 
-def _resolved(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_reference(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Put the definition in place of a reference to an enumeration."""
-    inner = {key: _resolved(value, definitions) for key, value in schema.items() if key == "items"}
+    inner = {key: _resolve_reference(value, definitions) for key, value in schema.items() if key == "items"}
     resolved: dict[str, Any] = definitions.get(str(schema.get("$ref", "")).rpartition("/")[2], {}) | schema | inner
     return resolved
 
 
-def _check(node: Node, model: type[C], values: Mapping[str, Any]) -> C:
-    return check_config(model, nested(values), f"parameters of {node.get_name()}")
+def _check_values(node: Node, model: type[C], values: Mapping[str, Any]) -> C:
+    return check_config(model, nest(values), f"parameters of {node.get_name()}")
 
 
-def _values(node: Node, model: type[Config]) -> dict[str, Any]:
-    return {name: _value(node, name) for name in specs(model)}
+def _read_values(node: Node, model: type[Config]) -> dict[str, Any]:
+    return {name: _read_value(node, name) for name in list_specs(model)}
 
 
-def _value(node: Node, name: str) -> Any:
+def _read_value(node: Node, name: str) -> Any:
     try:
         value = node.get_parameter(name).value
     except ParameterUninitializedException:

@@ -1,4 +1,4 @@
-"""The base class of nodes that publish from a thread of their own, such as players and this machine's devices."""
+"""The base class of nodes that publish from a thread: players, and devices of this machine."""
 
 from threading import Event, Thread
 from typing import TypeVar
@@ -8,6 +8,7 @@ from norm_nodes.base.norm_node import NormNode
 
 C = TypeVar("C", bound=Config)
 
+# How long deactivation waits for the thread.
 STOP_TIMEOUT_S = 5.0
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from norm_core.runtime.config import ConfigError, check_config
 from norm_nodes.base.convert import TypeMissingError, message_class
-from norm_nodes.base.parameters import OF_EVERY_NODE, nested, specs
-from norm_nodes.catalogue import NODES, config_model, mistyped
+from norm_nodes.base.parameters import OF_EVERY_NODE, list_specs, nest
+from norm_nodes.catalogue import NODES, find_mistyped, import_config_model
 
 
 def main() -> int:
@@ -21,10 +21,10 @@ def main() -> int:
     robot_wide = sections.pop("/**", {})
     parameters: dict[str, Any] = {}
     problems: list[str] = []
-    warnings = mistyped(robot_wide, [config_model(node) for node in sections if node in NODES])
+    warnings = find_mistyped(robot_wide, [import_config_model(node) for node in sections if node in NODES])
     for node, values in sections.items():
         try:
-            parameters[node] = effective(node, values, robot_wide)
+            parameters[node] = compute_parameters(node, values, robot_wide)
         except ConfigError as error:
             problems += str(error).splitlines()
     types = {
@@ -33,22 +33,27 @@ def main() -> int:
         for name, value in values.items()
         if name.endswith("_type") and isinstance(value, str) and value
     }
-    report = {"parameters": parameters, "problems": problems, "warnings": warnings, "missing_types": missing(types)}
+    report = {
+        "parameters": parameters,
+        "problems": problems,
+        "warnings": warnings,
+        "missing_types": find_missing_types(types),
+    }
     print(json.dumps(report))
     return 0
 
 
-def effective(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) -> dict[str, Any]:
+def compute_parameters(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters of a node, with those of the robot that it has. Raises ConfigError for a bad one."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
-    model = config_model(node)
-    shared = {name: value for name, value in robot_wide.items() if name in specs(model)}
+    model = import_config_model(node)
+    shared = {name: value for name, value in robot_wide.items() if name in list_specs(model)}
     ours = {name: value for name, value in (shared | values).items() if not name.startswith(OF_EVERY_NODE)}
-    return check_config(model, nested(ours), f"parameters of {node}").model_dump(mode="json")
+    return check_config(model, nest(ours), f"parameters of {node}").model_dump(mode="json")
 
 
-def missing(types: set[str]) -> dict[str, str]:
+def find_missing_types(types: set[str]) -> dict[str, str]:
     """Return why each type that cannot be used cannot be used."""
     missing_types = {}
     for type_name in sorted(types):

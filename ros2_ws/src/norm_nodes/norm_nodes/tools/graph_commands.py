@@ -35,44 +35,44 @@ class GraphCommands:
         """Run one command. A line that is not a command gets no reply, because it has no id."""
         try:
             command = json.loads(text)
-            number = int(command["id"])
+            command_id = int(command["id"])
         except (ValueError, TypeError, KeyError):
             return
         try:
-            self._run(number, command)
+            self._run(command_id, command)
         except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
-            self._reply({"id": number, "problem": f"the command is invalid: {error!r}"})
+            self._reply({"id": command_id, "problem": f"the command is invalid: {error!r}"})
 
-    def _run(self, number: int, command: dict[str, Any]) -> None:
+    def _run(self, command_id: int, command: dict[str, Any]) -> None:
         if "get" in command:
             names = list(command["get"])
 
             def read_values(response: Any) -> dict[str, Any]:
                 values = map(parameter_value_to_python, response.values)
-                return {"values": {name: _plain(value) for name, value in zip(names, values, strict=False)}}
+                return {"values": {name: _make_plain(value) for name, value in zip(names, values, strict=False)}}
 
-            self._call(number, self._get, GetParameters.Request(names=names), read_values)
+            self._call(command_id, self._get, GetParameters.Request(names=names), read_values)
         elif "set" in command:
             wanted = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
-            self._call(number, self._set, SetParameters.Request(parameters=wanted), _problem_of_set)
+            self._call(command_id, self._set, SetParameters.Request(parameters=wanted), _read_set_problem)
         elif "select" in command:
-            self._send_goal(number, command["select"])
+            self._send_goal(command_id, command["select"])
         else:
-            self._call(number, self._review, _review_request(command["review"]), _problem_of_review)
+            self._call(command_id, self._review, _make_review_request(command["review"]), _read_review_problem)
 
-    def _call(self, number: int, client: Any, request: Any, read: Callable[[Any], dict[str, Any]]) -> None:
+    def _call(self, command_id: int, client: Any, request: Any, read: Callable[[Any], dict[str, Any]]) -> None:
         if not client.service_is_ready():
-            self._reply({"id": number, "problem": f"{client.srv_name}: no node serves it; start the monitor"})
+            self._reply({"id": command_id, "problem": f"{client.srv_name}: no node serves it; start the monitor"})
             return
 
         def on_response(future: Any) -> None:
-            self._reply({"id": number, "problem": "", **read(future.result())})
+            self._reply({"id": command_id, "problem": "", **read(future.result())})
 
         client.call_async(request).add_done_callback(on_response)
 
-    def _send_goal(self, number: int, fields: dict[str, Any]) -> None:
+    def _send_goal(self, command_id: int, fields: dict[str, Any]) -> None:
         if not self._select.server_is_ready():
-            self._reply({"id": number, "problem": f"{self._action}: no node serves it; start the selector"})
+            self._reply({"id": command_id, "problem": f"{self._action}: no node serves it; start the selector"})
             return
         goal = SelectAction.Goal(others_given=fields["others"] is not None)
         goal.candidates, goal.situation, goal.facts = fields["candidates"], fields["situation"], fields["facts"]
@@ -83,30 +83,30 @@ class GraphCommands:
             decision = future.result().result.decision
             # A goal that fails has an empty result, which would read as an answer.
             problem = "" if decision.decision_id else f"{self._action}: the goal failed; see the selector's log"
-            self._reply({"id": number, "problem": problem, "decision": plain_record(Decision, decision)})
+            self._reply({"id": command_id, "problem": problem, "decision": make_plain_record(Decision, decision)})
 
         def on_handle(future: Any) -> None:
             if future.result().accepted:
                 future.result().get_result_async().add_done_callback(on_result)
             else:
-                self._reply({"id": number, "problem": f"{self._action}: the selector is not active; activate it"})
+                self._reply({"id": command_id, "problem": f"{self._action}: the selector is not active; activate it"})
 
         self._select.send_goal_async(goal).add_done_callback(on_handle)
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else list(value)
 
 
-def _problem_of_set(response: Any) -> dict[str, Any]:
+def _read_set_problem(response: Any) -> dict[str, Any]:
     return {"problem": "; ".join(result.reason for result in response.results if not result.successful)}
 
 
-def _problem_of_review(response: Any) -> dict[str, Any]:
+def _read_review_problem(response: Any) -> dict[str, Any]:
     return {"problem": "" if response.recorded else response.message}
 
 
-def _review_request(review: dict[str, Any]) -> Any:
+def _make_review_request(review: dict[str, Any]) -> Any:
     request = ReviewFlag.Request(
         event_id=review["event_id"],
         coder=review["coder"],
@@ -119,7 +119,7 @@ def _review_request(review: dict[str, Any]) -> Any:
     return request
 
 
-def plain_record(record_type: type, message: Any) -> dict[str, Any]:
+def make_plain_record(record_type: type, message: Any) -> dict[str, Any]:
     """Convert a message to its record in plain values. Raises MessageError if it is invalid."""
     plain: dict[str, Any] = to_plain(from_ros(record_type, message))
     return plain

@@ -43,8 +43,8 @@ from norm_core.records.topics import (
 from norm_core.records.window import ClosedWindow
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_nodes.base.convert import record_class
-from norm_nodes.base.executors import fastest_executor, observer
-from norm_nodes.tools.graph_commands import GraphCommands, plain_record
+from norm_nodes.base.executors import fastest_executor, open_observer
+from norm_nodes.tools.graph_commands import GraphCommands, make_plain_record
 
 # The kind of each topic's lines, and its record. A monitor in the shadow has topics of its own; the kinds are the same.
 TOPICS: dict[str, tuple[str, type]] = {
@@ -74,7 +74,7 @@ class GraphSubscriptions:
         topics = {**TOPICS, FRAMES: ("frame", Frame)} if frames else TOPICS
         for name, (kind, record_type) in topics.items():
             self._subscribe(
-                node, f"{namespace}/{name}", kind, record_class(record_type), partial(plain_record, record_type)
+                node, f"{namespace}/{name}", kind, record_class(record_type), partial(make_plain_record, record_type)
             )
         for name in ATTENTION:
             self._subscribe(node, f"{namespace}/{name}", "attention", Bool, lambda message: {"data": message.data})
@@ -121,7 +121,7 @@ def main() -> int:
     lines: BoundedQueue[str] = BoundedQueue("lines", LINES_QUEUE)
     writer = Thread(target=_write, args=(lines,), daemon=True)
     writer.start()
-    with observer("graph_stream") as node:
+    with open_observer("graph_stream") as node:
         subscriptions = GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
         executor = fastest_executor()
         executor.add_node(node)

@@ -19,7 +19,7 @@ from norm_nodes.base import parameters
 from norm_nodes.base.endpoint import Direction, Endpoint
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameters import ParameterSpec
-from norm_nodes.catalogue import NODES, node_class
+from norm_nodes.catalogue import NODES, import_node_class
 
 # Its own, so that the nodes made for the page disturb none that run.
 PAGE_DOMAIN = 49
@@ -54,7 +54,7 @@ def main() -> int:
     """Print the page that the command line names."""
     generate = PAGES[sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:
-        rclpy.init(args=["--ros-args", *needed_parameters(Path(folder))], domain_id=PAGE_DOMAIN)
+        rclpy.init(args=["--ros-args", *write_needed_parameters(Path(folder))], domain_id=PAGE_DOMAIN)
         try:
             print(*generate(), sep="\n")
         finally:
@@ -62,7 +62,7 @@ def main() -> int:
     return 0
 
 
-def needed_parameters(folder: Path) -> list[str]:
+def write_needed_parameters(folder: Path) -> list[str]:
     """Return, as ROS arguments, the parameters without which a node cannot be configured or hides endpoints."""
     BagWriter(folder / "empty").close()
     bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
@@ -74,50 +74,51 @@ def needed_parameters(folder: Path) -> list[str]:
     return ["--params-file", str(path)]
 
 
-def ros_api_page() -> Lines:
+def generate_ros_api() -> Lines:
     """Generate the page of topics, services and actions, with those that all nodes have in one table."""
     endpoints, about, live = {}, {}, {}
-    for node in _nodes():
+    for node in _configure_nodes():
         name = node.get_fully_qualified_name()
         endpoints[name], about[name] = list(node.endpoints), inspect.getdoc(type(node)) or ""
         model: type[Config] = node.config_model
-        live[name] = list(live_rows(parameters.specs(model).values()))
+        live[name] = list(format_live_parameters(parameters.list_specs(model).values()))
     first, *others = endpoints.values()
     shared = [endpoint for endpoint in first if all(endpoint in other for other in others)]
     yield ROS_API
-    yield from ("## Every node", "", *ENDPOINT_HEAD, *map(_endpoint_row, shared))
+    yield from ("## Every node", "", *ENDPOINT_HEAD, *map(_format_endpoint, shared))
     for name, served in endpoints.items():
         own = [endpoint for endpoint in served if endpoint not in shared]
-        rows = [*map(_endpoint_row, own), *live[name]]
+        rows = [*map(_format_endpoint, own), *live[name]]
         yield from ("", f"## {name}", "", about[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
 
 
-def live_rows(specs: Iterable[ParameterSpec]) -> Lines:
+def format_live_parameters(specs: Iterable[ParameterSpec]) -> Lines:
     """Generate the rows of the parameters that may change while the node is active."""
     for spec in specs:
         if spec.is_live:
-            yield f"| *live* parameter | `{spec.name}` | {_type_of(spec)} | {spec.description}{_limits(spec.schema)} |"
+            meaning = f"{spec.description}{_format_limits(spec.schema)}"
+            yield f"| *live* parameter | `{spec.name}` | {_name_type(spec)} | {meaning} |"
 
 
-def parameters_page() -> Lines:
+def generate_parameters() -> Lines:
     """Generate the page of parameters, by node and section."""
     yield PARAMETERS.rstrip()
-    for node in _nodes():
+    for node in _configure_nodes():
         yield from ("", f"## {node.get_fully_qualified_name()}")
         model: type[Config] = node.config_model
-        specs = sorted(parameters.specs(model).values(), key=_section_of)
-        for section, inside in groupby(specs, key=_section_of):
+        specs = sorted(parameters.list_specs(model).values(), key=_find_section)
+        for section, inside in groupby(specs, key=_find_section):
             yield from (("", f"### {section}") if section else ())
             yield from ("", "| parameter | type | default | meaning and range |", "|---|---|---|---|")
-            yield from map(_parameter_row, inside)
+            yield from map(_format_parameter, inside)
 
 
-def access_page() -> Lines:
+def generate_access() -> Lines:
     """Generate what each node that the command line names does on the graph, as JSON."""
-    yield json.dumps({node.get_name(): _access_of(node) for node in _nodes(sys.argv[2:])})
+    yield json.dumps({node.get_name(): _list_access(node) for node in _configure_nodes(sys.argv[2:])})
 
 
-def _access_of(node: NormNode[Any]) -> dict[str, list[str]]:
+def _list_access(node: NormNode[Any]) -> dict[str, list[str]]:
     return {
         "publish": [publisher.topic_name for publisher in node.publishers],
         "subscribe": [subscription.topic_name for subscription in node.subscriptions],
@@ -127,10 +128,10 @@ def _access_of(node: NormNode[Any]) -> dict[str, list[str]]:
     }
 
 
-def _nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
+def _configure_nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
     """Configure each node in turn, and destroy it once it is described."""
     for name in sorted(names):
-        node = node_class(name)()
+        node = import_node_class(name)()
         try:
             if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
                 raise RuntimeError(f"{name} cannot be configured: {'; '.join(node.status().reasons)}")
@@ -140,33 +141,35 @@ def _nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
             node.destroy_node()
 
 
-def _endpoint_row(endpoint: Endpoint) -> str:
+def _format_endpoint(endpoint: Endpoint) -> str:
     return f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"
 
 
-def _parameter_row(spec: ParameterSpec) -> str:
+def _format_parameter(spec: ParameterSpec) -> str:
     default = json.dumps(spec.default, ensure_ascii=False)
     live = " *live*" if spec.is_live else ""
-    return f"| `{spec.name}` | {_type_of(spec)} | `{default}` | {spec.description}{_limits(spec.schema)}{live} |"
+    return (
+        f"| `{spec.name}` | {_name_type(spec)} | `{default}` | {spec.description}{_format_limits(spec.schema)}{live} |"
+    )
 
 
-def _section_of(spec: ParameterSpec) -> str:
+def _find_section(spec: ParameterSpec) -> str:
     return spec.name.rpartition(".")[0]
 
 
-def _type_of(spec: ParameterSpec) -> str:
+def _name_type(spec: ParameterSpec) -> str:
     names = {bool: "bool", int: "int", float: "float", str: "string", list: "list of strings"}
     return names[type(spec.default)]
 
 
-def _limits(schema: Mapping[str, Any]) -> str:
+def _format_limits(schema: Mapping[str, Any]) -> str:
     signs = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
     limits = [f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema]
     limits += [f"one of {', '.join(schema['enum'])}"] if "enum" in schema else []
     return f" ({', '.join(limits)})" if limits else ""
 
 
-PAGES = {"ros_api": ros_api_page, "parameters": parameters_page, "access": access_page}
+PAGES = {"ros_api": generate_ros_api, "parameters": generate_parameters, "access": generate_access}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from rclpy.node import Node
 from std_msgs.msg import Empty
 
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.executors import observer
+from norm_nodes.base.executors import open_observer
 
 TIMEOUT_S = 10.0
 SPIN_S = 0.2
@@ -19,7 +19,7 @@ RETURN_TOPIC = "tactful/roundtrip/back"
 
 def main() -> int:
     """Reply until the parent ends, with the argument `echo`; otherwise print why no message came back, if none did."""
-    with observer("roundtrip") as node:
+    with open_observer("roundtrip") as node:
         return _echo(node) if "echo" in sys.argv[1:] else _await_reply(node)
 
 

@@ -15,7 +15,7 @@ from norm_core.records.messages import MessageError
 from norm_core.records.status import MonitorStatus
 from norm_nodes.base.convert import from_ros, record_class
 from norm_nodes.base.endpoint import STATUS_QOS
-from norm_nodes.base.executors import observer
+from norm_nodes.base.executors import open_observer
 
 SPIN_S = 0.5
 
@@ -24,7 +24,7 @@ def main() -> int:
     """Print heartbeats."""
     topic, *options = sys.argv[1:]
     parent = os.getppid()
-    with suppress(BrokenPipeError), observer("up_status") as node:
+    with suppress(BrokenPipeError), open_observer("up_status") as node:
         node.create_subscription(record_class(MonitorStatus), topic, _print, STATUS_QOS)
         if "--settings" in options:
             node.create_subscription(ParameterEvent, "/parameter_events", _print_settings, qos_profile_parameter_events)

@@ -18,7 +18,7 @@ from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_nodes.base.convert import message_class
-from norm_nodes.base.executors import observer
+from norm_nodes.base.executors import open_observer
 
 # Best effort and volatile matches every publisher.
 _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE)
@@ -42,10 +42,10 @@ class TopicSurvey:
 
     def subscribe_to_new(self) -> bool:
         """Subscribe to topics that appeared; return whether there were any."""
-        new = {topic for topic in self._published() if topic not in self._seen and self._types(topic)}
+        new = {topic for topic in self._find_published() if topic not in self._seen and self._find_types(topic)}
         self._seen |= new
         for topic in new:
-            type_name = self._types(topic)[0]
+            type_name = self._find_types(topic)[0]
             if type_name in _NOT_COUNTED:
                 continue
             try:
@@ -53,34 +53,34 @@ class TopicSurvey:
             except (ImportError, ValueError):
                 continue
             self._arrivals_s[topic] = []
-            sound_type = type_ if _speech_content([type_name]) == SpeechContent.SOUND else None
+            sound_type = type_ if _find_speech_content([type_name]) == SpeechContent.SOUND else None
             self._node.create_subscription(type_, topic, partial(self._note_arrival, topic, sound_type), _ANY, raw=True)
         return bool(new)
 
-    def topics(self) -> list[dict[str, Any]]:
+    def describe_topics(self) -> list[dict[str, Any]]:
         """Describe every published topic; one that was not counted, or whose type is not installed, has no rate."""
         return [
             {
                 "name": topic,
-                "types": self._types(topic),
-                "publishers": sorted(_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
+                "types": self._find_types(topic),
+                "publishers": sorted(_format_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
                 "reliable": all(
                     end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
                     for end in self._node.get_publishers_info_by_topic(topic)
                 ),
-                "speech_content": _speech_content(self._types(topic)),
-                "rate_hz": _rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
+                "speech_content": _find_speech_content(self._find_types(topic)),
+                "rate_hz": _compute_rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
                 "sound_values": self._sound_values.get(topic, 0),
-                "sound_s": _length_s(self._arrivals_s.get(topic, [])),
+                "sound_s": _compute_length_s(self._arrivals_s.get(topic, [])),
             }
-            for topic in sorted(self._published())
+            for topic in sorted(self._find_published())
         ]
 
-    def _published(self) -> list[str]:
+    def _find_published(self) -> list[str]:
         names = (topic for topic, _ in self._node.get_topic_names_and_types())
         return [topic for topic in names if topic not in _NOT_OF_THE_ROBOT and self._node.count_publishers(topic)]
 
-    def _types(self, topic: str) -> list[str]:
+    def _find_types(self, topic: str) -> list[str]:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
     def _note_arrival(self, topic: str, sound_type: Any, data: bytes) -> None:
@@ -102,7 +102,7 @@ def list_graph(node: Node) -> dict[str, Any]:
     }
 
 
-def settled_graph(node: Node) -> dict[str, Any]:
+def await_settled_graph(node: Node) -> dict[str, Any]:
     """List the graph once it is stable for one second, or after four seconds."""
     graph, stable_since_s, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + GRAPH_S
     while time.monotonic() < min(deadline_s, stable_since_s + SETTLE_S):
@@ -115,9 +115,9 @@ def settled_graph(node: Node) -> dict[str, Any]:
 
 def main() -> int:
     """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds, or, for `graph`, the graph."""
-    with observer("topic_survey") as node:
+    with open_observer("topic_survey") as node:
         if sys.argv[1:] == ["graph"]:
-            print(json.dumps(settled_graph(node)))
+            print(json.dumps(await_settled_graph(node)))
             return 0
         survey = TopicSurvey(node)
         began_s = time.monotonic()
@@ -126,29 +126,29 @@ def main() -> int:
             if survey.subscribe_to_new():
                 until_s = min(max(until_s, now_s + COUNTED_S), began_s + MOST_S)
             rclpy.spin_once(node, timeout_sec=SPIN_S)
-        print(json.dumps({"topics": survey.topics(), "actions": dict(get_action_names_and_types(node))}))
+        print(json.dumps({"topics": survey.describe_topics(), "actions": dict(get_action_names_and_types(node))}))
     return 0
 
 
-def _rate_hz(arrivals_s: list[float]) -> float:
+def _compute_rate_hz(arrivals_s: list[float]) -> float:
     """Return the rate from the first to the last message; a single one counts for the whole time."""
     if len(arrivals_s) < 2:
         return len(arrivals_s) / COUNTED_S
-    return (len(arrivals_s) - 1) / max(_length_s(arrivals_s), SPIN_S)
+    return (len(arrivals_s) - 1) / max(_compute_length_s(arrivals_s), SPIN_S)
 
 
-def _length_s(arrivals_s: list[float]) -> float:
+def _compute_length_s(arrivals_s: list[float]) -> float:
     return arrivals_s[-1] - arrivals_s[0] if arrivals_s else 0.0
 
 
-def _speech_content(types: list[str]) -> str | None:
+def _find_speech_content(types: list[str]) -> str | None:
     try:
         return speech_content(message_class(types[0])())
     except (ImportError, ValueError, IndexError):
         return None
 
 
-def _name(endpoint: Any) -> str:
+def _format_name(endpoint: Any) -> str:
     return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
 
 
