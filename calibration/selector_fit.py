@@ -14,7 +14,7 @@ from action_selector.choose.probability_scaling import ProbabilityScaling, Scali
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
 from calibration.selector_labels import AnsweredChoice, fold_of
 from norm_core.records.record import record
-from scoring.figures import Figure, share
+from scoring.figures import Figure, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import (
     Bin,
@@ -112,7 +112,7 @@ def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[floa
     return SelectorMeasured(
         choices=len(choices),
         groups=len(set(groups)),
-        accuracy=share([float(choice.is_right) for choice in choices], groups),
+        accuracy=estimate_share([float(choice.is_right) for choice in choices], groups),
         qualities={name: _quality(choices, probabilities) for name, probabilities in predicted.items()},
         gain_by_count=_gain([(1 / choice.labelled.standing, choice.is_right) for choice in choices], groups),
         methods=dict(Counter(fold.scaling.method.value for fold in folds.values())),
@@ -187,16 +187,16 @@ def _set_coverage(
     return SetCoverage(
         stated=coverage,
         by_count=by_count,
-        held=share(held, groups),
+        held=estimate_share(held, groups),
         held_of_count={
-            count: share(
+            count: estimate_share(
                 [is_held for is_held, of in zip(held, counts, strict=True) if of == count],
                 [group for group, of in zip(groups, counts, strict=True) if of == count],
             )
             for count in sorted(set(counts))
         },
         size=float(np.mean([len(could_be) for could_be in sets])),
-        sure=share([float(len(could_be) == 1) for could_be in sets], groups),
+        sure=estimate_share([float(len(could_be) == 1) for could_be in sets], groups),
     )
 
 

@@ -27,23 +27,24 @@ def cohen_kappas(units: Samples) -> Array:
     pairs = {pair: count for pair, count in units.items() if None not in pair}
     total = _sum(pairs.values())
     observed = _sum(count for (a, b), count in pairs.items() if a == b) / total
-    of_a, of_b = _sums((a, count) for (a, _), count in pairs.items()), _sums((b, n) for (_, b), n in pairs.items())
+    of_a = _sum_by_key((a, count) for (a, _), count in pairs.items())
+    of_b = _sum_by_key((b, count) for (_, b), count in pairs.items())
     expected = _sum(of_a[category] * of_b[category] for category in of_a.keys() & of_b.keys()) / total**2
-    return _beyond_chance(observed, expected)
+    return np.where(expected == 1, np.nan, (observed - expected) / (1 - expected))
 
 
 @_quiet
 def krippendorff_alphas(units: Samples) -> Array:
     """Compute nominal alpha of each sample; skip units with fewer than two judgements."""
     judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
-    coincidence = _sums(
+    coincidence = _sum_by_key(
         ((a, b), count * (of_a * (of_b - (a == b)) / (values.total() - 1)))
         for values, count in judged
         if values.total() > 1
         for a, of_a in values.items()
         for b, of_b in values.items()
     )
-    margins = _sums((a, weight) for (a, _), weight in coincidence.items())
+    margins = _sum_by_key((a, weight) for (a, _), weight in coincidence.items())
     total = _sum(margins.values())
     expected = total**2 - _sum(weight**2 for weight in margins.values())
     observed = _sum(weight for (a, b), weight in coincidence.items() if a != b)
@@ -59,7 +60,8 @@ def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
         if unit[0] is not None and unit[1] is not None
     }
     total = _sum(pairs.values())
-    of_a, of_b = _sums((a, count) for (a, _), count in pairs.items()), _sums((b, n) for (_, b), n in pairs.items())
+    of_a = _sum_by_key((a, count) for (a, _), count in pairs.items())
+    of_b = _sum_by_key((b, count) for (_, b), count in pairs.items())
     observed = _sum(abs(a - b) * count for (a, b), count in pairs.items()) / total
     expected = _sum(abs(a - b) * of_a[a] * of_b[b] for a in of_a for b in of_b) / total**2
     return np.where(expected > 0, 1 - observed / expected, np.nan)
@@ -73,15 +75,18 @@ def icc_one_ways(scores: Sequence[Sequence[float]], weights: Array) -> Array:
     """
     rows = [np.asarray(row, dtype=float) for row in scores if len(row)]
     weights = weights[:, [bool(len(row)) for row in scores]]
-    counts, sums = np.array([float(len(row)) for row in rows]), np.array([row.sum() for row in rows])
-    within_rows = np.array([((row - row.mean()) ** 2).sum() for row in rows])
-    targets, total = weights.sum(axis=1), weights @ counts
-    apart = (sums / counts - (weights @ sums / total)[:, None]) ** 2
-    between = (weights * counts * apart).sum(axis=1) / (targets - 1)
-    within = weights @ within_rows / (total - targets)
-    usual = (total - weights @ counts**2 / total) / (targets - 1)  # raters a target
-    coefficients = _ratio(between - within, between + (usual - 1) * within)
-    return np.where((targets > 1) & (total > targets), coefficients, np.nan)
+    counts = np.array([float(len(row)) for row in rows])
+    sums = np.array([row.sum() for row in rows])
+    squares_within = np.array([((row - row.mean()) ** 2).sum() for row in rows])
+    targets = weights.sum(axis=1)
+    total = weights @ counts
+    squares_between = (sums / counts - (weights @ sums / total)[:, None]) ** 2
+    between = (weights * counts * squares_between).sum(axis=1) / (targets - 1)
+    within = weights @ squares_within / (total - targets)
+    raters = (total - weights @ counts**2 / total) / (targets - 1)  # usual number for a target
+    whole = between + (raters - 1) * within
+    is_defined = (targets > 1) & (total > targets) & (whole > 0)
+    return np.where(is_defined, (between - within) / whole, np.nan)
 
 
 def number_or_none(values: Array) -> float | None:
@@ -94,16 +99,8 @@ def _sum(values: Iterable[Array]) -> Array:
     return sum(values, np.zeros(1))
 
 
-def _sums(values: Iterable[tuple[T, Array]]) -> dict[T, Array]:
+def _sum_by_key(values: Iterable[tuple[T, Array]]) -> dict[T, Array]:
     totals: dict[T, Array] = defaultdict(lambda: np.zeros(1))
     for key, value in values:
         totals[key] = totals[key] + value
     return totals
-
-
-def _beyond_chance(observed: Array, expected: Array) -> Array:
-    return np.where(expected == 1, np.nan, (observed - expected) / (1 - expected))
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    return np.where(whole > 0, part / whole, np.nan)

@@ -19,11 +19,12 @@ class Matches:
     def of(cls, pairs: Iterable[tuple[int, int]], a_count: int, b_count: int) -> "Matches":
         """Return the sorted pairs and the unmatched indices, from the number of events of each observer."""
         ordered = tuple(sorted(pairs))
-        taken_a, taken_b = {i for i, _ in ordered}, {j for _, j in ordered}
+        matched_a = {i for i, _ in ordered}
+        matched_b = {j for _, j in ordered}
         return cls(
             pairs=ordered,
-            left_a=tuple(i for i in range(a_count) if i not in taken_a),
-            left_b=tuple(j for j in range(b_count) if j not in taken_b),
+            left_a=tuple(i for i in range(a_count) if i not in matched_a),
+            left_b=tuple(j for j in range(b_count) if j not in matched_b),
         )
 
 
@@ -45,24 +46,27 @@ def match_events(
     by_onset = sorted(range(len(b_ns)), key=lambda j: (b_ns[j], j))
     onsets_ns = [b_ns[j] for j in by_onset]
 
-    def reach(i: int) -> list[int]:
+    def find_candidates(i: int) -> list[int]:
         first = bisect_left(onsets_ns, a_ns[i] - tolerance_ns)
         last = bisect_right(onsets_ns, a_ns[i] + tolerance_ns)
-        near = [j for j in by_onset[first:last] if compatible(i, j)]
-        return near if in_order else sorted(near, key=lambda j: (abs(b_ns[j] - a_ns[i]), j))
+        candidates = [j for j in by_onset[first:last] if compatible(i, j)]
+        return candidates if in_order else sorted(candidates, key=lambda j: (abs(b_ns[j] - a_ns[i]), j))
 
-    candidates = {i: reach(i) for i in order}
-    partner: dict[int, int] = {}  # index of b to index of a
+    candidates_of = {i: find_candidates(i) for i in order}
+    partners: dict[int, int] = {}  # index of b to index of a
     for i in order:
-        free = [j for j in candidates[i] if j not in partner] if in_order else []
-        _place(i, candidates, partner, free)
-    return Matches.of([(i, j) for j, i in partner.items()], len(a_ns), len(b_ns))
+        free = [j for j in candidates_of[i] if j not in partners] if in_order else []
+        _find_partner(i, candidates_of, partners, free)
+    return Matches.of([(i, j) for j, i in partners.items()], len(a_ns), len(b_ns))
 
 
-def _place(start: int, candidates: dict[int, list[int]], partner: dict[int, int], first: Sequence[int]) -> None:
+def _find_partner(
+    start: int, candidates_of: dict[int, list[int]], partners: dict[int, int], preferred: Sequence[int]
+) -> None:
     """Find a partner for one event and move others if that makes room: an augmenting path, depth first."""
     tried: set[int] = set()
-    path: list[tuple[int, Iterator[int]]] = [(start, chain(first, candidates[start]))]
+    # Events of a on the path, each with the candidates that it has not tried, and the event of b that it would take.
+    path: list[tuple[int, Iterator[int]]] = [(start, chain(preferred, candidates_of[start]))]
     chosen: list[int] = []
     while path:
         j = next((j for j in path[-1][1] if j not in tried), None)
@@ -72,7 +76,7 @@ def _place(start: int, candidates: dict[int, list[int]], partner: dict[int, int]
             continue
         tried.add(j)
         chosen.append(j)
-        if j not in partner:
-            partner.update((j, i) for (i, _), j in zip(path, chosen, strict=True))
+        if j not in partners:
+            partners.update((j, i) for (i, _), j in zip(path, chosen, strict=True))
             return
-        path.append((partner[j], iter(candidates[partner[j]])))
+        path.append((partners[j], iter(candidates_of[partners[j]])))

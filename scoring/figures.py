@@ -17,8 +17,9 @@ from scoring.intervals import (
     wilson_interval,
 )
 
-_DRAWS = 2000
-_PLACES_AT_ONCE = 500_000  # so that memory does not grow with the groups
+_DRAWS = 2000  # samples of a bootstrap
+_MAX_CELLS = 500_000  # samples times groups that are drawn at once, so that memory does not grow with the groups
+_Z_GRADE = 1.96  # standard errors on each side of a mean grade
 
 
 @record
@@ -54,31 +55,35 @@ class FigureError(TactfulError):
     """A case has a value that its figure cannot have."""
 
 
-def average(cards: Sequence[Figures]) -> Figures:
+def average_figures(draws: Sequence[Figures]) -> Figures:
     """Average the figures of several draws, with the range of the middle 95 %; one draw keeps its interval."""
-    if len(cards) == 1:
-        return cards[0]
+    if len(draws) == 1:
+        return draws[0]
     averages = {}
-    for name, first in cards[0].items():
-        values = [card[name].value for card in cards if card[name].count]
+    for name, first in draws[0].items():
+        values = [figures[name].value for figures in draws if figures[name].count]
         low, high = percentile_interval(values) if values else (first.low, first.high)
-        middle = float(np.mean(values)) if values else first.value
-        averages[name] = replace(first, value=middle, low=low, high=high)
+        mean = float(np.mean(values)) if values else first.value
+        averages[name] = replace(first, value=mean, low=low, high=high)
     return averages
 
 
-def share(values: Sequence[float], groups: Sequence[str]) -> Figure:
-    """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
+def estimate_share(values: Sequence[float], groups: Sequence[str]) -> Figure:
+    """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value.
+
+    Raises FigureError for a value outside.
+    """
     if not values:
         return NO_FIGURE
     if not 0 <= min(values) <= max(values) <= 1:
         raise FigureError(f"a share of {min(values):g} to {max(values):g}: score each case from 0 to 1")
-    mean, clusters = float(np.mean(values)), len(set(groups))
+    mean = float(np.mean(values))
+    clusters = len(set(groups))
     low, high = cluster_interval(bootstrap(values, groups), mean, clusters)
     return Figure(value=100 * mean, low=100 * low, high=100 * high, count=len(values), clusters=clusters)
 
 
-def difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:
+def estimate_difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:
     """Compute the mean of gains from -1 to 1, in points."""
     if not gains:
         return NO_FIGURE
@@ -86,14 +91,14 @@ def difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:
     return Figure(value=100 * float(np.mean(gains)), low=100 * low, high=100 * high, count=len(gains), unit="points")
 
 
-def average_grade(values: Sequence[float]) -> Figure:
+def estimate_grade(values: Sequence[float]) -> Figure:
     """Compute the mean of grades from 1 to 5, plus or minus 1.96 standard errors; equal grades get Wilson's."""
     if not values:
         return NO_FIGURE
     mean = float(np.mean(values))
-    reach = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    low, high = mean - reach, mean + reach
-    if reach < NO_WIDTH:
+    margin = _Z_GRADE * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    low, high = mean - margin, mean + margin
+    if margin < NO_WIDTH:
         low, high = (1 + 4 * bound for bound in wilson_interval((mean - 1) / 4, len(values)))
     return Figure(value=mean, low=max(1.0, low), high=min(5.0, high), count=len(values), unit="of 5")
 
@@ -101,14 +106,16 @@ def average_grade(values: Sequence[float]) -> Figure:
 def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:
     """Return the means of values over groups resampled with replacement; a seed fixes the groups."""
     names = sorted(set(groups))
-    index_of = {name: number for number, name in enumerate(names)}
-    sums, counts = np.zeros(len(names)), np.zeros(len(names))
+    index_by_name = {name: index for index, name in enumerate(names)}
+    sums = np.zeros(len(names))
+    counts = np.zeros(len(names))
     for value, group in zip(values, groups, strict=True):
-        sums[index_of[group]] += value
-        counts[index_of[group]] += 1
-    chance, rows = np.random.default_rng(seed), max(1, _PLACES_AT_ONCE // max(1, len(names)))
+        sums[index_by_name[group]] += value
+        counts[index_by_name[group]] += 1
+    rng = np.random.default_rng(seed)
+    block_draws = max(1, _MAX_CELLS // max(1, len(names)))
     means = []
-    for begin in range(0, _DRAWS, rows):
-        drawn = draw_clusters(len(names), min(rows, _DRAWS - begin), chance)
+    for start in range(0, _DRAWS, block_draws):
+        drawn = draw_clusters(len(names), min(block_draws, _DRAWS - start), rng)
         means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
     return np.concatenate(means)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Z_95 = 1.959963984540054
-NO_WIDTH = 1e-9
+Z_95 = 1.959963984540054  # standard errors on each side of a 95 % interval
+NO_WIDTH = 1e-9  # below, an interval counts as closed
 
 
 def draw_clusters(count: int, draws: int, seed: int | np.random.Generator = 0) -> NDArray[np.intp]:
@@ -26,8 +26,8 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
         return 0.0, 1.0
     square = Z_95**2 / count
     middle = (share + square / 2) / (1 + square)
-    reach = Z_95 / (1 + square) * (max(0.0, share * (1 - share)) / count + square / (4 * count)) ** 0.5
-    return max(0.0, min(share, middle - reach)), min(1.0, max(share, middle + reach))
+    margin = Z_95 / (1 + square) * (max(0.0, share * (1 - share)) / count + square / (4 * count)) ** 0.5
+    return max(0.0, min(share, middle - margin)), min(1.0, max(share, middle + margin))
 
 
 def cluster_interval(drawn: NDArray[np.float64], share: float, clusters: int) -> tuple[float, float]:
@@ -54,9 +54,9 @@ def interval_of_gain(gains: Sequence[float], groups: Sequence[str]) -> tuple[flo
 
 def sums_by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the sum and the number of each group's gains."""
-    places = np.unique(groups, return_inverse=True)[1]
-    sums: NDArray[np.float64] = np.bincount(places, np.asarray(gains, float)).astype(float)
-    return sums, np.bincount(places).astype(float)
+    indices = np.unique(groups, return_inverse=True)[1]
+    sums: NDArray[np.float64] = np.bincount(indices, np.asarray(gains, float)).astype(float)
+    return sums, np.bincount(indices).astype(float)
 
 
 def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -> float:
@@ -67,10 +67,10 @@ def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -
     sums = np.rint(steps * sums_by_group(gains, groups)[0]).astype(int)
     distribution = np.ones(1)  # of the sum of all groups, from the lowest
     for size in np.abs(sums[sums != 0]):
-        turned = np.zeros(len(distribution) + 2 * size)
-        turned[: len(distribution)] += distribution / 2
-        turned[2 * size :] += distribution / 2
-        distribution = turned
+        widened = np.zeros(len(distribution) + 2 * size)
+        widened[: len(distribution)] += distribution / 2
+        widened[2 * size :] += distribution / 2
+        distribution = widened
     distances = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
     return min(1.0, float(distribution[distances >= abs(sums.sum())].sum()))
 

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from norm_core.records.record import record
 
-BINS = 10
-
+_BINS = 10
+# Confidences closer than this count as equal.
+_TIE = 1e-3
 # A stated probability, and whether its statement was correct.
 Stated = tuple[float, bool]
 
@@ -27,13 +28,18 @@ class Bin:
 def reliability_bins(stated: Sequence[Stated]) -> tuple[Bin, ...]:
     """Return ten bins of equal width, without the empty ones."""
     bins = []
-    for index in range(BINS):
-        inside = [(p, right) for p, right in stated if min(BINS - 1, int(p * BINS)) == index]
+    for index in range(_BINS):
+        inside = [(p, is_right) for p, is_right in stated if min(_BINS - 1, int(p * _BINS)) == index]
         if inside:
-            confidence = sum(p for p, _ in inside) / len(inside)
-            share = sum(right for _, right in inside) / len(inside)
-            low, high = index / BINS, (index + 1) / BINS
-            bins.append(Bin(low=low, high=high, count=len(inside), confidence=confidence, right=share))
+            bins.append(
+                Bin(
+                    low=index / _BINS,
+                    high=(index + 1) / _BINS,
+                    count=len(inside),
+                    confidence=sum(p for p, _ in inside) / len(inside),
+                    right=sum(is_right for _, is_right in inside) / len(inside),
+                )
+            )
     return tuple(bins)
 
 
@@ -44,24 +50,20 @@ def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
     return sum(part.count * abs(part.confidence - part.right) for part in reliability_bins(stated)) / len(stated)
 
 
-def adaptive_calibration_error(stated: Sequence[Stated], bins: int = BINS) -> float | None:
-    """Compute the same over bins of equal mass; equal probabilities share a bin. None without items."""
+def adaptive_calibration_error(stated: Sequence[Stated]) -> float | None:
+    """Compute the calibration error over bins of equal mass; equal probabilities share a bin. None without items."""
     if not stated:
         return None
     values = np.array([p for p, _ in stated])
-    right = np.array([right for _, right in stated], np.float64)
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1], method="higher"))
-    of = np.searchsorted(edges, values, side="right")
-    return float(np.abs(np.bincount(of, values - right)).sum() / len(stated))
+    is_right = np.array([is_right for _, is_right in stated], np.float64)
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)[1:-1], method="higher"))
+    bins = np.searchsorted(edges, values, side="right")
+    return float(np.abs(np.bincount(bins, values - is_right)).sum() / len(stated))
 
 
 def brier_score(stated: Sequence[Stated]) -> float | None:
     """Compute the mean squared distance of probability and outcome; None without items."""
-    return float(np.mean([(probability - right) ** 2 for probability, right in stated])) if stated else None
-
-
-# Confidences closer than this count as equal.
-TIE = 1e-3
+    return float(np.mean([(probability - is_right) ** 2 for probability, is_right in stated])) if stated else None
 
 
 @record
@@ -85,15 +87,16 @@ def risk_coverage_curve(stated: Sequence[Stated]) -> RiskCoverage:
     """Compute the curve. Answers of equal confidence count as their mean, so that no order of ties flatters it."""
     if not stated:
         raise ValueError("no answers were given to rank")
-    confidence = np.round(np.array([p for p, _ in stated]) / TIE)
-    wrong = np.array([not right for _, right in stated], np.float64)
-    expected = _mean_by_tie(confidence, wrong)
+    confidence = np.round(np.array([p for p, _ in stated]) / _TIE)
+    is_wrong = np.array([not is_right for _, is_right in stated], np.float64)
+    expected = _average_ties(confidence, is_wrong)
     order = np.argsort(-confidence, kind="stable")
     counts = np.arange(1, len(stated) + 1)
     risk = np.cumsum(expected[order]) / counts
     return RiskCoverage(coverage=tuple((counts / len(stated)).tolist()), risk=tuple(risk.tolist()))
 
 
-def _mean_by_tie(confidence: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-    _, of = np.unique(confidence, return_inverse=True)
-    return np.asarray((np.bincount(of, wrong) / np.bincount(of))[of])
+def _average_ties(confidence: NDArray[np.float64], is_wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give answers of equal confidence the share of errors among them."""
+    _, ties = np.unique(confidence, return_inverse=True)
+    return np.asarray((np.bincount(ties, is_wrong) / np.bincount(ties))[ties])

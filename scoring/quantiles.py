@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-_TINY = 1e-300
+_TINY = 1e-300  # in place of zero, by which Lentz's method would divide
+_MAX_TERMS = 10_000  # of a continued fraction
 
 
 def t_quantile(probability: float, freedom: float) -> float:
@@ -13,23 +14,23 @@ def t_quantile(probability: float, freedom: float) -> float:
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)
     tail = 2 * (1 - probability)  # of both sides
-    x = _root(lambda x: incomplete_beta(freedom / 2, 0.5, x) - tail, 0.0, 1.0)
+    x = _find_root(lambda x: incomplete_beta(freedom / 2, 0.5, x) - tail, 0.0, 1.0)
     return math.sqrt(freedom * (1 - x) / x) if x else math.inf
 
 
 def poisson_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact interval (Garwood 1936) of the mean of a Poisson count."""
     tail = (1 - confidence) / 2
-    span = count + 20 * math.sqrt(count + 1) + 20
-    low = _root(lambda mean: tail - (1 - _poisson_cdf(count - 1, mean)), 0.0, span) if count else 0.0
-    return low, _root(lambda mean: _poisson_cdf(count, mean) - tail, 0.0, span)
+    max_mean = count + 20 * math.sqrt(count + 1) + 20
+    low = _find_root(lambda mean: tail - (1 - _poisson_cdf(count - 1, mean)), 0.0, max_mean) if count else 0.0
+    return low, _find_root(lambda mean: _poisson_cdf(count, mean) - tail, 0.0, max_mean)
 
 
 def share_bound(hits: float, count: float, confidence: float = 0.95) -> float:
     """Return the upper bound (Clopper and Pearson 1934) of a share; counts may be fractions of independent ones."""
     if hits >= count:
         return 1.0
-    return _root(lambda share: incomplete_beta(hits + 1, count - hits, share) - confidence, 0.0, 1.0)
+    return _find_root(lambda share: incomplete_beta(hits + 1, count - hits, share) - confidence, 0.0, 1.0)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -39,22 +40,23 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)
     front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    c = 1.0
+    d = 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     fraction = d
-    for m in range(1, 10_000):
+    for m in range(1, _MAX_TERMS):
         for numerator in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            d = 1 / _nonzero(1 + numerator * d)
-            c = _nonzero(1 + numerator / c)
+            d = 1 / _avoid_zero(1 + numerator * d)
+            c = _avoid_zero(1 + numerator / c)
             fraction *= d * c
         if abs(d * c - 1) < 1e-16:
             break
     return math.exp(front) * fraction / a
 
 
-def _nonzero(value: float) -> float:
+def _avoid_zero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
@@ -66,11 +68,11 @@ def _poisson_cdf(count: int, mean: float) -> float:
     return float(np.exp(logs).sum())
 
 
-def _root(rises: Callable[[float], float], low: float, high: float) -> float:
+def _find_root(function: Callable[[float], float], low: float, high: float) -> float:
     """Find the zero of a monotonic function by bisection, to the last digit."""
-    sign = math.copysign(1, rises(high))
+    sign = math.copysign(1, function(high))
     while low < (middle := (low + high) / 2) < high:
-        if rises(middle) * sign > 0:
+        if function(middle) * sign > 0:
             high = middle
         else:
             low = middle

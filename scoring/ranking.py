@@ -28,12 +28,13 @@ def ranking_measures(scores: Array, is_wanted: NDArray[np.bool_], weights: Array
 def rank_correlations(ranked: Array, other: Array, weights: Array) -> Array:
     """Return Spearman's correlation for each row of weights, by the ranks of all items; NaN if nothing varies."""
     total = weights.sum(axis=1)
-    ranks = [_mid_ranks(values) for values in (ranked, other)]
-    apart = [values - (weights @ values / total)[:, None] for values in ranks]
-    a, b, both = ((weights * product).sum(axis=1) for product in (apart[0] ** 2, apart[1] ** 2, apart[0] * apart[1]))
-    return np.asarray(both / np.sqrt(a * b))
+    ranks = [_compute_mid_ranks(values) for values in (ranked, other)]
+    a, b = (values - (weights @ values / total)[:, None] for values in ranks)  # deviations from the mean rank
+    variance_a, variance_b, covariance = ((weights * product).sum(axis=1) for product in (a**2, b**2, a * b))
+    return np.asarray(covariance / np.sqrt(variance_a * variance_b))
 
 
-def _mid_ranks(values: Array) -> Array:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places])
+def _compute_mid_ranks(values: Array) -> Array:
+    """Return the ranks, where equal values share the middle of theirs."""
+    _, indices, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[indices])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import lcm, prod
 
 from norm_core.records.outcome import Outcome
-from scoring.figures import Figures, average
+from scoring.figures import Figures, average_figures
 from sim_replays.items.target import Key, Prediction, Predictions, Target
 from sim_replays.suites.suite import Control, Suite
 
@@ -49,7 +49,9 @@ def once(choose: Choice) -> Control:
 
 def over_draws(choose: Choice) -> Control:
     """Score a choice that draws: the mean and the spread of several draws."""
-    return lambda suite, targets: average([suite.figures(targets, choose(targets, number)) for number in range(_DRAWS)])
+    return lambda suite, targets: average_figures(
+        [suite.figures(targets, choose(targets, number)) for number in range(_DRAWS)]
+    )
 
 
 def prior(targets: Sequence[Target], number: int = 0) -> Predictions:

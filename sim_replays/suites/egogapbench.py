@@ -12,7 +12,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
-from scoring.figures import Figure, share
+from scoring.figures import Figure, estimate_share
 from sim_replays.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.items.dataset_files import entries
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
@@ -231,7 +231,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
             0.0 if pick is None else float(target.kinds[pick] in kinds)
             for target, pick in zip(subset, picks, strict=True)
         ]
-        return share(hits, [target.group for target in subset])
+        return estimate_share(hits, [target.group for target in subset])
 
     correct, motor = {EgoGapKind.CORRECT.value}, {EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value}
     four = [target for target in targets if target.options == 4]

@@ -14,7 +14,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
-from scoring.figures import Figure, share
+from scoring.figures import Figure, estimate_share
 from sim_replays.items.clip import Shot, one_a_second, pictures_folder
 from sim_replays.items.dataset_files import entries
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
@@ -272,7 +272,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         for target in by_task["sensible"]
     ]
     groups = [target.group for target in by_task["action"]]
-    return {column: share(hits[column], groups) for column in COLUMNS}
+    return {column: estimate_share(hits[column], groups) for column in COLUMNS}
 
 
 SUITE = Suite(

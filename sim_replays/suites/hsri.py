@@ -15,8 +15,8 @@ from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import s_to_ns
-from scoring.f1 import confusion, f1_score, macro_f1
-from scoring.figures import Figure, share
+from scoring.f1 import count_confusions, f1_score, macro_f1
+from scoring.figures import Figure, estimate_share
 from scoring.intervals import cluster_interval, draw_clusters
 from sim_replays.items.item_bag import in_order, shots_of, utterance_of, with_times
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
@@ -182,15 +182,15 @@ def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[st
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
         figures_by_name[f"{task}_accuracy"] = _accuracy(asked, predictions)
-        figures_by_name[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
+        figures_by_name[f"{task}_f1"] = macro_f1(count_confusions([t.right[0] for t in asked], picks, len(WORDS[task])))
     asked = [target for target in targets if target.task == "attributes"]
     groups = [target.group for target in asked]
     sets = [picks_target(target, predictions) for target in asked]
     exact = [float(picked is not None and set(picked) == set(t.right)) for picked, t in zip(sets, asked, strict=True)]
     partial = [float(bool(set(picked or ()) & set(t.right))) for picked, t in zip(sets, asked, strict=True)]
     figures_by_name["attributes_exact"], figures_by_name["attributes_partial"] = (
-        share(exact, groups),
-        share(partial, groups),
+        estimate_share(exact, groups),
+        estimate_share(partial, groups),
     )
     figures_by_name["attributes_f1"] = _macro_f1_of_sets(asked, sets)
     for task in CHOICES:
@@ -200,13 +200,13 @@ def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[st
 
 def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
     hits = [float(first_pick(target, predictions) in target.right) for target in asked]
-    return share(hits, [target.group for target in asked])
+    return estimate_share(hits, [target.group for target in asked])
 
 
 def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
     """Compute the mean F1 over attributes, with a bootstrap interval over sessions."""
     if not asked:
-        return share([], [])
+        return estimate_share([], [])
     wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
     is_picked = np.array([[place in (places or ()) for place in range(len(Attribute))] for places in sets])
     names, at = np.unique([target.group for target in asked], return_inverse=True)

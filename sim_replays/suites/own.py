@@ -9,7 +9,7 @@ from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
-from scoring.figures import Figures, share
+from scoring.figures import Figures, estimate_share
 from sim_replays.items.clip import one_a_second
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, SuiteError, Target, first_pick, read_predictions
@@ -26,9 +26,9 @@ __all__ = [
     "Target",
     "accuracy",
     "check_known_answer",
+    "estimate_share",
     "first_pick",
     "multiple_choice",
-    "share",
 ]
 
 
@@ -52,7 +52,7 @@ class Question:
 def accuracy(targets: Sequence[Target], predictions: Predictions) -> Figures:
     """Score the share of right answers. A question without an answer counts as wrong."""
     hits = [float(first_pick(target, predictions) in target.right) for target in targets]
-    return {ACCURACY: share(hits, [target.group for target in targets])}
+    return {ACCURACY: estimate_share(hits, [target.group for target in targets])}
 
 
 def multiple_choice(

@@ -10,7 +10,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, to_words
-from scoring.figures import Figure, Figures, difference, share
+from scoring.figures import Figure, Figures, estimate_difference, estimate_share
 from sim_replays.items.target import (
     PredictionFile,
     Predictions,
@@ -115,8 +115,8 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, contro
             rights.setdefault(target.id, []).append(marks)
             groups[target.id] = target.group
     pairs = [[min(marks) for marks in zip(*of_item, strict=True)] for of_item in rights.values()]
-    values = [share([pair[place] for pair in pairs], list(groups.values())) for place in range(2)]
-    gains = difference([mine - theirs for mine, theirs in pairs], list(groups.values()))
+    values = [estimate_share([pair[place] for pair in pairs], list(groups.values())) for place in range(2)]
+    gains = estimate_difference([mine - theirs for mine, theirs in pairs], list(groups.values()))
     return Headline(name=name, value=values[0], control=values[1], difference=gains)
 
 

@@ -17,8 +17,8 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
-from scoring.f1 import class_f1, confusion, macro_f1
-from scoring.figures import Figure, average_grade
+from scoring.f1 import class_f1, count_confusions, macro_f1
+from scoring.figures import Figure, estimate_grade
 from sim_replays.items.dataset_files import annotations
 from sim_replays.items.item_bag import in_order, shots_of, utterance_of
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
@@ -261,7 +261,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
         asked = [target for target in targets if target.task == task]
         picks = [first_pick(target, predictions) for target in asked]
-        counts = confusion([target.right[0] for target in asked], picks, len(Side))
+        counts = count_confusions([target.right[0] for target in asked], picks, len(Side))
         figures_by_name[f"{prefix}f1_adherence"], figures_by_name[f"{prefix}f1_violation"] = (
             class_f1(counts, 0),
             class_f1(counts, 1),
@@ -269,8 +269,8 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         figures_by_name[f"{prefix}macro_f1"] = macro_f1(counts)
     right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
     for name in ("verbal", "nonverbal"):
-        figures_by_name[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
-    figures_by_name["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
+        figures_by_name[name] = estimate_grade(_grades(right, predictions, f"{name}_grade"))
+    figures_by_name["norm"] = estimate_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
     return {column: figures_by_name[column] for column in COLUMNS}
 
 

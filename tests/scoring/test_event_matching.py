@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from scoring.event_matching import Matches, match_events
-from scoring.f1 import class_f1, confusion, macro_f1
+from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.ranking import rank_correlations, ranking_measures
 
 Kinds = list[tuple[int, int]]
@@ -87,7 +87,7 @@ def test_macro_intervals_are_those_of_the_paper(counts: np.ndarray) -> None:
 
 def test_a_case_worked_by_hand() -> None:
     """Two right of three of class 0, three right of four of class 1, one not answered."""
-    counts = confusion([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
+    counts = count_confusions([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
     assert class_f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
     assert class_f1(counts, 1).value == pytest.approx(100 * 2 * 3 / (4 + 4))
     assert macro_f1(counts).value == pytest.approx(77.5)

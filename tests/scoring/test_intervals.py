@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from scoring.f1 import class_f1, confusion, macro_f1
-from scoring.figures import average_grade, bootstrap, difference, share
+from scoring.f1 import class_f1, count_confusions, macro_f1
+from scoring.figures import bootstrap, estimate_difference, estimate_grade, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
 from scoring.probabilities import brier_score, expected_calibration_error
 from scoring.quantiles import poisson_interval, share_bound, t_quantile
@@ -38,18 +38,18 @@ def test_wilson_s_interval_by_hand(hits: int, bounds: tuple[float, float]) -> No
 def test_no_interval_closes_where_nothing_varies() -> None:
     eleven = [str(number) for number in range(11)]
     figures = (
-        share([0.0] * 11, eleven),
-        share([1.0, 0.0] * 3, ["one picture"] * 6),
-        difference([0.0] * 11, eleven),
-        average_grade([5.0] * 11),
-        class_f1(confusion([0] * 11, [0] * 11, 2), 0),
-        macro_f1(confusion([0, 1] * 5, [0, 1] * 5, 2)),
+        estimate_share([0.0] * 11, eleven),
+        estimate_share([1.0, 0.0] * 3, ["one picture"] * 6),
+        estimate_difference([0.0] * 11, eleven),
+        estimate_grade([5.0] * 11),
+        class_f1(count_confusions([0] * 11, [0] * 11, 2), 0),
+        macro_f1(count_confusions([0, 1] * 5, [0, 1] * 5, 2)),
     )
     assert all(figure.high - figure.low > 1e-3 for figure in figures)
     assert all(figure.low <= figure.value <= figure.high for figure in figures)
     assert (figures[0].low, round(figures[0].high, 1)) == (0.0, 25.9)
     assert figures[2].low == pytest.approx(-figures[2].high)
-    assert average_grade([1.0, 1.0, 2.0]).low == 1.0
+    assert estimate_grade([1.0, 1.0, 2.0]).low == 1.0
 
 
 def test_calibration_by_hand() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from norm_core.runtime.config import ConfigError, check_config
-from scoring.f1 import class_f1, confusion, f1_score, macro_f1
+from scoring.f1 import class_f1, count_confusions, f1_score, macro_f1
 from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.items.target import PredictionFile, Target, intersection_over_union
 from sim_replays.suites import hsri, videonorms
@@ -134,7 +134,7 @@ PICKED = "212212201002202102002010200111210222212210222012100221102111"
 def test_f1_is_scikit_learn_s() -> None:
     """f1_score(average=None) and average="macro"; accuracy 75.0."""
     assert len(RIGHT) == len(PICKED) == 60
-    counts = confusion([int(one) for one in RIGHT], [int(one) for one in PICKED], 3)
+    counts = count_confusions([int(one) for one in RIGHT], [int(one) for one in PICKED], 3)
     assert [class_f1(counts, place).value for place in range(3)] == pytest.approx([72.727273, 71.794872, 79.166667])
     assert macro_f1(counts).value == pytest.approx(74.562937)
     assert 100 * np.trace(counts[:, :3]) / 60 == pytest.approx(75.0)
