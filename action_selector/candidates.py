@@ -1,4 +1,4 @@
-"""Candidate actions: given in the request, listed in the skill catalogue, or proposed by a model."""
+"""Candidate actions: of the request, of the skill catalogue, or proposed by a model."""
 
 import re
 from collections.abc import Iterable
@@ -15,6 +15,10 @@ from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_private_config
 
 _MAX_PROPOSED = 6
+_MAX_WRITTEN_TOKENS = 300
+# Lengths of a proposed action, in characters.
+_MIN_LENGTH = 3
+_MAX_LENGTH = 300
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 
 
@@ -44,15 +48,15 @@ class Needs(Config):
     roles: tuple[str, ...] = Field(default=(), description="the robot must act as one of these")
     facts: tuple[str, ...] = Field(default=(), description="all of these must be stated with the question")
 
-    def unmet(self, viewpoint: Viewpoint, facts: Iterable[str]) -> str:
-        """Explain which precondition fails. Returns an empty string where all hold."""
-        if viewpoint.place and self.places and not _names_one(viewpoint.place, self.places):
+    def explain_unmet(self, viewpoint: Viewpoint, facts: Iterable[str]) -> str:
+        """Explain which precondition fails; empty where all hold."""
+        if viewpoint.place and self.places and not _names_any(viewpoint.place, self.places):
             return f"it is done in the {' or '.join(self.places)}, and the robot is here: {viewpoint.place}"
-        if viewpoint.role and self.roles and not _names_one(viewpoint.role, self.roles):
+        if viewpoint.role and self.roles and not _names_any(viewpoint.role, self.roles):
             return f"it is for {' or '.join(self.roles)}, and the robot is here as {viewpoint.role}"
-        stated = [_words(fact) for fact in facts]
-        missing = [fact for fact in self.facts if _words(fact) not in stated]
-        return f"nobody vouches that {' and '.join(missing)}" if missing else ""
+        stated = [_split_words(fact) for fact in facts]
+        missing = [fact for fact in self.facts if _split_words(fact) not in stated]
+        return f"nobody states that {' and '.join(missing)}" if missing else ""
 
 
 class Skill(Config):
@@ -72,11 +76,11 @@ class SkillCatalogue(Config):
 
     @field_validator("skills")
     @classmethod
-    def _differ(cls, skills: tuple[Skill, ...]) -> tuple[Skill, ...]:
-        names = [plain_action(skill.action) for skill in skills]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"the skill {twice[0]!r} appears twice")
+    def _check_repeats(cls, skills: tuple[Skill, ...]) -> tuple[Skill, ...]:
+        names = [normalize_action(skill.action) for skill in skills]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"the skill {repeated[0]!r} appears twice")
         return skills
 
     @classmethod
@@ -86,58 +90,58 @@ class SkillCatalogue(Config):
 
 
 class Proposals(BaseModel):
-    """What a model is asked to write."""
+    """The actions that a model writes."""
 
     actions: list[str] = Field(max_length=12)
 
 
-def of_request(
+def build_candidates(
     options: tuple[str, ...], catalogue: SkillCatalogue | None, viewpoint: Viewpoint, facts: Iterable[str]
 ) -> tuple[Candidate, ...]:
     """Build candidates from the options and the catalogue. Without options, every skill is a candidate."""
     facts = tuple(facts)
-    skills_by_action = {plain_action(skill.action): skill for skill in catalogue.skills} if catalogue else {}
+    skills_by_action = {normalize_action(skill.action): skill for skill in catalogue.skills} if catalogue else {}
     if not options and catalogue:
         options = tuple(skill.action for skill in catalogue.skills) + ("",) * catalogue.may_do_nothing
     candidates = []
     firsts: dict[str, int] = {}
     for index, action in enumerate(options):
-        skill = skills_by_action.get(plain_action(action))
-        unmet = skill.needs.unmet(viewpoint, facts) if skill else ""
-        same_as = firsts.setdefault(plain_action(action) or action.strip(), index)
+        skill = skills_by_action.get(normalize_action(action))
+        unmet = skill.needs.explain_unmet(viewpoint, facts) if skill else ""
+        same_as = firsts.setdefault(normalize_action(action) or action.strip(), index)
         norms = skill.norms if skill else ()
         candidates.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
     return tuple(candidates)
 
 
-def propose(engine: Engine, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
+def propose_actions(engine: Engine, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
     """Ask a model for actions, filter them and append an empty one.
 
     Returns no actions, and the reason, where the model fails.
     """
-    written = engine.generate(prompt, Proposals, max_tokens=300, deadline=deadline)
-    if written.outcome is not Outcome.ANSWERED or written.value is None:
-        return (), written.outcome, written.reason
+    reply = engine.generate(prompt, Proposals, max_tokens=_MAX_WRITTEN_TOKENS, deadline=deadline)
+    if reply.outcome is not Outcome.ANSWERED or reply.value is None:
+        return (), reply.outcome, reply.reason
     actions: dict[str, str] = {}
-    for action in written.value.actions:
+    for action in reply.value.actions:
         clean = " ".join(neutralize_markup(action).split())
-        if 3 <= len(clean) <= 300:
-            actions.setdefault(plain_action(clean), clean)
+        if _MIN_LENGTH <= len(clean) <= _MAX_LENGTH:
+            actions.setdefault(normalize_action(clean), clean)
     if not actions:
         return (), Outcome.UNPARSED, "the model proposed nothing that could be done"
     return (*tuple(actions.values())[:_MAX_PROPOSED], ""), Outcome.ANSWERED, ""
 
 
-def plain_action(text: str) -> str:
-    """Return an action's words without what makes no difference: case, spaces and final stops."""
+def normalize_action(text: str) -> str:
+    """Remove what makes no difference between actions: case, spaces and the final punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .!?。！？")
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Split into the words that identify a place or fact."""
     return [word for word in re.findall(r"[^\W_]+", text.casefold()) if word not in _SMALL_WORDS]
 
 
-def _names_one(stated: str, wanted: Iterable[str]) -> bool:
-    """Whether `stated` contains all words of one wanted text, as "gym" in "the gym, ground floor"."""
-    return any(set(_words(name)) <= set(_words(stated)) for name in wanted)
+def _names_any(stated: str, wanted: Iterable[str]) -> bool:
+    """Decide whether `stated` has all words of a wanted text, as "gym" in "the gym, ground floor"."""
+    return any(set(_split_words(name)) <= set(_split_words(stated)) for name in wanted)

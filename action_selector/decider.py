@@ -5,22 +5,24 @@ from contextlib import suppress
 from dataclasses import replace
 
 from action_selector import prompts
-from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
+from action_selector.candidates import Candidate, SkillCatalogue, build_candidates, propose_actions
 from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
-from action_selector.house_rules import HouseRule, HouseRules, action_likeness, applicable_rules, in_favour
+from action_selector.house_rules import HouseRule, HouseRules, compare_actions, find_applicable_rules, find_support
 from action_selector.observation import (
     Observation,
+    convert_people,
     describe_other,
-    from_engine,
-    from_people,
-    observation_given,
-    people_in,
+    find_people,
+    observe_with_model,
+    read_observation,
 )
-from action_selector.request import Request, SelectorConfig, UnusableError, check, without_old_frames
+from action_selector.request import Request
+from action_selector.request_limits import UnusableError, check_request, drop_old_frames
 from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
+from action_selector.selector_config import SelectorConfig
 from action_selector.vetoes import Vetoed, ask_viewpoint, find_vetoes
 from norm_core import __version__
 from norm_core.engines.engine import Engine
@@ -30,18 +32,28 @@ from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
-# Outcomes of an observation after which a query has no answer: a reply in another form is the model's own.
+# Outcomes of an observation after which a query has no answer. A reply in another form is the model's own fault.
 _UNANSWERED = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
+# The steps of a decision, which name the segments of its latency.
 STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
+
+
+@record
+class DecidedRequest:
+    """A decision, and why it was made without the talk reader; empty where it was not."""
+
+    decision: Decision
+    reader_fault: str = ""
 
 
 class Decider:
     """Decide by similarity alone, or with a model. Requests are independent of each other.
 
     A decision takes six steps: observe others and viewpoint; veto candidates; retrieve precedents; choose among the
-    rest; justify; explain. Each step returns what it finds; only the encoder's cache outlives a request.
+    rest; justify; explain. Each step returns its result. Only the cache of the encoder outlives a request.
     """
 
     def __init__(
@@ -57,17 +69,23 @@ class Decider:
         reader: TalkReader | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
-        own = self.config.sha256(leave_out=("calibration",))  # its contents count, wherever it lies
-        site = [part.sha256() for part in (catalogue, rules, calibration) if part]
-        site += [reader.sha256] if reader else []
-        self._config_sha256 = sha256_of([own, *site]) if site else own
-        self._sentences, self._engine, self._calibration = sentences, engine, calibration
+        # The contents of the calibration count, wherever its file lies.
+        settings_sha256 = self.config.sha256(leave_out=("calibration",))
+        parts = [part.sha256() for part in (catalogue, rules, calibration) if part]
+        parts += [reader.sha256] if reader else []
+        self._config_sha256 = sha256_of([settings_sha256, *parts]) if parts else settings_sha256
+        self._sentences = sentences
+        self._engine = engine
+        self._calibration = calibration
         self._reader = reader
-        self.reader_fault = ""  # why the latest decision does without the reader
         self._chooser = Chooser(sentences, self.config, engine, calibration)
-        self._catalogue, self._rules, self._precedents = catalogue, rules or HouseRules(), precedents
+        self._catalogue = catalogue
+        self._rules = rules or HouseRules()
+        self._precedents = precedents
 
-    def replaced(self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: HouseRules | None) -> "Decider":
+    def with_settings(
+        self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: HouseRules | None
+    ) -> "Decider":
         """Return a decider with these settings, skills and rules, and with the models and precedents of this one."""
         return Decider(
             self._sentences,
@@ -85,10 +103,10 @@ class Decider:
         """Whether the model may receive images. True without a model, because nothing is withheld then."""
         return self._engine is None or self._engine.model_info.on_this_machine or self.config.pictures_may_leave
 
-    def reason_withheld(self, request: Request) -> str:
+    def explain_withheld(self, request: Request) -> str:
         """Explain why a request's images are withheld from the model. Empty where they are not."""
         model_info = self._engine.model_info if self._engine else None
-        if model_info is None or self.shows_pictures or not prompts.pictures(request, model_info.max_images):
+        if model_info is None or self.shows_pictures or not prompts.select_pictures(request, model_info.max_images):
             return ""
         return f"without its pictures, as the model {model_info.model} does not run on this machine"
 
@@ -96,15 +114,18 @@ class Decider:
         """Load the encoder and the reader, and encode the rules, skills and norms that every request uses."""
         situations = (rule.situation for rule in self._rules.rules)
         skills = [skill.action for skill in self._catalogue.skills] if self._catalogue else []
-        named = [rule.never for rule in self._rules.hard]
-        named += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
-        encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *situations))
-        action_likeness(self._sentences, skills or [""], named)
+        rule_actions = [rule.never for rule in self._rules.hard]
+        rule_actions += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
+        encode_ahead(self._sentences, ("", *norms.list_norm_texts(), *skills, *situations))
+        compare_actions(self._sentences, skills or [""], rule_actions)
         if self._reader:
-            with suppress(EngineFailedError):  # each decision without it says so
+            # Each decision without the reader says so.
+            with suppress(EngineFailedError):
                 self._reader.load()
 
-    def decide(self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None) -> Decision:
+    def decide(
+        self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None
+    ) -> DecidedRequest:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
         timer = SegmentTimer(deadline, STEPS[0])
 
@@ -113,8 +134,8 @@ class Decider:
             if on_step:
                 on_step(step)
 
-        builder, self.reader_fault = DecisionBuilder(outcome=Outcome.FAILED), ""
-        request = without_old_frames(request, deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s))
+        builder = DecisionBuilder(outcome=Outcome.FAILED)
+        request = drop_old_frames(request, deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s))
         try:
             builder = self._decide(request, deadline, enter)
             deadline.check()
@@ -125,7 +146,7 @@ class Decider:
         except EngineError as fault:
             builder = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
         decided_ns = deadline.clock.now_ns()
-        return builder.decision(
+        decision = builder.build(
             request,
             decided_ns=decided_ns,
             deadline_ns=deadline.deadline_ns,
@@ -134,21 +155,23 @@ class Decider:
             config_sha256=self._config_sha256,
             software_version=__version__,
         )
+        return DecidedRequest(decision=decision, reader_fault=builder.reader_fault)
 
     def _decide(self, request: Request, deadline: Deadline, enter: Callable[[str], None]) -> DecisionBuilder:
         enter("observe")
-        people = self._people_of(request, deadline)
-        for_model = self._deadline_of_model(deadline)
-        observation = self._observe(request, people, for_model)
+        people = self._check_people(request, deadline)
+        model_deadline = self._reserve_time(deadline)
+        observation = self._observe(request, people, model_deadline)
         if request.task and observation.source == "engine" and observation.outcome in _UNANSWERED:
             return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
-        offered = self._candidates(request, observation, for_model)
+        offered = self._collect_candidates(request, observation, model_deadline)
+        candidates = tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
-        actions = (candidate.action for candidate in _without_repeats(offered))
+        actions = (candidate.action for candidate in candidates)
         doings = (describe_other(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
         enter("veto")
-        rules = applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
+        rules = find_applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_threshold)
         vetoed = find_vetoes(
             offered,
             observation,
@@ -159,26 +182,26 @@ class Decider:
         )
         deadline.check()
         enter("retrieve")
-        precedents = self._retrieved(request, scene, len(rules))
+        precedents = self._retrieve_precedents(request, scene, len(rules))
         deadline.check()
         enter("choose")
         evidence = replace(
-            _evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
-            spoken=prompts.speech(request),
+            _collect_evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
+            spoken=prompts.list_speech(request),
         )
-        # The reader reads where words tell what happens; likeness tells better what others do (EgoGapBench).
+        # The reader needs words about the scene. Where only others act, similarity is better (EgoGapBench).
         reader = self._reader if request.situation.strip() or evidence.spoken else None
-        for_reader = deadline.from_now()
-        if deadline.deadline_ns is not None:  # half of what is left: likeness decides in the rest if the reader is late
-            for_reader.deadline_ns = (for_reader.asked_ns + deadline.deadline_ns) // 2
+        prefix = None
+        if self._engine:
+            prefix = prompts.build_scene_prompt(request, observation, rules, precedents, self._max_images)
         case = ChoiceCase(
             request=request,
             observation=observation,
-            candidates=_without_repeats(offered),
+            candidates=candidates,
             evidence=evidence,
-            read=ReadScene(reader, evidence, for_reader) if reader else None,
-            prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
-            deadline=for_model,
+            read=ReadScene(reader, evidence, _halve(deadline)) if reader else None,
+            prefix=prefix,
+            deadline=model_deadline,
         )
         builder = self._choose(case, vetoed)
         if builder.chosen is not None:
@@ -186,105 +209,112 @@ class Decider:
             builder = self._chooser.add_justification(case, builder)
         builder = self._chooser.add_norms(case, builder)
         enter("explain")
-        builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
-        reason = self.reason_withheld(request)
+        why = self._explain_choice(case, builder, rules)
+        builder = builder.with_explanation(observation, why).with_repeats(offered)
+        reason = self.explain_withheld(request)
         explanation = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
-        if case.read and case.read.fault:
-            self.reader_fault = case.read.fault
+        reader_fault = case.read.fault if case.read else ""
+        if reader_fault:
             explanation = f"Without the reader: {explanation}"
-        return replace(builder, explanation=explanation)
+        return replace(builder, explanation=explanation, reader_fault=reader_fault)
 
     def _choose(self, case: ChoiceCase, vetoed: dict[int, Vetoed]) -> DecisionBuilder:
         """Let a model veto what cannot be done from here, and choose among the rest."""
         failed = None
         if self._engine is not None and case.prefix is not None and self.config.ask_viewpoint:
-            standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
-            off, failed = ask_viewpoint(
+            remaining = [candidate for candidate in case.candidates if candidate.index not in vetoed]
+            impossible, failed = ask_viewpoint(
                 self._engine,
                 case.prefix,
-                standing,
+                remaining,
                 case.deadline,
                 role=case.observation.viewpoint.role,
-                least=self.config.possible_least,
+                threshold=self.config.possible_threshold,
             )
-            vetoed = {**vetoed, **off}
+            vetoed = {**vetoed, **impossible}
         return self._chooser.choose(case, vetoed, failed)
 
-    def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
-        """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
+    def _check_people(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
+        """Check a request, and return its tracked people. Raises UnusableError if it cannot be answered."""
         now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s)
-        people = from_people(people_in(request.window, now_ns, max_age_ns))
+        people = convert_people(find_people(request.window, now_ns, max_age_ns))
         needs_frames = request.others is None and not people
-        check(request, deadline, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
+        check_request(request, deadline, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
         deadline.check()
         if request.style not in prompts.STYLES:
-            raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
+            raise UnusableError(f"the style {request.style!r} is unknown: send one of {', '.join(prompts.STYLES)}")
         return people
 
-    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[HouseRule, ...]) -> str:
+    def _explain_choice(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
         if builder.chosen is None:
             return ""
-        favour = in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.action_least)
-        return favour or self._chooser.describe_grounds(case, builder)
+        support = find_support(builder.texts[builder.chosen], rules, self._sentences, self.config.action_threshold)
+        return support or self._chooser.describe_grounds(case, builder)
 
     @property
-    def _most_images(self) -> int | None:
+    def _max_images(self) -> int | None:
         return self._engine.model_info.image_limit(self.config.pictures_may_leave) if self._engine else 0
 
-    def _deadline_of_model(self, deadline: Deadline) -> Deadline:
-        """The model's time ends early enough to answer with what is known without it."""
-        for_model = deadline.from_now()
-        if deadline.deadline_ns is not None:
-            for_model.deadline_ns = deadline.deadline_ns - round(self.config.reserve_ms * NS_PER_MS)
-        return for_model
+    def _reserve_time(self, deadline: Deadline) -> Deadline:
+        """Return the model's deadline, which leaves time to answer without it."""
+        if deadline.deadline_ns is None:
+            return deadline.from_now()
+        return deadline.from_now(deadline.deadline_ns - round(self.config.reserve_ms * NS_PER_MS))
 
     def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
         """Observe the scene: from the request, otherwise with a model, otherwise from tracked people."""
-        observation = observation_given(request.others, request.viewpoint)
+        observation = read_observation(request.others, request.viewpoint)
         if request.others is not None:
             return observation
         tracked = replace(observation, others=people, source="people") if people else observation
         engine = self._engine
-        if engine is None or not engine.model_info.generates or not prompts.pictures(request, self._most_images):
+        if engine is None or not engine.model_info.generates or not prompts.select_pictures(request, self._max_images):
             return tracked
-        seen = from_engine(engine, prompts.observation_prompt(request, self._most_images, people=people), deadline)
+        prompt = prompts.build_observation_prompt(request, self._max_images, people=people)
+        seen = observe_with_model(engine, prompt, deadline)
         if seen.outcome is not Outcome.ANSWERED and people:
             return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
 
-    def _candidates(self, request: Request, observation: Observation, deadline: Deadline) -> tuple[Candidate, ...]:
+    def _collect_candidates(
+        self, request: Request, observation: Observation, deadline: Deadline
+    ) -> tuple[Candidate, ...]:
+        """Collect the candidates of the request, the catalogue or a model. Raises UnusableError if there are none."""
         options = request.candidates
         if not options and self._catalogue is None and self._engine is not None and self._engine.model_info.generates:
-            prompt = prompts.observation_prompt(request, self._most_images, "propose_actions")
-            options, outcome, reason = propose(self._engine, prompt, deadline)
+            prompt = prompts.build_observation_prompt(request, self._max_images, "propose_actions")
+            options, outcome, reason = propose_actions(self._engine, prompt, deadline)
             if outcome is not Outcome.ANSWERED:
                 raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
-        candidates = of_request(options, self._catalogue, observation.viewpoint, request.facts)
+        candidates = build_candidates(options, self._catalogue, observation.viewpoint, request.facts)
         if not candidates:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return candidates
 
-    def _retrieved(self, request: Request, scene: str, rule_count: int) -> list[Precedent]:
+    def _retrieve_precedents(self, request: Request, scene: str, rule_count: int) -> list[Precedent]:
         """Retrieve precedents, fewer where house rules take their place."""
-        room = max(0, self.config.precedents - rule_count)
-        if self._precedents is None or not room:
+        count = max(0, self.config.precedents - rule_count)
+        if self._precedents is None or not count:
             return []
-        matches = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)
-        return [precedent for precedent, cosine in matches if cosine >= self.config.precedent_least]
+        matches = self._precedents.query(scene, self._sentences, not_of=request.source, count=count)
+        return [precedent for precedent, cosine in matches if cosine >= self.config.precedent_threshold]
 
 
-def _without_repeats(offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    return tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
+def _halve(deadline: Deadline) -> Deadline:
+    """Return a deadline for half of the remaining time, so that similarity can still decide in the other half."""
+    if deadline.deadline_ns is None:
+        return deadline.from_now()
+    return deadline.from_now((deadline.clock.now_ns() + deadline.deadline_ns) // 2)
 
 
-def _evidence(
+def _collect_evidence(
     scene: str,
     observation: Observation | None,
     rules: tuple[HouseRule, ...],
     precedents: list[Precedent],
 ) -> ScoringEvidence:
-    """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""
+    """Collect the texts to compare with. Applicable house rules outrank the precedents."""
     advised = [rule.do for rule in rules] if rules else [precedent.action for precedent in precedents]
     return ScoringEvidence(
         scene=scene,

@@ -1,4 +1,4 @@
-"""Observe who else is there and what each is doing: as the request tells it, by tracked people, or by a model."""
+"""Observe who else is there and what each is doing: by the request, by tracked people, or by a model."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,14 @@ from norm_core.records.presence import Engagement, Gaze, Person
 from norm_core.records.record import record
 from norm_core.records.window import Window
 
-_WITH_THE_ROBOT = {
+# What a person is doing with the robot.
+_ACTIVITIES = {
     Engagement.ENGAGING: "turning to the robot",
     Engagement.ENGAGED: "busy with the robot",
     Engagement.DISENGAGING: "turning away from the robot",
 }
-_LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
+_GAZES = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
+_MAX_WRITTEN_TOKENS = 400
 
 
 class SeenOther(BaseModel):
@@ -32,7 +34,7 @@ class SeenOther(BaseModel):
 
 
 class SceneObservation(BaseModel):
-    """What a model is asked to write of a scene."""
+    """The description of a scene that a model writes."""
 
     model_config = ConfigDict(extra="ignore")
     viewpoint: str = Field(default="", max_length=600)
@@ -52,60 +54,61 @@ class Observation:
     reason: str = ""
 
 
-def observation_given(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
-    """Take the scene from the request. What the request omits is unknown, not absent."""
+def read_observation(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
+    """Read the scene from the request. What the request omits is unknown, not absent."""
     source = "given" if others is not None else "nobody"
     return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), source=source)
 
 
-def people_in(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
-    """List the people of the newest tracker message; empty where it is older than `max_age_ns`.
+def find_people(window: Window | None, now_ns: int, max_age_ns: int) -> tuple[Person, ...]:
+    """List the people of the newest tracker message with people; empty where it is older than `max_age_ns`.
 
-    Only identified persons count: a camera without a visible face does not prove that nobody is there.
+    A message without people does not count: a camera that sees no face does not prove that nobody is there.
     """
     presences = [presence for presence in window.presences if presence.persons] if window else []
     newest = max(presences, key=lambda presence: presence.stamp_ns, default=None)
     return newest.persons if newest and now_ns - newest.stamp_ns <= max_age_ns else ()
 
 
-def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
-    """Convert REP-155 people to other agents: their position towards the robot, and rarely their activity.
+def convert_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
+    """Convert REP-155 people to other agents. Their activity is known only where it is with the robot.
 
-    An activity with the robot itself is no veto, because the robot cannot do it in their place.
+    Such an activity vetoes nothing, because the robot cannot do it in their place.
     """
     return tuple(
         OtherAgent(
             agent_id=person.person_id,
-            appearance=_standing(person),
-            doing=_WITH_THE_ROBOT.get(person.engagement, ""),
-            duplicable=Duplicable.YES if person.engagement in _WITH_THE_ROBOT else Duplicable.UNKNOWN,
+            appearance=_describe_position(person),
+            doing=_ACTIVITIES.get(person.engagement, ""),
+            duplicable=Duplicable.YES if person.engagement in _ACTIVITIES else Duplicable.UNKNOWN,
         )
         for person in people
         if person.person_id
     )
 
 
-def from_engine(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observation:
+def observe_with_model(engine: Engine, prompt: Prompt, deadline: Deadline) -> Observation:
     """Ask a model to describe the images. On failure, return no other agents and the reason."""
-    written = engine.generate(prompt, SceneObservation, max_tokens=400, deadline=deadline)
-    if written.outcome is not Outcome.ANSWERED or written.value is None:
-        return Observation(source="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
-    seen = written.value
+    reply = engine.generate(prompt, SceneObservation, max_tokens=_MAX_WRITTEN_TOKENS, deadline=deadline)
+    if reply.outcome is not Outcome.ANSWERED or reply.value is None:
+        return Observation(source="engine", outcome=reply.outcome, reason=reply.reason or "nothing was written")
+    scene = reply.value
     others = tuple(
-        OtherAgent(agent_id=f"seen-{number}", **other.model_dump()) for number, other in enumerate(seen.others)
+        OtherAgent(agent_id=f"seen-{index}", **other.model_dump()) for index, other in enumerate(scene.others)
     )
     return Observation(
         others=others,
-        viewpoint=Viewpoint(description=seen.viewpoint, place=seen.place, role=seen.role),
+        viewpoint=Viewpoint(description=scene.viewpoint, place=scene.place, role=scene.role),
         source="engine",
     )
 
 
 def describe_other(other: OtherAgent) -> str:
-    """Describe another agent in one phrase: role, then activity."""
+    """Describe another agent in one phrase, role and activity; empty where the activity is unknown."""
     return ", ".join(filter(None, (other.role.strip(), other.doing.strip()))) if other.doing.strip() else ""
 
 
-def _standing(person: Person) -> str:
-    where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
-    return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))
+def _describe_position(person: Person) -> str:
+    """Describe where a person stands and looks."""
+    position = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
+    return ", ".join(filter(None, (position, _GAZES.get(person.gaze, ""))))

@@ -1,4 +1,4 @@
-"""The selector's prompts. Our own words stand plain; text from the world is quoted."""
+"""The prompts of the selector. Our own words stand plain; text from the world is quoted."""
 
 from collections.abc import Sequence
 
@@ -14,41 +14,41 @@ from norm_core.records.decision import Norm, OtherAgent
 _PROMPTS = prompt_file("select_action", "action_selector")
 VERSION = _PROMPTS.version
 STYLES = ("default", "egoplan", "exclusion")
-_SPOKEN_LAST = 8
+_MAX_UTTERANCES = 8
 _YES_NO = ("Yes", "No")
 NORMS = tuple(Norm)
 
 
-def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
-    """Select the newest images that fit the model, in order of time."""
+def select_pictures(request: Request, max_count: int | None) -> tuple[Image, ...]:
+    """Select the newest images, at most `max_count`, in order of time."""
     frames = request.window.frames if request.window else ()
     images = tuple(Image(jpeg=frame.tile_jpeg) for frame in frames)
-    return images if most is None else images[len(images) - min(most, len(images)) :]
+    return images if max_count is None else images[len(images) - min(max_count, len(images)) :]
 
 
-def speech(request: Request) -> tuple[str, ...]:
-    """Return what was last said, and by whom."""
-    spoken = request.window.utterances[-_SPOKEN_LAST:] if request.window else ()
-    return tuple(f"{utterance.speaker}: {utterance.text}" for utterance in spoken)
+def list_speech(request: Request) -> tuple[str, ...]:
+    """List the last utterances, each with its speaker."""
+    utterances = request.window.utterances[-_MAX_UTTERANCES:] if request.window else ()
+    return tuple(f"{utterance.speaker}: {utterance.text}" for utterance in utterances)
 
 
-def scene(
+def build_scene_prompt(
     request: Request,
     observation: Observation,
     rules: Sequence[HouseRule],
     precedents: Sequence[Precedent],
-    most_images: int | None,
+    max_images: int | None,
 ) -> Prompt:
-    """Build the common beginning of every question about one request."""
+    """Build the beginning that all questions about one request share."""
     wording = _PROMPTS.texts
-    parts: list[Part] = [*pictures(request, most_images)]
+    parts: list[Part] = [*select_pictures(request, max_images)]
     parts.append(Text(text=request.question or wording[request.style]))
     viewpoint = observation.viewpoint
     quotes = {
         "situation": request.situation,
         "viewpoint": "\n".join(filter(None, (viewpoint.description, viewpoint.place, viewpoint.role))),
-        "others": "\n".join(_described(other) for other in observation.others),
-        "speech": "\n".join(speech(request)),
+        "others": "\n".join(_describe_agent(other) for other in observation.others),
+        "speech": "\n".join(list_speech(request)),
     }
     for name, text in quotes.items():
         if text.strip():
@@ -67,59 +67,64 @@ def scene(
     return Prompt(version=VERSION, parts=tuple(parts))
 
 
-def observation_prompt(
-    request: Request, most_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
+def build_observation_prompt(
+    request: Request, max_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
 ) -> Prompt:
     """Build a prompt for describing the scene or proposing actions; `task` names the prompt file.
 
-    `people` are tracked by the robot's sensors. The model adds what they do.
+    The sensors of the robot track `people`. The model adds what they do.
     """
-    words = prompt_file(task, "action_selector")
-    parts: list[Part] = [*pictures(request, most_images)]
+    wording = prompt_file(task, "action_selector")
+    parts: list[Part] = [*select_pictures(request, max_images)]
     if request.situation.strip():
         parts += [
-            Text(text=_words("situation")),
+            _build_text("situation"),
             Quoted(text=request.situation, label="situation"),
         ]
     if people:
-        lines = "\n".join(map(_described, people))
-        parts += [Text(text=words.texts["people"]), Quoted(text=lines, label="people")]
-    return Prompt(version=words.version, parts=(*parts, Text(text=words.texts["ask"])))
+        lines = "\n".join(map(_describe_agent, people))
+        parts += [Text(text=wording.texts["people"]), Quoted(text=lines, label="people")]
+    return Prompt(version=wording.version, parts=(*parts, Text(text=wording.texts["ask"])))
 
 
-def choice_question(actions: Sequence[str]) -> Question:
+def build_choice_question(actions: Sequence[str]) -> Question:
     """Ask which action to choose. An empty action reads as "none of the above"."""
-    return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)), step="choose")
+    return Question(parts=(_build_text("choose"),), options=tuple(map(_make_readable, actions)), step="choose")
 
 
-def justification_question(action: str, justifications: Sequence[str]) -> Question:
+def build_justification_question(action: str, justifications: Sequence[str]) -> Question:
     """Ask which justification fits the action."""
-    parts = (Text(text=_words("chosen")), Quoted(text=_readable(action), label="action"), Text(text=_words("justify")))
-    return Question(parts=parts, options=tuple(map(_readable, justifications)), step="justify")
+    parts = (_build_text("chosen"), _quote_action(action), _build_text("justify"))
+    return Question(parts=parts, options=tuple(map(_make_readable, justifications)), step="justify")
 
 
-def yes_or_no(action: str, ask: str) -> list[Question]:
+def build_yes_no_questions(action: str, ask: str) -> list[Question]:
     """Ask a yes-no question in both answer orders. `ask` is `possible` or `sensible`."""
-    parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
+    parts = (_build_text("candidate"), _quote_action(action), _build_text(ask))
     return [Question(parts=parts, options=options, step=ask) for options in (_YES_NO, _YES_NO[::-1])]
 
 
-def norm_served(action: str) -> list[Question]:
+def build_norm_questions(action: str) -> list[Question]:
     """Ask which norm an action serves most, in both orders of NORMS."""
-    words = _PROMPTS.texts
-    parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
-    kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
-    return [Question(parts=parts, options=options, step="norms") for options in (kinds, kinds[::-1])]
+    parts = (_build_text("candidate"), _quote_action(action), _build_text("serves"))
+    names = tuple(_PROMPTS.texts[f"norm_{norm}"] for norm in NORMS)
+    return [Question(parts=parts, options=options, step="norms") for options in (names, names[::-1])]
 
 
-def _readable(action: str) -> str:
-    """Remove injected instructions. Candidates that consist of one were vetoed earlier."""
-    return (strip_instructions(action) or action) if action.strip() else _words("none")
+def _make_readable(action: str) -> str:
+    """Remove injected instructions. Candidates that are nothing but an instruction were vetoed earlier."""
+    return (strip_instructions(action) or action) if action.strip() else _PROMPTS.texts["none"]
 
 
-def _words(name: str) -> str:
-    return str(_PROMPTS.texts[name])
+def _quote_action(action: str) -> Quoted:
+    return Quoted(text=_make_readable(action), label="action")
 
 
-def _described(other: OtherAgent) -> str:
+def _build_text(name: str) -> Text:
+    """Build a part from a text of the prompt file."""
+    return Text(text=_PROMPTS.texts[name])
+
+
+def _describe_agent(other: OtherAgent) -> str:
+    """Describe another agent with its appearance."""
     return ", ".join(filter(None, (other.role, other.appearance, other.doing)))

@@ -1,4 +1,4 @@
-"""Compare texts by meaning, and retrieve scenes with a known right action, never from the same source."""
+"""Compare texts by meaning, and retrieve precedents: scenes whose right action is known."""
 
 import json
 import re
@@ -19,6 +19,15 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
 Matrix = NDArray[np.float64]
+# Number of precedents that are retrieved unless stated otherwise.
+NEAREST = 5
+# A million vectors of 512 dimensions take 2 GB.
+MAX_ENTRIES = 1_000_000
+MAX_INDEX_BYTES = 4 << 30
+# Scenes are encoded in batches, so that an encoder need not hold all of them.
+_BATCH_SIZE = 2_048
+# Costs that differ by less count as equal.
+_EQUAL = 1e-9
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|[\r\n]+")
 
 
@@ -29,84 +38,89 @@ class SentenceEncoding(Protocol):
         """Return one row of unit length per sentence."""
 
 
-def similarity(
+def compute_similarity(
     sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str], simplify: Callable[[str], str] = str
 ) -> Matrix:
-    """Compute how alike each row and column are: the largest cosine of whole texts and of their sentences.
+    """Compute the similarity of each row and column: the largest cosine of the whole texts and of their sentences.
 
     So a sentence that somebody adds to a text hides none of its others. A text that is all instructions scores zero.
-    `simplify` changes each of these before it is encoded.
+    `simplify` changes each text and sentence before it is encoded.
     """
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
-    row_parts, column_parts = ([list(map(simplify, _parts(text))) for text in texts] for texts in (rows, columns))
-    flat_rows, flat_columns = list(chain(*row_parts)), list(chain(*column_parts))
-    alike = sentences.encode(flat_rows).astype(float) @ sentences.encode(flat_columns).astype(float).T
-    alike[[not text for text in flat_rows], :] = 0.0
-    alike[:, [not text for text in flat_columns]] = 0.0
-    alike = np.maximum.reduceat(alike, _starts(row_parts), axis=0)
-    alike = np.maximum.reduceat(alike, _starts(column_parts), axis=1)
-    return np.asarray(np.clip(alike, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
+    row_parts = [list(map(simplify, _split_sentences(text))) for text in rows]
+    column_parts = [list(map(simplify, _split_sentences(text))) for text in columns]
+    flat_rows = list(chain(*row_parts))
+    flat_columns = list(chain(*column_parts))
+    cosines = sentences.encode(flat_rows).astype(float) @ sentences.encode(flat_columns).astype(float).T
+    cosines[[not text for text in flat_rows], :] = 0.0
+    cosines[:, [not text for text in flat_columns]] = 0.0
+    cosines = np.maximum.reduceat(cosines, _compute_starts(row_parts), axis=0)
+    cosines = np.maximum.reduceat(cosines, _compute_starts(column_parts), axis=1)
+    return np.asarray(np.clip(cosines, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
 
 
 def encode_ahead(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
     """Fill the encoder's cache in one batch, which takes half the time of single calls. No result depends on it."""
-    sentences.encode(list(dict.fromkeys(chain.from_iterable(map(_parts, texts)))))
+    sentences.encode(list(dict.fromkeys(chain.from_iterable(map(_split_sentences, texts)))))
 
 
-def _parts(text: str) -> list[str]:
-    """Return a text without instructions, and its sentences if it has several."""
+def _split_sentences(text: str) -> list[str]:
+    """Return a text without its instructions, and also its sentences if it has several."""
     whole = strip_instructions(text)
     parts = [part.strip() for part in _SENTENCE_END.split(whole) if part.strip()]
     return [whole, *parts] if len(parts) > 1 else [whole]
 
 
-def _starts(parts: Sequence[Sequence[str]]) -> NDArray[np.intp]:
+def _compute_starts(parts: Sequence[Sequence[str]]) -> NDArray[np.intp]:
+    """Compute the index of the first part of each text in the list of all parts."""
     return np.cumsum([0, *map(len, parts[:-1])])
 
 
-def match_pairs(gains: Matrix, least: float) -> dict[int, int]:
-    """Match rows to columns one to one for the greatest total gain. Ignores gains below `least`.
+def match_pairs(gains: Matrix, threshold: float) -> dict[int, int]:
+    """Match rows to columns one to one for the greatest total gain. Ignores gains below `threshold`.
 
     Uses the Hungarian method, because exhaustive search would take hours for forty candidates.
     """
     if not gains.size:
         return {}
-    worth = np.where(gains >= least, gains - least + 1e-9, 0.0)
-    if worth.shape[0] > worth.shape[1]:
-        return {row: column for column, row in _assign(-worth.T).items() if worth[row, column] > 0}
-    return {row: column for row, column in _assign(-worth).items() if worth[row, column] > 0}
+    excess = np.where(gains >= threshold, gains - threshold + _EQUAL, 0.0)
+    if excess.shape[0] > excess.shape[1]:
+        return {row: column for column, row in _assign(-excess.T).items() if excess[row, column] > 0}
+    return {row: column for row, column in _assign(-excess).items() if excess[row, column] > 0}
 
 
 def _assign(costs: Matrix) -> dict[int, int]:
-    """Find the cheapest column of each row. Needs at least as many columns as rows. Index 0 is a sentinel."""
-    rows, columns = costs.shape
-    row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)
-    taker = np.zeros(columns + 1, int)
-    for row in range(1, rows + 1):
-        taker[0], at = row, 0
-        least, came_from, done = np.full(columns + 1, np.inf), np.zeros(columns + 1, int), np.zeros(columns + 1, bool)
-        while taker[at]:
-            done[at] = True
-            slack = costs[taker[at] - 1] - row_price[taker[at]] - column_price[1:]
-            nearer = ~done[1:] & (slack < least[1:])
-            least[1:][nearer], came_from[1:][nearer] = slack[nearer], at
-            following = int(np.argmin(np.where(done[1:], np.inf, least[1:]))) + 1
-            delta = least[following]
-            row_price[taker[done]] += delta
-            column_price[done] -= delta
-            least[~done] -= delta
-            at = following
-        while at:
-            before = int(came_from[at])
-            taker[at], at = taker[before], before
-    return {int(taker[column]) - 1: column - 1 for column in range(1, columns + 1) if taker[column]}
+    """Assign a column to each row for the lowest total cost. Needs at least as many columns as rows.
 
-
-NEAREST = 5
-MAX_ENTRIES = 1_000_000  # 2 GB of vectors with 512 dimensions
-MAX_INDEX_BYTES = 4 << 30
-_AT_ONCE = 2_048  # scenes per batch, so that an encoder need not hold all of them
+    Rows and columns count from 1 here. Row 0 means "not assigned"; column 0 is where each search starts.
+    """
+    row_count, column_count = costs.shape
+    row_prices = np.zeros(row_count + 1)
+    column_prices = np.zeros(column_count + 1)
+    row_of_column = np.zeros(column_count + 1, int)
+    for row in range(1, row_count + 1):
+        # Search the cheapest path from this row to a free column; it moves the rows on the path.
+        row_of_column[0] = row
+        column = 0
+        min_slacks = np.full(column_count + 1, np.inf)
+        previous = np.zeros(column_count + 1, int)
+        is_done = np.zeros(column_count + 1, bool)
+        while row_of_column[column]:
+            is_done[column] = True
+            slacks = costs[row_of_column[column] - 1] - row_prices[row_of_column[column]] - column_prices[1:]
+            is_lower = ~is_done[1:] & (slacks < min_slacks[1:])
+            min_slacks[1:][is_lower] = slacks[is_lower]
+            previous[1:][is_lower] = column
+            column = int(np.argmin(np.where(is_done[1:], np.inf, min_slacks[1:]))) + 1
+            change = min_slacks[column]
+            row_prices[row_of_column[is_done]] += change
+            column_prices[is_done] -= change
+            min_slacks[~is_done] -= change
+        while column:
+            row_of_column[column] = row_of_column[previous[column]]
+            column = int(previous[column])
+    return {int(row) - 1: column for column, row in enumerate(row_of_column[1:]) if row}
 
 
 class PrecedentError(TactfulError):
@@ -115,7 +129,7 @@ class PrecedentError(TactfulError):
 
 @record
 class Precedent:
-    """One scene. `source` is its video or place; an empty action means that no offered action was right."""
+    """A scene from a video or place, and its right action; an empty one means that no offered action was right."""
 
     source: str
     scene: str
@@ -132,32 +146,33 @@ class PrecedentIndex:
         vectors: NDArray[np.float32],
         weights_sha256: str = "",
     ) -> None:
-        """Raises PrecedentError if the counts of precedents and vectors differ, or are above the limit."""
+        """Store the vectors. Raises PrecedentError if their count is not that of the precedents, or is too high."""
         if len(precedents) != len(vectors):
             raise PrecedentError(
                 f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
             )
         _check_count(len(precedents))
-        self.precedents, self.weights_sha256 = tuple(precedents), weights_sha256
+        self.precedents = tuple(precedents)
+        self.weights_sha256 = weights_sha256
         self._vectors = np.ascontiguousarray(vectors, np.float32)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def of(
+    def build(
         cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
     ) -> "PrecedentIndex":
-        """Build an index; encodes each scene once."""
+        """Build an index, which encodes each scene once. Raises PrecedentError if there are none or too many."""
         entries = tuple(islice(precedents, MAX_ENTRIES + 1))
         if not entries:
             raise PrecedentError("there are no precedents to index")
         _check_count(len(entries))
         scenes = [strip_instructions(precedent.scene) for precedent in entries]
-        parts = [sentences.encode(scenes[start : start + _AT_ONCE]) for start in range(0, len(scenes), _AT_ONCE)]
+        parts = [sentences.encode(scenes[start : start + _BATCH_SIZE]) for start in range(0, len(scenes), _BATCH_SIZE)]
         return cls(entries, np.concatenate(parts), weights_sha256)
 
     @classmethod
     def load(cls, folder: Path) -> "PrecedentIndex":
-        """Read an index that `save` wrote. Raises PrecedentError."""
+        """Read an index that `save` wrote. Raises PrecedentError if it cannot be read."""
         if not folder.is_dir():
             raise PrecedentError(f"{folder}: there is no such file or index; name a JSONL file of precedents")
         try:
@@ -182,18 +197,18 @@ class PrecedentIndex:
     def query(
         self, scene: str, sentences: SentenceEncoding, *, not_of: str = "", count: int = NEAREST
     ) -> list[tuple[Precedent, float]]:
-        """Retrieve the precedents most similar to the scene, with cosines. Skips the source `not_of`."""
+        """Retrieve the precedents most similar to the scene, with cosines. Skips those of the source `not_of`."""
         words = strip_instructions(scene)
         if not words:
             return []
         allowed = self._sources != not_of if not_of else None
-        matches = nearest(self._vectors, sentences.encode([words])[0], count, allowed)
-        return [(self.precedents[place], cosine) for place, cosine in matches]
+        matches = find_nearest(self._vectors, sentences.encode([words])[0], count, allowed)
+        return [(self.precedents[index], cosine) for index, cosine in matches]
 
 
 def _check_count(count: int) -> None:
     if count > MAX_ENTRIES:
-        raise PrecedentError(f"an index holds {MAX_ENTRIES} precedents: split them, as by place")
+        raise PrecedentError(f"an index holds at most {MAX_ENTRIES} precedents: split them, for example by place")
 
 
 def read_precedents(path: Path) -> list[Precedent]:
@@ -203,13 +218,13 @@ def read_precedents(path: Path) -> list[Precedent]:
         lines = read_plain_file(path, MAX_INDEX_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PrecedentError(f"{path}: cannot be read: {error}") from error
-    for number, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             precedents.append(from_json(Precedent, line))
         except RecordError as error:
-            raise PrecedentError(f"{path}, line {number}: {error}") from error
+            raise PrecedentError(f"{path}, line {line_number}: {error}") from error
     return precedents
 
 
@@ -219,15 +234,15 @@ def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
         file.writelines(f"{to_json(precedent)}\n" for precedent in precedents)
 
 
-def nearest(
+def find_nearest(
     vectors: NDArray[np.float32], query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, float]]:
-    """Find the `count` most similar rows with their cosines, in falling order. The lower row wins a tie."""
+    """Find the `count` most similar rows with their cosines, the most similar first. The lower row wins a tie."""
     cosines = (vectors @ query).astype(float).round(COSINE_DIGITS)
-    places = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
-    among = cosines[places]
-    if 0 < count < len(places):
-        least = np.partition(among, len(places) - count)[len(places) - count]
-        places = places[among >= least]
-    best = places[np.argsort(-cosines[places], kind="stable")][:count]
-    return [(int(place), float(cosines[place])) for place in best]
+    rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
+    if 0 < count < len(rows):
+        # Sort only the rows from the threshold on, which are few of a million.
+        threshold = np.partition(cosines[rows], len(rows) - count)[len(rows) - count]
+        rows = rows[cosines[rows] >= threshold]
+    best = rows[np.argsort(-cosines[rows], kind="stable")][:count]
+    return [(int(row), float(cosines[row])) for row in best]

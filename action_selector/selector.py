@@ -1,5 +1,6 @@
-"""The selector role: its files opened, stamped records and requests in, decisions and answers out."""
+"""The selector role: records and requests in, decisions and answers out."""
 
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,20 +8,15 @@ from pathlib import Path
 from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
-from action_selector.choose.calibration import SelectorCalibration, made_with
+from action_selector.choose.calibration import SelectorCalibration, list_dependencies
 from action_selector.decider import Decider
 from action_selector.house_rules import HouseRules
-from action_selector.request import (
-    TASKS,
-    RepairRequests,
-    Request,
-    RequestConfig,
-    SelectorConfig,
-    answer_of,
-    repeated,
-    request_of,
-)
+from action_selector.queries import TASKS, convert_query, extract_answer
+from action_selector.repair import RepairRequests
+from action_selector.request import Request
+from action_selector.request_limits import shorten
 from action_selector.retrieval import PrecedentError, PrecedentIndex, read_precedents
+from action_selector.selector_config import RequestConfig, SelectorConfig
 from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -44,8 +40,11 @@ from norm_core.streams.watermarks import HeldQueries
 SelectorRecord = Frame | Utterance | Presence | Episode | Query | SocialFlag
 
 PICTURES_HELD_BACK = (
-    "selector: the model runs on another machine, so it is shown no images; set pictures_may_leave to true to send them"
+    "selector: the model runs on another machine, so it is not shown images; "
+    "set pictures_may_leave to true to send them"
 )
+# The health log names a fault of the reader for so long.
+_READER_ISSUE_S = 60.0
 
 
 @record
@@ -80,8 +79,10 @@ class Selector:
         health_log: HealthLog | None = None,
         repairs: RepairRequests | None = None,
     ) -> None:
-        """Count outcomes in the health log, which also reports what prevents decisions. Flags need `repairs`."""
-        self._decider, self._clock, self._config = decider, clock, config or RequestConfig()
+        """Report outcomes and problems to the health log. Error flags are answered only with `repairs`."""
+        self._decider = decider
+        self._clock = clock
+        self._config = config or RequestConfig()
         self._health_log = health_log or HealthLog()
         self._repairs = repairs
         self._recent = RecentRecords(self._config.window_s)
@@ -91,9 +92,9 @@ class Selector:
         self, config: SelectorConfig, catalogue: SkillCatalogue | None = None, rules: HouseRules | None = None
     ) -> None:
         """Decide every further request by these settings, skills and rules, and by those alone."""
-        self._decider = self._decider.replaced(config, catalogue, rules)
+        self._decider = self._decider.with_settings(config, catalogue, rules)
         if self._repairs:
-            self._repairs.use(catalogue)
+            self._repairs.use_catalogue(catalogue)
 
     def prepare(self) -> None:
         """Load the encoder ahead of the first request. Raises EngineError if that fails."""
@@ -110,7 +111,8 @@ class Selector:
         if isinstance(record, SocialFlag):
             request = self._repairs.request_for(record) if self._repairs else None
             return [self.ask(request)] if request else []
-        if isinstance(record, Episode):  # an episode's edge closes the queries before it
+        if isinstance(record, Episode):
+            # The edge of an episode closes the queries before it.
             due = self.end_input()
             self._recent.take(record)
             return due
@@ -118,11 +120,11 @@ class Selector:
             self._recent.take(record)
         if isinstance(record, Frame) and not self._decider.shows_pictures:
             self._health_log.raise_issue("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
-        return [self._due(query) for query in self._held.take(record)]
+        return [self._convert_due_query(query) for query in self._held.take(record)]
 
     def end_input(self) -> list[DueRequest]:
-        """Return the waiting queries, as no more records will come."""
-        return [self._due(query) for query in self._held.release()]
+        """Return the waiting queries, because no more records will come."""
+        return [self._convert_due_query(query) for query in self._held.release()]
 
     def drop_queries(self) -> int:
         """Drop the waiting queries, and return their number."""
@@ -138,63 +140,70 @@ class Selector:
 
     def decide(self, due: DueRequest, on_step: Callable[[str], None] | None = None) -> Recommendation:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
-        decider = self._decider  # `reconfigure` may replace it meanwhile
+        # `reconfigure` may replace the decider meanwhile.
+        decider = self._decider
         try:
-            decision = decider.decide(due.request, due.deadline, on_step)
-        except (RuntimeError, ValueError, MemoryError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            self._health_log.raise_issue(
-                "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
-            )
-            return self.without_decision(due, reason)
-        if due.deadline.is_cancelled:  # whoever cancelled the request ended it, and counted that
-            return Recommendation(decision=decision)
-        if fault := decider.reader_fault:
+            decided = decider.decide(due.request, due.deadline, on_step)
+        except MemoryError:
+            return self._fail(due, "there is not enough memory; choose a smaller model or reader")
+        except (RuntimeError, ValueError) as error:
+            trace = traceback.format_exc().rstrip()
+            return self._fail(due, f"{type(error).__name__}: {error}", f"please report this:\n{trace}")
+        if due.deadline.is_cancelled:
+            # The caller that cancelled the request has ended and counted it.
+            return Recommendation(decision=decided.decision)
+        if decided.reader_fault:
             self._health_log.count("decisions_without_reader")
-            self._health_log.raise_issue("reader", Health.DEGRADED, f"selector: {fault}", lasting_s=60.0)
-        recommendation = self._recommendation(due, decision)
-        reason_withheld = decider.reason_withheld(due.request)
-        if not reason_withheld or decision.outcome is Outcome.INVALID:
+            self._health_log.raise_issue(
+                "reader", Health.DEGRADED, f"selector: {decided.reader_fault}", lasting_s=_READER_ISSUE_S
+            )
+        recommendation = self._recommend(due, decided.decision)
+        reason = decider.explain_withheld(due.request)
+        if not reason or decided.decision.outcome is Outcome.INVALID:
             return recommendation
         self._health_log.count("decisions_without_pictures")
-        answer = recommendation.answer and replace(
-            recommendation.answer, reason=recommendation.answer.reason or reason_withheld
-        )
+        answer = recommendation.answer and replace(recommendation.answer, reason=recommendation.answer.reason or reason)
         return replace(recommendation, answer=answer)
 
-    def without_decision(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
+    def decline(self, due: DueRequest, reason: str, outcome: Outcome = Outcome.FAILED) -> Recommendation:
         """Return a decision that chooses nothing, with the reason."""
         now_ns, deadline_ns = due.deadline.clock.now_ns(), due.deadline.deadline_ns
         decision = Decision(
             stamp_ns=now_ns,
             decision_id=f"{due.request.query_id}@{now_ns}",
             query_id=due.request.query_id,
-            situation=repeated(due.request.situation),
-            question=repeated(due.request.question),
+            situation=shorten(due.request.situation),
+            question=shorten(due.request.question),
             outcome=outcome,
             explanation=reason,
             deadline_ns=deadline_ns,
             decided_ns=now_ns,
         )
-        return self._recommendation(due, decision)
+        return self._recommend(due, decision)
 
-    def _due(self, query: Query) -> DueRequest:
-        """Convert a query to a request. Without a deadline, the clock stays at the query's stamp, as replays need."""
+    def _fail(self, due: DueRequest, reason: str, remedy: str = "") -> Recommendation:
+        """Report a decision that failed, and return one that chooses nothing."""
+        text = "; ".join(filter(None, (f"selector: a decision failed: {reason}", remedy)))
+        self._health_log.raise_issue("selector", Health.DEGRADED, text)
+        return self.decline(due, reason)
+
+    def _convert_due_query(self, query: Query) -> DueRequest:
+        """Convert a query to a request. Without a deadline, the clock stays at the stamp of the query, for replays."""
         is_live = query.deadline_ns is not None
         clock = self._clock if is_live else ReplayClock(query.stamp_ns)
         window = self._recent.window(query.stamp_ns, clock.now_ns())
-        request = request_of(query, window, source=query.frame_id or query.episode_id)
+        request = convert_query(query, window, source=query.frame_id or query.episode_id)
         return DueRequest(request=request, deadline=Deadline(clock, query.deadline_ns), query=query)
 
-    def _recommendation(self, due: DueRequest, decision: Decision) -> Recommendation:
+    def _recommend(self, due: DueRequest, decision: Decision) -> Recommendation:
         self._health_log.count(f"decisions_{decision.outcome}")
-        return Recommendation(decision=decision, answer=answer_of(decision, due.query) if due.query else None)
+        return Recommendation(decision=decision, answer=extract_answer(decision, due.query) if due.query else None)
 
 
 class SelectorFiles(SelectorConfig):
-    """The selector's settings and the paths of its files. An empty path means no file."""
+    """The settings of the selector and the paths of its files. An empty path means no file."""
 
-    model: str = Field(default="", description="name of the model that is asked; empty for likeness alone")
+    model: str = Field(default="", description="name of the model that is asked; empty for similarity alone")
     reader: str = Field(
         default=AUTO,
         description="talk reader that reads candidates where no model is asked and no calibration is named: its size "
@@ -214,12 +223,12 @@ class SelectorFiles(SelectorConfig):
         json_schema_extra=NAMES_FILE,
     )
 
-    def catalogue(self) -> SkillCatalogue | None:
-        """Read the skills. Raises ConfigError where the file is unusable."""
+    def read_catalogue(self) -> SkillCatalogue | None:
+        """Read the skills. Raises ConfigError if the file is unusable."""
         return SkillCatalogue.read(Path(self.skills).expanduser()) if self.skills else None
 
-    def rules(self) -> HouseRules | None:
-        """Read the house rules. Raises ConfigError where the file is unusable."""
+    def read_rules(self) -> HouseRules | None:
+        """Read the house rules. Raises ConfigError if the file is unusable."""
         return HouseRules.read(Path(self.house_rules).expanduser()) if self.house_rules else None
 
 
@@ -231,28 +240,28 @@ def open_selector(
     requests: RequestConfig | None = None,
     health_log: HealthLog | None = None,
 ) -> Selector:
-    """Read every file and create the selector. Raises a TactfulError that names the first unusable file."""
+    """Read every file and create the selector. Raises TactfulError if a file is unusable."""
     encoder = SentenceEncoder()
     weights_sha256 = encoder.weights_sha256
     index = Path(files.precedents_index).expanduser() if files.precedents_index else None
-    precedents = None
+    precedents: PrecedentIndex | None = None
     if index and index.suffix == ".jsonl":
-        precedents = PrecedentIndex.of(read_precedents(index), encoder, weights_sha256)
+        precedents = PrecedentIndex.build(read_precedents(index), encoder, weights_sha256)
     elif index:
         precedents = PrecedentIndex.load(index)
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder; name the JSONL file of its precedents")
     calibration = None
     if files.calibration:
-        needed = made_with(files, weights_sha256, engine.model_info if engine else None)
+        needed = list_dependencies(files, weights_sha256, engine.model_info if engine else None)
         calibration = SelectorCalibration.load(resolve_artefact_path(files.calibration), needed)
-    skills = files.catalogue()
+    skills = files.read_catalogue()
     decider = Decider(
         encoder,
         files,
         engine=engine,
         catalogue=skills,
-        rules=files.rules(),
+        rules=files.read_rules(),
         precedents=precedents,
         calibration=calibration,
         reader=None if engine or calibration else open_reader(files.reader),

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.choose.candidate_scoring import yes_by_engine
-from action_selector.house_rules import HouseRule, HouseRules, advised_against, forbidden
+from action_selector.house_rules import HouseRule, HouseRules, find_advised_against, find_forbidden
+from action_selector.model_scoring import ask_yes_or_no
 from action_selector.observation import Observation, describe_other
-from action_selector.request import SelectorConfig
-from action_selector.retrieval import SentenceEncoding, match_pairs, similarity
+from action_selector.retrieval import SentenceEncoding, compute_similarity, match_pairs
+from action_selector.selector_config import SelectorConfig
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
@@ -17,13 +17,16 @@ from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
 from norm_core.records.record import record
 
-# Who speaks to another agent, helps it or waits for it does not do the same, however similar the words.
-_ANSWERS = {
+# A robot that speaks to another agent, helps it or waits for it does not do the same, however similar the words.
+_RESPONSE_VERBS = {
     *("ask", "tell", "warn", "alert", "remind", "inform", "call", "greet", "thank", "praise", "applaud"),
     *("offer", "help", "assist", "join", "rescue", "evacuate", "wait", "watch"),
 }
-# From this cosine on, it is almost certainly the same action.
-_SURE = 0.6
+# From this similarity on, it is almost certainly the same action.
+_SURE_THRESHOLD = 0.6
+# A pair that is excluded has similarity -1, below the lowest threshold of a match.
+_MIN_MATCH_THRESHOLD = -0.99
+_MAX_NAME_LENGTH = 80
 
 
 @record
@@ -44,79 +47,79 @@ def find_vetoes(
     sentences: SentenceEncoding,
     config: SelectorConfig,
 ) -> dict[int, Vetoed]:
-    """Return the veto of each candidate that falls without asking a model; `rules` are those of this situation.
+    """Find the vetoes that need no model, by index; `rules` are those of this situation.
 
-    Of several reasons the first here is named. A repeated candidate shares the veto of its first occurrence.
+    Of several reasons, the first in this order is named. A repeated candidate shares the veto of its first occurrence.
     """
     actions = [candidate.action for candidate in candidates]
-    against = advised_against(actions, rules, sentences, config.action_least)
-    never = forbidden(actions, house.hard, sentences, config.action_least)
-    # Use all candidates: one with another veto may still be the match of another agent.
-    taken = _of_others(candidates, observation, sentences, config.match_least) if config.veto_others else {}
+    against = find_advised_against(actions, rules, sentences, config.action_threshold)
+    never = find_forbidden(actions, house.hard, sentences, config.action_threshold)
+    # A candidate with another veto may still be the best match of an agent, so all candidates take part.
+    taken = _veto_taken(candidates, observation, sentences, config.match_threshold) if config.veto_others else {}
     vetoed: dict[int, Vetoed] = {}
-    for place, candidate in enumerate(candidates):
+    for index, candidate in enumerate(candidates):
         if not candidate.is_none and not strip_instructions(candidate.action):
-            fall = Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
-        elif place in never:
-            fall = Vetoed(veto=Veto.HARD_RULE, reason=never[place])
-        elif place in against:
-            fall = Vetoed(veto=Veto.HOUSE_RULE, reason=against[place])
+            veto = Vetoed(veto=Veto.HARD_RULE, reason="it tells how to choose, and names nothing to do")
+        elif index in never:
+            veto = Vetoed(veto=Veto.HARD_RULE, reason=never[index])
+        elif index in against:
+            veto = Vetoed(veto=Veto.HOUSE_RULE, reason=against[index])
         elif candidate.unmet:
-            fall = Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
-        elif place in taken:
-            fall = taken[place]
+            veto = Vetoed(veto=Veto.PRECONDITION, reason=candidate.unmet)
+        elif index in taken:
+            veto = taken[index]
         else:
             continue
-        vetoed[candidate.same_as] = fall
+        vetoed[candidate.same_as] = veto
     return vetoed
 
 
 def ask_viewpoint(
-    engine: Engine, prefix: Prompt, candidates: Sequence[Candidate], deadline: Deadline, *, role: str, least: float
+    engine: Engine, prefix: Prompt, candidates: Sequence[Candidate], deadline: Deadline, *, role: str, threshold: float
 ) -> tuple[dict[int, Vetoed], Scores | None]:
-    """Veto what a model finds impossible from here, now; return the first reply without an answer too.
+    """Veto candidates whose probability of being possible from here, now, is below `threshold`.
 
-    A candidate falls below the probability `least`.
+    Returns also the first reply of the model without an answer.
     """
-    asked = {candidate.index: candidate.action for candidate in candidates if not candidate.is_none}
-    possible, failed = yes_by_engine(engine, prefix, asked, "possible", deadline)
-    reason = f"it cannot be done from here{f' as {role}' if role else ''}, now"
-    off = {index: Vetoed(veto=Veto.OFF_VANTAGE, reason=reason) for index, p in possible.items() if p < least}
-    return off, failed
+    actions = {candidate.index: candidate.action for candidate in candidates if not candidate.is_none}
+    possible, failed = ask_yes_or_no(engine, prefix, actions, "possible", deadline)
+    veto = Vetoed(veto=Veto.OFF_VANTAGE, reason=f"it cannot be done from here{f' as {role}' if role else ''}, now")
+    return {index: veto for index, probability in possible.items() if probability < threshold}, failed
 
 
-def _of_others(
-    candidates: Sequence[Candidate], observation: Observation, sentences: SentenceEncoding, least: float
+def _veto_taken(
+    candidates: Sequence[Candidate], observation: Observation, sentences: SentenceEncoding, threshold: float
 ) -> dict[int, Vetoed]:
-    """Return, by place, the candidates that another agent already does. Each agent vetoes at most one.
+    """Veto the candidates that another agent already does, by index. Each agent vetoes at most one.
 
-    An action known as shared, such as applauding, vetoes nothing. Unknown actions count as exclusive, because models
-    often copy what others do. Responses to the agent, and actions stated to serve safety, are exempt.
+    An action that several can do together, such as applauding, vetoes nothing. An action of which this is unknown
+    vetoes, because models often copy what others do. Responses to the agent and actions for safety are exempt.
     """
     doers = [other for other in observation.others if describe_other(other) and other.duplicable is not Duplicable.YES]
-    alike = similarity(
-        sentences, [offered.action for offered in candidates], [describe_other(other) for other in doers]
-    )
-    for place, candidate in enumerate(candidates):
-        for number, other in enumerate(doers):
-            if Norm.SAFETY in candidate.norms or _answers(candidate.action, other.doing):
-                alike[place, number] = -1.0
-    return {
-        place: Vetoed(
+    actions = [candidate.action for candidate in candidates]
+    similarities = compute_similarity(sentences, actions, [describe_other(other) for other in doers])
+    for row, candidate in enumerate(candidates):
+        for column, doer in enumerate(doers):
+            if Norm.SAFETY in candidate.norms or _is_response(candidate.action, doer.doing):
+                similarities[row, column] = -1.0
+    vetoes: dict[int, Vetoed] = {}
+    for row, column in match_pairs(similarities, max(threshold, _MIN_MATCH_THRESHOLD)).items():
+        verb = "is" if similarities[row, column] >= _SURE_THRESHOLD else "seems to be"
+        vetoes[row] = Vetoed(
             veto=Veto.SINGLETON,
-            reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
-            matched=observation.others.index(doers[doer]),
+            reason=f"{_name_other(doers[column])} {verb} doing that already",
+            matched=observation.others.index(doers[column]),
         )
-        for place, doer in match_pairs(alike, max(least, -0.99)).items()
-    }
+    return vetoes
 
 
-def _answers(action: str, doing: str) -> bool:
-    """Whether an action responds to the other's activity instead of repeating it."""
+def _is_response(action: str, doing: str) -> bool:
+    """Decide whether an action responds to another's activity instead of repeating it."""
     verb = next(iter(re.findall(r"\w+", action.lower().removeprefix("please "))), "")
-    return verb in _ANSWERS and not re.search(rf"\b{verb.removesuffix('e')}", doing.lower())
+    return verb in _RESPONSE_VERBS and not re.search(rf"\b{verb.removesuffix('e')}", doing.lower())
 
 
-def _named(other: OtherAgent) -> str:
+def _name_other(other: OtherAgent) -> str:
+    """Name another agent by its appearance, or otherwise its role."""
     name = other.appearance.strip() or (f"the {other.role.strip()}" if other.role.strip() else "someone else")
-    return name if len(name) <= 80 else f"{name[:79]}…"
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 1]}…"

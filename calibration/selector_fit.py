@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from action_selector.choose.abstain import EQUAL, calibrated_set
+from action_selector.choose.abstain import EQUAL, select_calibrated_set
 from action_selector.choose.calibration import COVERAGES
 from action_selector.choose.probability_scaling import ProbabilityScaling, ScalingMethod
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
@@ -180,7 +180,7 @@ def _set_coverage(
     for choice in labelled:
         fold = fold_of(choice.group)
         mass = masses[fold].get(choice.standing if by_count else None, masses[fold][None])
-        sets.append(calibrated_set(_standing(folds[fold].scaling.apply(choice.probabilities)), mass))
+        sets.append(select_calibrated_set(_standing(folds[fold].scaling.apply(choice.probabilities)), mass))
     groups = [choice.group for choice in labelled]
     held = [float(choice.right in could_be) for choice, could_be in zip(labelled, sets, strict=True)]
     counts = [choice.standing for choice in labelled]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from action_selector.choose.calibration import made_with
+from action_selector.choose.calibration import list_dependencies
 from action_selector.selector import SelectorFiles
 from calibration.judge_fit import LabelError
 from calibration.scalers import LabelledChoice
@@ -160,7 +160,7 @@ def _made_with(run: "RobotRun") -> dict[str, str]:
     """Return what the run's probabilities depend on; a model's weights and prompt stand in its answers."""
     files = SelectorFiles.model_validate(run.node_settings)
     of_model = _model_of(run)
-    needed = made_with(files, run.encoder_sha256, None)
+    needed = list_dependencies(files, run.encoder_sha256, None)
     if of_model:
         needed |= {
             "model": of_model.model,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from action_selector.request import RequestConfig
 from action_selector.selector import DueRequest, Selector, SelectorFiles, SelectorRecord, open_selector
+from action_selector.selector_config import RequestConfig
 from norm_core.bags.reader import BagReader
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain

@@ -1,18 +1,22 @@
-"""Choose one of the remaining candidates, or none, and build the decision with its reason."""
+"""Choose a remaining candidate, or none, and build the decision with its reason."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from action_selector import prompts
+from action_selector import model_scoring, prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
-from action_selector.choose.abstain import WhenUnsure, calibrated_set
+from action_selector.choose.abstain import EQUAL, select_calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
-from action_selector.choose.candidate_scoring import CandidateScores, ReadScene, ScoringEvidence
+from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
+from action_selector.model_scoring import CandidateScores
 from action_selector.observation import Observation
-from action_selector.request import SENSIBLE_TASK, Request, SelectorConfig, repeated
+from action_selector.queries import SENSIBLE_TASK
+from action_selector.request import Request
+from action_selector.request_limits import shorten
 from action_selector.retrieval import SentenceEncoding
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from action_selector.vetoes import Vetoed
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt
@@ -24,14 +28,25 @@ from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
 
+# Lengths of texts in an explanation, in characters.
 _MAX_LINE = 300
+_MAX_CHOICE = 140
+_MAX_REASON = 110
+_MAX_VETOED = 80
+_MAX_FAILURE = 90
+_MAX_UNCERTAIN = 60
+_MAX_RANKED = 40
+# So many candidates are quoted in a list of several.
+_MAX_QUOTED = 3
 # The vetoes that a person would ask about, the most important first.
-_TELLING = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
+_VETOES_BY_IMPORTANCE = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
+# What is unknown, by the source of an observation.
+_UNKNOWN = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
 
 
 @record
 class DecisionBuilder:
-    """A decision in progress. `chosen` is the index of a candidate; `explanation` is empty until it is known."""
+    """A decision in progress. `chosen` is the index of a candidate; `explanation` is empty until there is one."""
 
     outcome: Outcome = Outcome.ABSTAINED
     candidates: tuple[Candidate, ...] = ()
@@ -46,10 +61,11 @@ class DecisionBuilder:
     explanation: str = ""
     note: str = ""
     scores: Scores | None = None
+    reader_fault: str = ""
 
     @property
     def texts(self) -> dict[int, str]:
-        """Each candidate's words by its index."""
+        """The words of each candidate, by its index."""
         return {candidate.index: candidate.action for candidate in self.candidates}
 
     def without_choice(self) -> "DecisionBuilder":
@@ -58,15 +74,17 @@ class DecisionBuilder:
 
     def with_repeats(self, offered: tuple[Candidate, ...]) -> "DecisionBuilder":
         """Add the repeated candidates. A repeat shares the verdict and the probability of its first occurrence."""
-        first = {candidate.index: candidate.same_as for candidate in offered}
-        times = Counter(first.values())
+        firsts = {candidate.index: candidate.same_as for candidate in offered}
+        counts = Counter(firsts.values())
         return replace(
             self,
             candidates=offered,
-            vetoed={index: self.vetoed[same] for index, same in first.items() if same in self.vetoed},
-            norms={index: self.norms.get(same, ()) for index, same in first.items()},
-            probabilities={index: self.probabilities.get(same, 0.0) / times[same] for index, same in first.items()},
-            sensible=tuple(index for index, same in first.items() if same in self.sensible),
+            vetoed={index: self.vetoed[first] for index, first in firsts.items() if first in self.vetoed},
+            norms={index: self.norms.get(first, ()) for index, first in firsts.items()},
+            probabilities={
+                index: self.probabilities.get(first, 0.0) / counts[first] for index, first in firsts.items()
+            },
+            sensible=tuple(index for index, first in firsts.items() if first in self.sensible),
         )
 
     def with_explanation(self, observation: Observation, why: str) -> "DecisionBuilder":
@@ -78,15 +96,14 @@ class DecisionBuilder:
         else:
             because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
             line = self.note + explain_choice(self.texts[self.chosen], because, self.vetoed, self.texts)
-        unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
-            reason = one_line(observation.reason, 80)
-            line = f"Without knowing {unknown[observation.source]} ({reason}): {line}"
+            reason = fit_line(observation.reason, 80)
+            line = f"Without knowing {_UNKNOWN[observation.source]} ({reason}): {line}"
         elif observation.source in {"nobody", "people"}:
-            line = f"Without knowing {unknown[observation.source]}: {line}"
+            line = f"Without knowing {_UNKNOWN[observation.source]}: {line}"
         return replace(self, explanation=line)
 
-    def decision(
+    def build(
         self,
         request: Request,
         *,
@@ -115,15 +132,15 @@ class DecisionBuilder:
             stamp_ns=decided_ns,
             decision_id=f"{request.query_id}@{decided_ns}",
             query_id=request.query_id,
-            situation=repeated(request.situation),
-            question=repeated(request.question),
+            situation=shorten(request.situation),
+            question=shorten(request.question),
             outcome=self.outcome,
             chosen_index=self.chosen,
             chosen="" if self.chosen is None else self.texts[self.chosen],
             justification_index=self.justification,
             justification=self.reason,
             sensible=self.sensible,
-            candidates=tuple(self._judgement(candidate) for candidate in self.candidates),
+            candidates=tuple(self._build_judgement(candidate) for candidate in self.candidates),
             explanation=self.explanation,
             trade_off=self.trade_off,
             deadline_ns=deadline_ns,
@@ -131,7 +148,7 @@ class DecisionBuilder:
             provenance=provenance,
         )
 
-    def _judgement(self, candidate: Candidate) -> CandidateJudgement:
+    def _build_judgement(self, candidate: Candidate) -> CandidateJudgement:
         vetoed = self.vetoed.get(candidate.index)
         return CandidateJudgement(
             index=candidate.index,
@@ -146,50 +163,56 @@ class DecisionBuilder:
 
 def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain the recommended action, its reason and the most important veto."""
-    choice = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
-    because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
-    index = min(vetoed, key=lambda index: _TELLING.index(vetoed[index].veto), default=None)
-    rejected = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
-    return one_line(f"{choice}{because}.{rejected}", _MAX_LINE)
+    choice = fit_line(action, _MAX_CHOICE).rstrip(".") if action.strip() else "None of what was offered"
+    because = f": {fit_line(reason, _MAX_REASON).rstrip('.')}" if reason.strip() else ""
+    vetoed_index = min(vetoed, key=lambda index: _VETOES_BY_IMPORTANCE.index(vetoed[index].veto), default=None)
+    rejected = ""
+    if vetoed_index is not None:
+        rejected = f" (not “{fit_line(texts[vetoed_index], _MAX_VETOED)}”: {vetoed[vetoed_index].reason})"
+    return fit_line(f"{choice}{because}.{rejected}", _MAX_LINE)
 
 
 def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
     """List the candidates that could be right, and what happens now."""
-    shown = " or ".join(f"“{one_line(action, 60) or 'none of them'}”" for action in actions[:3])
-    more = f" or {len(actions) - 3} more" if len(actions) > 3 else ""
-    return one_line(f"{advice}: {shown}{more} could be right.", _MAX_LINE)
+    quoted = " or ".join(f"“{fit_line(action, _MAX_UNCERTAIN) or 'none of them'}”" for action in actions[:_MAX_QUOTED])
+    more = f" or {len(actions) - _MAX_QUOTED} more" if len(actions) > _MAX_QUOTED else ""
+    return fit_line(f"{advice}: {quoted}{more} could be right.", _MAX_LINE)
 
 
 def explain_ranking(reason: str, actions: Sequence[str]) -> str:
     """State that no model answered, and give the ranking of the candidates by similarity."""
-    shown = ", ".join(f"“{one_line(action, 40) or 'none of them'}”" for action in actions[:3])
-    return one_line(
-        f"No model answered ({one_line(reason, 90)}), so nothing is chosen. By likeness alone: {shown}.",
+    quoted = ", ".join(f"“{fit_line(action, _MAX_RANKED) or 'none of them'}”" for action in actions[:_MAX_QUOTED])
+    return fit_line(
+        f"No model answered ({fit_line(reason, _MAX_FAILURE)}), so nothing is chosen. By likeness alone: {quoted}.",
         _MAX_LINE,
     )
 
 
 def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain why every candidate was vetoed."""
-    reasons = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
-    return one_line(f"No candidate stands: {reasons}.", _MAX_LINE)
+    quoted = list(vetoed.items())[:_MAX_QUOTED]
+    reasons = "; ".join(f"“{fit_line(texts[index], _MAX_RANKED)}”: {veto.reason}" for index, veto in quoted)
+    return fit_line(f"No candidate stands: {reasons}.", _MAX_LINE)
 
 
-def one_line(text: str, longest: int) -> str:
-    """Remove line breaks, and cut at `longest` characters."""
+def fit_line(text: str, max_length: int) -> str:
+    """Remove line breaks, and cut the text at `max_length` characters."""
     text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 @record
 class ChoiceCase:
-    """Everything known about one request when it reaches the choice. `prefix` is None where no model is asked."""
+    """All that is known about one request when it reaches the choice.
+
+    `prefix` is None where no model is asked. `read` is None where similarity alone ranks the candidates.
+    """
 
     request: Request
     observation: Observation
     candidates: tuple[Candidate, ...]
     evidence: ScoringEvidence
-    read: ReadScene | None  # None where likeness alone ranks
+    read: ReadScene | None
     prefix: Prompt | None
     deadline: Deadline
 
@@ -204,7 +227,9 @@ class Chooser:
         engine: Engine | None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
-        self._sentences, self._config, self._engine = sentences, config, engine
+        self._sentences = sentences
+        self._config = config
+        self._engine = engine
         self._calibration = calibration
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed], failed: Scores | None = None) -> DecisionBuilder:
@@ -213,22 +238,20 @@ class Chooser:
         `failed` is a model's reply without an answer to an earlier question of the request.
         """
         inferred = norms.infer_norms(self._sentences, [candidate.action for candidate in case.candidates])
-        served = {
-            candidate.index: candidate.norms or guess
-            for candidate, guess in zip(case.candidates, inferred, strict=True)
-        }
-        builder = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
-        standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
+        pairs = zip(case.candidates, inferred, strict=True)
+        norms_by_index = {candidate.index: candidate.norms or guess for candidate, guess in pairs}
+        builder = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=norms_by_index)
+        remaining = [candidate for candidate in case.candidates if candidate.index not in vetoed]
         if failed:
-            return self._without_model(case, builder, failed)
-        if not standing:
+            return self._decline(case, builder, failed)
+        if not remaining:
             return builder
-        judged = self._score(case, standing)
-        builder = replace(builder, scores=judged.scores)
-        if judged.outcome is not Outcome.ANSWERED and judged.scores:
-            return self._without_model(case, builder, judged.scores)
-        probabilities = {candidate.index: p for candidate, p in zip(standing, judged.probabilities, strict=True)}
-        sensible, failed = self._sensible(case, standing, probabilities)
+        scored = self._score(case, remaining)
+        builder = replace(builder, scores=scored.scores)
+        if scored.outcome is not Outcome.ANSWERED and scored.scores:
+            return self._decline(case, builder, scored.scores)
+        probabilities = {candidate.index: p for candidate, p in zip(remaining, scored.probabilities, strict=True)}
+        sensible, failed = self._find_sensible(case, remaining, probabilities)
         builder = replace(builder, probabilities=probabilities, sensible=sensible)
         if failed and case.request.task:
             return replace(builder, outcome=failed.outcome, explanation=failed.reason)
@@ -238,124 +261,125 @@ class Chooser:
             )
         coverage = self._config.coverage
         if calibration := self._calibration:
-            scaled = calibration.scaling.apply(judged.probabilities)
+            scaled = calibration.scaling.apply(scored.probabilities)
             builder = replace(builder, probabilities=dict(zip(probabilities, scaled, strict=True)))
             coverage = calibration.mass_for(coverage, sum(p > 0 for p in scaled))
-        return self._pick(builder, {candidate.index: candidate.norms for candidate in standing}, coverage)
+        return self._pick(builder, {candidate.index: candidate.norms for candidate in remaining}, coverage)
 
     def add_justification(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
-        """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
+        """Add the best justification of the choice. "None of the above" gets the empty justification."""
         reasons = case.request.justifications
         if not reasons or builder.chosen is None:
             return builder
         action = builder.texts[builder.chosen]
-        empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), None)
-        if not action.strip() and empty is not None:
-            return replace(builder, justification=empty)
+        empty_index = next((index for index, reason in enumerate(reasons) if not reason.strip()), None)
+        if not action.strip() and empty_index is not None:
+            return replace(builder, justification=empty_index)
         if self._engine is not None and case.prefix is not None:
-            question = prompts.justification_question(action, reasons)
-            by_model = candidate_scoring.by_engine(
+            question = prompts.build_justification_question(action, reasons)
+            scored = model_scoring.score_by_model(
                 self._engine, case.prefix, question, case.deadline, self._config.orders
             )
-            if by_model.outcome is not Outcome.ANSWERED and case.request.task:
-                return replace(builder, outcome=by_model.outcome, chosen=None, explanation=by_model.reason)
-            if by_model.outcome is not Outcome.ANSWERED:
-                note = f"No justification, as the model {by_model.outcome.predicate}. "
+            if scored.outcome is not Outcome.ANSWERED and case.request.task:
+                return replace(builder, outcome=scored.outcome, chosen=None, explanation=scored.reason)
+            if scored.outcome is not Outcome.ANSWERED:
+                note = f"No justification, as the model {scored.outcome.predicate}. "
                 return replace(builder, note=builder.note + note)
-            probabilities = by_model.probabilities
+            probabilities = scored.probabilities
         else:
             evidence = ScoringEvidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
-            probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
-        best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
+            probabilities = candidate_scoring.score_by_likeness(self._sentences, reasons, evidence)
+        best = candidate_scoring.find_likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(builder, justification=best, reason=reasons[best])
 
     def describe_grounds(self, case: ChoiceCase, builder: DecisionBuilder) -> str:
         """Describe in words what the choice rests on."""
-        standing = [
+        remaining = [
             candidate
             for candidate in case.candidates
             if candidate.index not in builder.vetoed and not candidate.is_none
         ]
         if builder.chosen is None or not builder.texts[builder.chosen].strip():
             return ""
-        if len(standing) == 1:
+        if len(remaining) == 1:
             return "nothing else stands" if builder.vetoed else ""
         if builder.scores is not None:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
-        place = [candidate.index for candidate in standing].index(builder.chosen)
-        return candidate_scoring.leading_term(
-            self._sentences, [candidate.action for candidate in standing], case.evidence, place, case.read
+        position = [candidate.index for candidate in remaining].index(builder.chosen)
+        return candidate_scoring.find_leading_term(
+            self._sentences, [candidate.action for candidate in remaining], case.evidence, position, case.read
         )
 
     def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
         """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
 
-        Runs last: norms are labels only, so a timeout here does not change the choice.
+        This runs last. Norms are labels only, so a timeout here does not change the choice.
         """
         is_decided = builder.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}
-        is_asked = self._config.ask_norms and not case.request.task and is_decided
-        if self._engine is None or case.prefix is None or not is_asked:
+        is_wanted = self._config.ask_norms and not case.request.task and is_decided
+        if self._engine is None or case.prefix is None or not is_wanted:
             return builder
-        asked = {
+        actions = {
             candidate.index: candidate.action
             for candidate in case.candidates
             if not (candidate.is_none or candidate.norms or candidate.index in builder.vetoed)
         }
-        answers = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
+        answers = model_scoring.ask_norms_served(self._engine, case.prefix, actions, case.deadline)
         return replace(builder, norms={**builder.norms, **answers})
 
-    def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
+    def _score(self, case: ChoiceCase, remaining: Sequence[Candidate]) -> CandidateScores:
         if self._engine is None or case.prefix is None:
-            return CandidateScores(probabilities=self._by_likeness(case, standing))
-        question = prompts.choice_question([candidate.action for candidate in standing])
-        return candidate_scoring.by_engine(self._engine, case.prefix, question, case.deadline, self._config.orders)
+            return CandidateScores(probabilities=self._score_by_likeness(case, remaining))
+        question = prompts.build_choice_question([candidate.action for candidate in remaining])
+        return model_scoring.score_by_model(self._engine, case.prefix, question, case.deadline, self._config.orders)
 
-    def _without_model(self, case: ChoiceCase, builder: DecisionBuilder, failed: Scores) -> DecisionBuilder:
-        """Choose nothing, as no model answered. The explanation may give the ranking by similarity."""
-        standing = [candidate for candidate in case.candidates if candidate.index not in builder.vetoed]
+    def _decline(self, case: ChoiceCase, builder: DecisionBuilder, failed: Scores) -> DecisionBuilder:
+        """Choose nothing, because no model answered. The explanation may give the ranking by similarity."""
+        remaining = [candidate for candidate in case.candidates if candidate.index not in builder.vetoed]
         explanation = failed.reason
-        if self._config.fall_back and not case.evidence.is_empty and standing:
-            likely = self._by_likeness(case, standing)
-            ranked = sorted(range(len(standing)), key=lambda place: -likely[place])
-            explanation = explain_ranking(failed.reason, [standing[place].action for place in ranked])
+        if self._config.fall_back and not case.evidence.is_empty and remaining:
+            probabilities = self._score_by_likeness(case, remaining)
+            ranked = sorted(range(len(remaining)), key=lambda position: -probabilities[position])
+            explanation = explain_ranking(failed.reason, [remaining[position].action for position in ranked])
         return replace(builder, outcome=failed.outcome, scores=failed, explanation=explanation)
 
-    def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
-        actions = [candidate.action for candidate in standing]
-        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, case.read)
+    def _score_by_likeness(self, case: ChoiceCase, remaining: Sequence[Candidate]) -> tuple[float, ...]:
+        actions = [candidate.action for candidate in remaining]
+        return candidate_scoring.score_by_likeness(self._sentences, actions, case.evidence, case.read)
 
     def _pick(
-        self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float
+        self, builder: DecisionBuilder, stated_norms: Mapping[int, tuple[Norm, ...]], coverage: float
     ) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
-        could_be = calibrated_set(builder.probabilities, coverage)
-        sure = len(could_be) == 1
-        resolution = norms.resolve_norms({index: stated[index] for index in could_be}, self._config.norm_order)
-        if not sure and resolution.preferred is not None:
+        could_be = select_calibrated_set(builder.probabilities, coverage)
+        is_sure = len(could_be) == 1
+        resolution = norms.resolve_norms({index: stated_norms[index] for index in could_be}, self._config.norm_order)
+        if not is_sure and resolution.preferred is not None:
             return replace(
                 builder, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
             )
-        if sure or self._config.when_unsure is WhenUnsure.BEST_EFFORT:
-            best = candidate_scoring.likeliest(builder.probabilities, builder.texts)
+        if is_sure or self._config.when_unsure is WhenUnsure.BEST_EFFORT:
+            best = candidate_scoring.find_likeliest(builder.probabilities, builder.texts)
             return replace(builder, outcome=Outcome.ANSWERED, chosen=best)
         advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
         explanation = explain_uncertainty([builder.texts[index] for index in could_be], advice)
         return replace(builder, outcome=Outcome.ABSTAINED, explanation=builder.note + explanation)
 
-    def _sensible(
-        self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]
+    def _find_sensible(
+        self, case: ChoiceCase, remaining: Sequence[Candidate], probabilities: Mapping[int, float]
     ) -> tuple[tuple[int, ...], Scores | None]:
-        """List the sensible candidates, and the first reply without an answer: nothing replaces a failed model's list.
+        """List the sensible candidates, and return the first reply without an answer.
 
-        Without a model, those above chance are sensible; where no candidate is, none of the above is.
+        Nothing replaces the list of a model that failed. Without a model, candidates above chance are sensible. Where
+        no candidate is sensible, "none of the above" is.
         """
-        real = {candidate.index: candidate.action for candidate in standing if not candidate.is_none}
-        sensible = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
-        if self._engine is not None and case.prefix is not None and real:
+        actions = {candidate.index: candidate.action for candidate in remaining if not candidate.is_none}
+        sensible = [index for index in actions if probabilities[index] >= 1 / len(actions) - EQUAL]
+        if self._engine is not None and case.prefix is not None and actions:
             if case.request.task not in {"", SENSIBLE_TASK}:
                 return (), None
-            yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.deadline)
+            yes, failed = model_scoring.ask_yes_or_no(self._engine, case.prefix, actions, "sensible", case.deadline)
             if failed:
                 return (), failed
             sensible = [index for index, probability in yes.items() if probability > 0.5]
-        return tuple(sorted(sensible or (candidate.index for candidate in standing if candidate.is_none))), None
+        return tuple(sorted(sensible or (candidate.index for candidate in remaining if candidate.is_none))), None

@@ -2,24 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.retrieval import SentenceEncoding, similarity
+from action_selector.retrieval import SentenceEncoding, compute_similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
 from norm_core.runtime.config import load_yaml
 
-# Harm and lost privacy cannot be undone; bad manners can be repaired.
-DEFAULT_ORDER = (
-    Norm.SAFETY,
-    Norm.PRIVACY,
-    Norm.PROXEMICS,
-    Norm.COMMUNICATION,
-    Norm.COORDINATION,
-    Norm.COOPERATION,
-    Norm.POLITENESS,
-)
-
+# A category is inferred whose similarity lies at most so far below the highest.
+_MAX_GAP = 0.05
 # Example actions for each category, with which actions are compared.
 EXAMPLES: dict[Norm, tuple[str, ...]] = {
     Norm(name): tuple(texts)
@@ -27,7 +18,7 @@ EXAMPLES: dict[Norm, tuple[str, ...]] = {
 }
 
 
-def norm_texts() -> list[str]:
+def list_norm_texts() -> list[str]:
     """List the example actions of all categories."""
     return [text for examples in EXAMPLES.values() for text in examples]
 
@@ -41,22 +32,22 @@ class Resolution:
 
 
 def infer_norms(sentences: SentenceEncoding, actions: Sequence[str]) -> list[tuple[Norm, ...]]:
-    """Infer the categories whose examples are most similar to each action, within 0.05.
+    """Infer the categories whose examples are most similar to each action.
 
     The categories label an action; no choice rests on them.
     """
     texts = [(norm, text) for norm, examples in EXAMPLES.items() for text in examples]
-    alike = similarity(sentences, actions, [text for _, text in texts])
-    inferred = []
-    for action, row in zip(actions, alike, strict=True):
-        nearest = {
-            norm: max(v for (of, _), v in zip(texts, row, strict=True) if of is norm)
-            if strip_instructions(action)
-            else 0.0
-            for norm in EXAMPLES
-        }
-        least = max(nearest.values()) - 0.05
-        inferred.append(tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= least))
+    similarities = compute_similarity(sentences, actions, [text for _, text in texts])
+    inferred: list[tuple[Norm, ...]] = []
+    for action, row in zip(actions, similarities, strict=True):
+        if not strip_instructions(action):
+            inferred.append(())
+            continue
+        best = dict.fromkeys(EXAMPLES, -1.0)
+        for (norm, _), value in zip(texts, row, strict=True):
+            best[norm] = max(best[norm], value)
+        threshold = max(best.values()) - _MAX_GAP
+        inferred.append(tuple(norm for norm, value in best.items() if value >= threshold))
     return inferred
 
 
@@ -71,7 +62,8 @@ def resolve_norms(tied: Mapping[int, tuple[Norm, ...]], order: Sequence[Norm]) -
     best, second = sorted(ranks, key=lambda index: ranks[index])[:2]
     if ranks[best] == ranks[second]:
         return Resolution()
-    stronger, weaker = order[ranks[best][0]], order[ranks[second][0]]
+    stronger = order[ranks[best][0]]
+    weaker = order[ranks[second][0]]
     if stronger is weaker:
         return Resolution(preferred=best)
     return Resolution(preferred=best, trade_off=f"{stronger} before {weaker}")

@@ -12,8 +12,8 @@ from norm_core.runtime.config import Config
 
 _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Temperature = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
-# Keeps the order of options that a step of an isotonic curve makes alike.
-_RISE = 1e-6
+# This slope keeps the order of options that a step of an isotonic curve makes equal.
+_SLOPE = 1e-6
 
 
 class ScalingMethod(StrEnum):
@@ -36,15 +36,14 @@ class IsotonicCurve(Config):
 
     @model_validator(mode="after")
     def _is_rising(self) -> Self:
-        if len(self.stated) != len(self.observed) or any(
-            sorted(ends) != list(ends) for ends in (self.stated, self.observed)
-        ):
+        is_sorted = all(sorted(values) == list(values) for values in (self.stated, self.observed))
+        if len(self.stated) != len(self.observed) or not is_sorted:
             raise ValueError("a curve needs as many observed as stated probabilities, both rising")
         return self
 
     def __call__(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return observed probabilities; equal ones keep a trace of the stated order."""
-        return np.asarray(np.interp(probabilities, self.stated, self.observed) + _RISE * probabilities)
+        """Return observed probabilities. Equal ones keep a trace of the stated order."""
+        return np.asarray(np.interp(probabilities, self.stated, self.observed) + _SLOPE * probabilities)
 
 
 class ProbabilityScaling(Config):
@@ -58,14 +57,14 @@ class ProbabilityScaling(Config):
     def apply(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return calibrated probabilities in the same order; their sum is 1 unless all are 0."""
         stated = np.asarray(probabilities, np.float64)
-        standing = stated > 0
-        if not standing.any():
+        is_offered = stated > 0
+        if not is_offered.any():
             return tuple(probabilities)
         if self.curves:
-            shares = np.where(standing, self.curves[0](stated), 0.0)
+            shares = np.where(is_offered, self.curves[0](stated), 0.0)
         else:
-            count = int(standing.sum())
-            logs = np.log(stated, out=np.full(len(stated), -np.inf), where=standing)
+            count = int(is_offered.sum())
+            logs = np.log(stated, out=np.full(len(stated), -np.inf), where=is_offered)
             scores = logs / self.temperature_by_count.get(count, self.temperature)
             shares = np.exp(scores - scores.max())
         return tuple(float(share) for share in shares / shares.sum())

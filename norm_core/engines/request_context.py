@@ -23,9 +23,9 @@ class Deadline:
         self.deadline_ns = deadline_ns
         self._cancelled = cancelled or Event()
 
-    def from_now(self) -> "Deadline":
-        """Return a deadline with the same end for a further question that starts now."""
-        return Deadline(self.clock, self.deadline_ns, self._cancelled)
+    def from_now(self, end_ns: int | None = None) -> "Deadline":
+        """Return a deadline for a further question that starts now, with the same end or that of `end_ns`."""
+        return Deadline(self.clock, self.deadline_ns if end_ns is None else end_ns, self._cancelled)
 
     def cancel(self) -> None:
         """End the request at its next check, as if its deadline had passed."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from action_selector.request import repeated_places
+from action_selector.request_limits import find_repeat
 from norm_core.records.episode import Query
 from norm_core.records.json_codec import from_plain, sha256_of, to_plain
 from norm_core.records.record import record
@@ -70,7 +70,7 @@ def dataset_of(asking: RunConfig, rules: PictureRules) -> tuple[MemoryDataset, d
     if twice := [name for name, count in Counter(sample.id for sample in samples).items() if count > 1]:
         raise SuiteError(f"{asking.data}: the item {twice[0]!r} appears twice; give each id once")
     queries = [query for item in run_items.asked for query in item.queries]
-    repeated = [query.query_id for query in queries if any(map(repeated_places, (query.options, query.justifications)))]
+    repeated = [query.query_id for query in queries if any(map(find_repeat, (query.options, query.justifications)))]
     cautions = []
     if repeated:
         cautions.append(f"{count_of(len(repeated), 'question')} with an option that appears twice: {repeated[0]}")

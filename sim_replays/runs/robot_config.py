@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import Field
 
-from action_selector.choose.abstain import WhenUnsure
 from action_selector.retrieval import NEAREST, Precedent, PrecedentIndex
 from action_selector.selector import SelectorFiles
+from action_selector.selector_config import WhenUnsure
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.engines.talk_reader import NO_READER
@@ -124,7 +124,7 @@ def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
     if asking.precedents == "none":
         return SelectorFiles(**{**plain, "precedents": 0})
     index = _index(asking, at_random=asking.precedents == "random-5")
-    return SelectorFiles(**{**plain, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
+    return SelectorFiles(**{**plain, "precedents_index": str(index), "precedents": NEAREST, "precedent_threshold": -1})
 
 
 def _index(asking: RunConfig, *, at_random: bool) -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from action_selector.request import repeated_places
+from action_selector.request_limits import find_repeat
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query
@@ -110,7 +110,7 @@ def _targets(questions: Sequence[Question]) -> list[Target]:
         twice = next(name for name in ids if ids.count(name) > 1)
         raise SuiteError(f"{twice}: the id appears twice in the data; give each question one of its own")
     for question in questions:
-        if places := repeated_places(question.options):
+        if places := find_repeat(question.options):
             letters = " and ".join(LETTERS[place] for place in places)
             raise SuiteError(f"{question.id}: the options {letters} are the same; change or remove one")
     return [

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from action_selector.choose.abstain import WhenUnsure
 from action_selector.decider import Decider
-from action_selector.request import Request, SelectorConfig
+from action_selector.request import Request
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.records.decision import Decision, Duplicable, OtherAgent
+from norm_core.records.decision import Decision, Duplicable, OtherAgent, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -33,7 +33,12 @@ def decide(
     **parts: Any,
 ) -> Decision:
     deadline = Deadline(ReplayClock(NOW_NS), deadline_ns)
-    return Decider(sentences, config, **parts).decide(asked, deadline)
+    return Decider(sentences, config, **parts).decide(asked, deadline).decision
+
+
+def list_vetoes(decision: Decision) -> list[Veto]:
+    """The vetoes of a decision, by candidate."""
+    return [candidate.veto for candidate in decision.candidates]
 
 
 def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:
@@ -45,7 +50,7 @@ def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:
 
 def error_flag(event_id: str, **fields: Any) -> SocialFlag:
     """An error that has just opened: the robot leaves a question without an answer."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "state": FlagState.OPENED,
         "polarity": Polarity.ERROR,
         "rationale": "The robot does not answer the question.",
@@ -61,5 +66,5 @@ def error_flag(event_id: str, **fields: Any) -> SocialFlag:
         event_id=event_id,
         tier=Tier.CUE,
         evidence=(Evidence(measure="silence", value=8.0, start_ns=0, end_ns=NOW_NS),),
-        **{**given, **fields},
+        **{**defaults, **fields},
     )

@@ -11,45 +11,45 @@ from norm_core.records.decision import Decision
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock
-from tests.action_selector.calibrations import written
+from tests.action_selector.calibrations import write_calibration
 from tests.action_selector.questions import NOW_NS, other, request
 
 ASKED = request("Lay the table.", "Sing a song.", "Stir the soup.", others=(other("stirring the soup"),))
 
 
-def decided(**settings: object) -> Decision:
+def decide(**settings: object) -> Decision:
     selector = open_selector(SelectorFiles.model_validate(settings), ReplayClock(NOW_NS))
     return selector.decide(selector.ask(ASKED)).decision
 
 
-def probabilities(decision: Decision) -> list[float]:
-    return [one.probability for one in decision.candidates]
+def list_probabilities(decision: Decision) -> list[float]:
+    return [candidate.probability for candidate in decision.candidates]
 
 
 def test_published_probabilities_follow_the_calibration(tmp_path: Path) -> None:
-    plain = decided()
-    same = decided(calibration=str(written(tmp_path / "one.json", temperature=1, mass=0.6)))
-    flat = decided(calibration=str(written(tmp_path / "four.json", temperature=4)))
-    assert probabilities(same) == pytest.approx(probabilities(plain))
-    assert 1 / 2 < max(probabilities(flat)) < max(probabilities(plain))
-    assert sum(probabilities(flat)) == pytest.approx(1)
-    assert probabilities(flat)[2] == 0  # the veto stays
-    digests = {one.provenance.config_sha256 for one in (plain, same, flat)}
+    plain = decide()
+    same = decide(calibration=str(write_calibration(tmp_path / "one.json", temperature=1, mass=0.6)))
+    flat = decide(calibration=str(write_calibration(tmp_path / "four.json", temperature=4)))
+    assert list_probabilities(same) == pytest.approx(list_probabilities(plain))
+    assert 1 / 2 < max(list_probabilities(flat)) < max(list_probabilities(plain))
+    assert sum(list_probabilities(flat)) == pytest.approx(1)
+    assert list_probabilities(flat)[2] == 0  # the veto stays
+    digests = {decision.provenance.config_sha256 for decision in (plain, same, flat)}
     assert len(digests) == 3
 
 
-def test_where_a_calibration_lies_is_no_part_of_the_digest(tmp_path: Path) -> None:
-    here, there = (decided(calibration=str(written(tmp_path / name))) for name in ("here.json", "there.json"))
+def test_path_of_a_calibration_does_not_change_the_digest(tmp_path: Path) -> None:
+    here, there = (decide(calibration=str(write_calibration(tmp_path / name))) for name in ("here.json", "there.json"))
     assert here.provenance.config_sha256 == there.provenance.config_sha256
 
 
-def test_sets_are_as_large_as_the_stated_coverage_needs(tmp_path: Path) -> None:
-    sure = decided(calibration=str(written(tmp_path / "sure.json", mass=0.0)))
-    unsure = decided(calibration=str(written(tmp_path / "unsure.json", mass=0.99)))
+def test_calibrated_mass_decides_between_answer_and_abstention(tmp_path: Path) -> None:
+    sure = decide(calibration=str(write_calibration(tmp_path / "sure.json", mass=0.0)))
+    unsure = decide(calibration=str(write_calibration(tmp_path / "unsure.json", mass=0.99)))
     assert (sure.outcome, unsure.outcome) == (Outcome.ANSWERED, Outcome.ABSTAINED)
 
 
-def test_a_coverage_is_rounded_up_and_falls_back_to_all() -> None:
+def test_coverage_is_rounded_up_to_the_next_mass() -> None:
     masses = tuple(coverage / 2 for coverage in COVERAGES)
     calibration = SelectorCalibration(
         kind=KIND,
@@ -68,14 +68,14 @@ def test_a_coverage_is_rounded_up_and_falls_back_to_all() -> None:
 
 
 @pytest.mark.parametrize("named", ["encoder", "settings", "weights", "model"])
-def test_a_calibration_serves_no_other_selector(tmp_path: Path, named: str) -> None:
-    path = written(tmp_path / "other.json", other={named: "12"})
+def test_calibration_of_another_selector_is_refused(tmp_path: Path, named: str) -> None:
+    path = write_calibration(tmp_path / "other.json", other={named: "12"})
     with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*verbs.selector"):
-        decided(calibration=str(path))
+        decide(calibration=str(path))
 
 
-def test_a_changed_setting_needs_another_calibration(tmp_path: Path) -> None:
-    path = str(written(tmp_path / "default.json"))
-    decided(calibration=path, coverage=0.9, when_unsure="do_nothing")
+def test_calibration_of_other_settings_is_refused(tmp_path: Path) -> None:
+    path = str(write_calibration(tmp_path / "default.json"))
+    decide(calibration=path, coverage=0.9, when_unsure="do_nothing")
     with pytest.raises(ConfigError, match="differs from what runs here in settings"):
-        decided(calibration=path, match_least=0.5)
+        decide(calibration=path, match_threshold=0.5)

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from action_selector.candidates import Candidate
-from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
 from action_selector.observation import Observation
-from action_selector.request import SelectorConfig
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from action_selector.vetoes import Vetoed
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt
@@ -45,12 +44,12 @@ def case(*actions: str, task: str = "", norms: dict[int, tuple[Norm, ...]] | Non
     return ChoiceCase(**plain | fields)
 
 
-def choose(sentences: SentenceEncoder, chosen_from: ChoiceCase, config: SelectorConfig = BEST_EFFORT, **by: Any) -> Any:
+def choose(sentences: SentenceEncoder, choice_case: ChoiceCase, config: SelectorConfig = BEST_EFFORT, **by: Any) -> Any:
     vetoed = by.pop("vetoed", {})
-    return Chooser(sentences, config, by.pop("engine", None)).choose(chosen_from, vetoed, **by)
+    return Chooser(sentences, config, by.pop("engine", None)).choose(choice_case, vetoed, **by)
 
 
-def test_what_is_vetoed_has_no_probability_and_what_stands_shares_all(sentences: SentenceEncoder) -> None:
+def test_vetoed_candidates_get_no_probability(sentences: SentenceEncoder) -> None:
     builder: DecisionBuilder = choose(sentences, case(PUDDLE, HUM, ""), vetoed={0: OFF})
     assert (builder.chosen, builder.probabilities) == (1, {1: 1.0, 2: 0.0})
     assert builder.sensible == (1,)
@@ -61,7 +60,7 @@ def test_what_is_vetoed_has_no_probability_and_what_stands_shares_all(sentences:
 
 
 @pytest.mark.parametrize(("policy", "advice"), [(WhenUnsure.ASK_HUMAN, "Ask a person"), (WhenUnsure.DO_NOTHING, "Do")])
-def test_where_several_could_be_right_the_policy_decides(
+def test_policy_decides_where_several_candidates_could_be_right(
     sentences: SentenceEncoder, policy: WhenUnsure, advice: str
 ) -> None:
     wide = SelectorConfig(coverage=1.0, when_unsure=policy)
@@ -77,7 +76,7 @@ def test_where_several_could_be_right_the_policy_decides(
 
 
 @pytest.mark.parametrize("fall_back", [True, False])
-def test_a_failed_question_before_it_leaves_no_choice(sentences: SentenceEncoder, fall_back: bool) -> None:
+def test_failed_model_leaves_no_choice(sentences: SentenceEncoder, fall_back: bool) -> None:
     failed = Scores(outcome=Outcome.TIMED_OUT, reason="too late")
     config = BEST_EFFORT.model_copy(update={"fall_back": fall_back})
     builder = choose(sentences, case(HUM, PUDDLE), config, failed=failed)
@@ -89,7 +88,7 @@ def test_a_failed_question_before_it_leaves_no_choice(sentences: SentenceEncoder
 
 
 @pytest.mark.parametrize(("task", "sensible"), [("", (1,)), ("action", ()), ("sensible", (1,))])
-def test_a_model_is_asked_what_is_sensible_where_that_is_wanted(
+def test_model_is_asked_what_is_sensible_if_the_task_needs_it(
     sentences: SentenceEncoder, task: str, sensible: tuple[int, ...]
 ) -> None:
     steps: list[str] = []
@@ -109,12 +108,12 @@ def test_a_model_is_asked_what_is_sensible_where_that_is_wanted(
     assert ("sensible" in steps) == (task != "action")
 
 
-def test_none_of_the_above_takes_the_empty_justification(sentences: SentenceEncoder) -> None:
+def test_none_of_the_above_gets_the_empty_justification(sentences: SentenceEncoder) -> None:
     asked = case(PUDDLE, "")
     reasoned = replace(asked, request=replace(asked.request, justifications=("A wet floor makes people slip.", "")))
     chooser = Chooser(sentences, BEST_EFFORT, None)
     builder = DecisionBuilder(candidates=asked.candidates, outcome=Outcome.ANSWERED)
     chosen = {index: chooser.add_justification(reasoned, replace(builder, chosen=index)) for index in (0, 1)}
-    assert [made.justification for made in chosen.values()] == [0, 1]
-    assert [made.reason for made in chosen.values()] == ["A wet floor makes people slip.", ""]
+    assert [builder.justification for builder in chosen.values()] == [0, 1]
+    assert [builder.reason for builder in chosen.values()] == ["A wet floor makes people slip.", ""]
     assert chooser.add_justification(asked, replace(builder, chosen=0)).justification is None

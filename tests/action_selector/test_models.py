@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from action_selector.decider import Decider
-from action_selector.request import Request, SelectorConfig, answer_of, request_of
+from action_selector.queries import convert_query, extract_answer
+from action_selector.request import Request
+from action_selector.selector_config import SelectorConfig
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
@@ -44,13 +46,13 @@ def yes_to_all(question: Question) -> list[float] | None:
     return [1.0 if option == "Yes" else -1.0 for option in question.options] if "Yes" in question.options else None
 
 
-def test_liking_a_place_is_averaged_away(sentences: SentenceEncoder) -> None:
+def test_position_bias_is_averaged_away(sentences: SentenceEncoder) -> None:
     """A model that adds much for the first place, and a little for what is right."""
 
     def biased(question: Question, call: RequestContext) -> list[float]:
         return yes_to_all(question) or [
-            (3.0 if place == 0 else 0.0) + (0.5 if "right" in option else 0.0)
-            for place, option in enumerate(question.options)
+            (3.0 if index == 0 else 0.0) + (0.5 if "right" in option else 0.0)
+            for index, option in enumerate(question.options)
         ]
 
     for place in range(4):
@@ -62,16 +64,16 @@ def test_liking_a_place_is_averaged_away(sentences: SentenceEncoder) -> None:
         assert once.chosen_index == 0
 
 
-def test_probabilities_return_to_their_own_options(sentences: SentenceEncoder) -> None:
+def test_rotated_probabilities_return_to_their_options(sentences: SentenceEncoder) -> None:
     worth = {"a": 0.0, "b": 1.0, "c": 2.0, "None of the above.": 3.0}
     engine = model(lambda question, call: yes_to_all(question) or [worth[option] for option in question.options])
     decision = decide(sentences, request("c", "", "a", "b"), FULL, engine=engine)
     powers = np.exp([2.0, 3.0, 0.0, 1.0])
-    assert [one.probability for one in decision.candidates] == pytest.approx(list(powers / powers.sum()))
+    assert [candidate.probability for candidate in decision.candidates] == pytest.approx(list(powers / powers.sum()))
     assert (decision.chosen_index, decision.chosen) == (1, "")
 
 
-def test_what_cannot_be_done_from_here_falls(sentences: SentenceEncoder) -> None:
+def test_model_vetoes_what_cannot_be_done_from_here(sentences: SentenceEncoder) -> None:
     def far_off(question: Question, call: RequestContext) -> list[float]:
         asked = " ".join(part.text for part in question.parts if hasattr(part, "text"))
         if "Yes" in question.options and "exactly here" in asked and "roof" in asked:
@@ -83,7 +85,7 @@ def test_what_cannot_be_done_from_here_falls(sentences: SentenceEncoder) -> None
     assert decision.chosen == "Wave."
 
 
-def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path) -> None:
+def test_pictures_lead_to_a_decision(sentences: SentenceEncoder, tmp_path: Path) -> None:
     """Images by file name in a folder, the others observed by the model and vetoed, the choice scored."""
     (tmp_path / "000000000001.jpg").write_bytes(jpeg())
     item = suite.EgoGapItem(
@@ -106,11 +108,11 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
 
     for style in ("default", "egoplan", "exclusion"):
         query = suite.query(item, suite.EgoGapSetting.IMAGES, style=style)
-        asked = request_of(query, window(jpeg=(tmp_path / item.file_name).read_bytes()))
+        asked = convert_query(query, window(jpeg=(tmp_path / item.file_name).read_bytes()))
         engine = DirectEngine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)
         assert decision.candidates[0].veto is Veto.SINGLETON
-        assert answer_of(decision, query).chosen == (1,)
+        assert extract_answer(decision, query).chosen == (1,)
         assert decision.provenance.model == "scripted"
         assert decision.provenance.prompt_version == "select_action-2"
     assert all(len(prompt.images) == 1 for prompt in prompts)
@@ -119,11 +121,11 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
     assert any("already doing" in getattr(part, "text", "") for part in styles)
 
 
-def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
+def test_model_proposes_candidates(sentences: SentenceEncoder) -> None:
     text = json.dumps({"actions": ["Wave.", "wave", "", "Open the door.", "x" * 400], "others": []})
     engine = model(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
     decision = decide(sentences, request(), engine=engine)
-    assert [one.action for one in decision.candidates] == ["Wave.", "Open the door.", ""]
+    assert [candidate.action for candidate in decision.candidates] == ["Wave.", "Open the door.", ""]
     nothing = decide(sentences, request(), engine=model(lambda question, call: [0.0], "not JSON"))
     assert nothing.outcome is Outcome.INVALID
     assert "proposed none" in nothing.explanation
@@ -142,7 +144,9 @@ def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
         ("norms", "", Outcome.ANSWERED),
     ],
 )
-def test_each_question_has_its_own_outcome(sentences: SentenceEncoder, step: str, task: str, outcome: Outcome) -> None:
+def test_failed_question_decides_only_its_task(
+    sentences: SentenceEncoder, step: str, task: str, outcome: Outcome
+) -> None:
     """The similarity takes the place of no reply."""
     steps: list[str] = []
 
@@ -150,7 +154,7 @@ def test_each_question_has_its_own_outcome(sentences: SentenceEncoder, step: str
         steps.append(question.step)
         if question.step == step:
             raise EngineFailedError("the server is gone")
-        return yes_to_all(question) or [float(place) for place in range(len(question.options))]
+        return yes_to_all(question) or [float(index) for index in range(len(question.options))]
 
     asked = replace(
         request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table."),
@@ -171,33 +175,33 @@ def test_each_question_has_its_own_outcome(sentences: SentenceEncoder, step: str
         assert ("sensible" in steps) == (task == "sensible" and step != "possible")
 
 
-def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_ms: float) -> Decision:
+def decide_in_time(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_ms: float) -> Decision:
     """A decision with a model whose every question takes so long."""
     clock = ReplayClock(NOW_NS)
 
     def slow(question: Question, call: RequestContext) -> list[float]:
         clock.advance_to(clock.now_ns() + round(each_ms * NS_PER_MS))
         call.check()
-        return yes_to_all(question) or [float(place) for place in range(len(question.options))]
+        return yes_to_all(question) or [float(index) for index in range(len(question.options))]
 
     decider = Decider(sentences, BEST_EFFORT, engine=model(slow, clock=clock))
-    return decider.decide(asked, Deadline(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
+    return decider.decide(asked, Deadline(clock, NOW_NS + round(deadline_ms * NS_PER_MS))).decision
 
 
-def test_out_of_time_nothing_is_chosen(sentences: SentenceEncoder) -> None:
-    known = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
-    in_time = timed(sentences, each_ms=1, asked=known, deadline_ms=1000)
+def test_model_out_of_time_leaves_no_choice(sentences: SentenceEncoder) -> None:
+    asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
+    in_time = decide_in_time(sentences, each_ms=1, asked=asked, deadline_ms=1000)
     assert in_time.provenance.model == "scripted"
-    pressed = timed(sentences, each_ms=30, asked=known, deadline_ms=60)
+    pressed = decide_in_time(sentences, each_ms=30, asked=asked, deadline_ms=60)
     assert (pressed.outcome, pressed.chosen_index) == (Outcome.TIMED_OUT, None)
     assert "By likeness alone: “Lay the table.”" in pressed.explanation
     assert pressed.deadline_ns is not None
     assert pressed.decided_ns < pressed.deadline_ns
-    late = timed(sentences, each_ms=500, asked=known, deadline_ms=60)
+    late = decide_in_time(sentences, each_ms=500, asked=asked, deadline_ms=60)
     assert (late.outcome, late.chosen_index, late.sensible) == (Outcome.TIMED_OUT, None, ())
 
 
-def test_an_engine_of_words_alone_is_asked_without_pictures(sentences: SentenceEncoder) -> None:
+def test_text_engine_gets_no_pictures(sentences: SentenceEncoder) -> None:
     engine = DirectEngine(EncoderBackend(sentences), ReplayClock(NOW_NS))
     asked = request("Lay the table.", "Shout.", situation="Dinner is ready.", window=window(jpeg=jpeg()))
     no_questions = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})

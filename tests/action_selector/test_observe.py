@@ -8,8 +8,8 @@ import pytest
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.decider import Decider
-from action_selector.request import SelectorConfig
 from action_selector.selector import Selector
+from action_selector.selector_config import SelectorConfig
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
@@ -22,7 +22,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.streams.recent_records import MAX_RECORDS, RecentRecords
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, list_vetoes, other, request, window
 from tests.action_selector.test_models import jpeg, yes_to_all
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -40,7 +40,7 @@ def presence(age_s: float, *persons: Person) -> Presence:
 
 
 class Eye(ScriptedBackend):
-    """Writes what it is told to, and keeps what it was asked to look at."""
+    """Writes what it is reason to, and keeps what it was asked to look at."""
 
     def __init__(self, text: str = SEEN) -> None:
         super().__init__(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
@@ -53,14 +53,14 @@ class Eye(ScriptedBackend):
         return super().generate(prompt, call, **how)
 
 
-def live(
+def decide_live(
     sentences: SentenceEncoder, *records: Any, eye: Eye | None = None, config: SelectorConfig = BEST_EFFORT
 ) -> Decision:
     """What is decided on a question that comes now, after these records, when nobody says who is there."""
     clock = ReplayClock(NOW_NS)
     selector = Selector(Decider(sentences, config, engine=DirectEngine(eye, clock) if eye else None), clock)
-    for one in records:
-        assert selector.take(one) == []
+    for record in records:
+        assert selector.take(record) == []
     (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
     return selector.decide(due).decision
 
@@ -68,10 +68,10 @@ def live(
 FRAME = window(jpeg=jpeg()).frames[0]
 
 
-def test_a_model_sees_what_the_tracked_do(sentences: SentenceEncoder) -> None:
+def test_model_observes_what_tracked_people_do(sentences: SentenceEncoder) -> None:
     eye = Eye()
-    decision = live(sentences, FRAME, presence(0.2, GUEST), eye=eye)
-    assert [one.veto for one in decision.candidates] == [Veto.SINGLETON, Veto.NONE]
+    decision = decide_live(sentences, FRAME, presence(0.2, GUEST), eye=eye)
+    assert list_vetoes(decision) == [Veto.SINGLETON, Veto.NONE]
     assert decision.chosen == "Lay the table."
     assert "the man in white is doing that already" in decision.explanation
     (asked,) = eye.asked
@@ -80,47 +80,49 @@ def test_a_model_sees_what_the_tracked_do(sentences: SentenceEncoder) -> None:
     assert people == "the person 1.5 m away, busy with the robot"
 
 
-def test_without_a_model_it_is_known_who_is_there_and_not_what_they_do(sentences: SentenceEncoder) -> None:
+def test_activity_of_tracked_people_is_unknown_without_a_model(sentences: SentenceEncoder) -> None:
     for records in ((presence(0.2, GUEST),), (FRAME, presence(0.2, GUEST))):
-        decision = live(sentences, *records)
+        decision = decide_live(sentences, *records)
         assert decision.outcome is Outcome.ANSWERED
         assert decision.explanation.startswith("Without knowing what the others do: ")
-        assert all(one.veto is Veto.NONE for one in decision.candidates)
+        assert set(list_vetoes(decision)) == {Veto.NONE}
 
 
-def test_a_model_that_cannot_see_leaves_who_is_there(sentences: SentenceEncoder) -> None:
-    decision = live(sentences, FRAME, presence(0.2, GUEST), eye=Eye(text=""))
+def test_tracked_people_remain_if_the_model_fails(sentences: SentenceEncoder) -> None:
+    decision = decide_live(sentences, FRAME, presence(0.2, GUEST), eye=Eye(text=""))
     assert decision.explanation.startswith("Without knowing what the others do (the eye is shut): ")
-    alone = live(sentences, FRAME, eye=Eye(text=""))
+    alone = decide_live(sentences, FRAME, eye=Eye(text=""))
     assert (alone.outcome, alone.explanation) == (Outcome.FAILED, "nobody was seen: the eye is shut")
 
 
-def test_a_model_is_not_asked_to_look_where_there_is_no_picture(sentences: SentenceEncoder) -> None:
+def test_model_is_not_asked_to_observe_without_a_picture(sentences: SentenceEncoder) -> None:
     eye = Eye()
-    assert live(sentences, presence(0.2, GUEST), eye=eye).explanation.startswith("Without knowing what the others do")
+    assert decide_live(sentences, presence(0.2, GUEST), eye=eye).explanation.startswith(
+        "Without knowing what the others do"
+    )
     assert eye.asked == []
 
 
-@pytest.mark.parametrize("told", [presence(4.0, GUEST), presence(0.2), replace(presence(0.2, GUEST), persons=())])
-def test_old_news_of_people_and_none_are_no_observation(sentences: SentenceEncoder, told: Presence) -> None:
-    decision = live(sentences, told)
+@pytest.mark.parametrize("presence", [presence(4.0, GUEST), presence(0.2), replace(presence(0.2, GUEST), persons=())])
+def test_old_or_empty_presence_is_not_an_observation(sentences: SentenceEncoder, presence: Presence) -> None:
+    decision = decide_live(sentences, presence)
     assert (decision.outcome, "no frame yet" in decision.explanation) == (Outcome.INVALID, True)
 
 
-def test_an_episode_begins_with_nobody_and_memory_is_bounded(sentences: SentenceEncoder) -> None:
+def test_episode_edge_clears_people_and_memory_is_bounded(sentences: SentenceEncoder) -> None:
     edge = Episode(
         stamp_ns=NOW_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="s", setting="s", start_ns=1, end_ns=2
     )
-    assert live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
+    assert decide_live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
     recent = RecentRecords(600.0)
     for number in range(2 * MAX_RECORDS):
         recent.take(presence(number / 1000, GUEST))
-    kept = recent.window(NOW_NS, NOW_NS)
-    assert kept is not None
-    assert len(kept.presences) == MAX_RECORDS
+    retained = recent.window(NOW_NS, NOW_NS)
+    assert retained is not None
+    assert len(retained.presences) == MAX_RECORDS
 
 
-def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEncoder) -> None:
+def test_model_labels_norms_where_none_are_stated(sentences: SentenceEncoder) -> None:
     """It holds laying the table to be for safety or, half as likely, for privacy, in whatever order it is asked."""
     worth = {"safety": 2.0, "privacy": 1.5, "politeness": 0.0}
 
@@ -133,7 +135,7 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
         cook = other(COOK["doing"], COOK["role"])
         asked = request("Lay the table.", "Open the door.", OPTIONS[0], "", others=(cook,))
         decision = decide(sentences, asked, config, engine=engine, catalogue=catalogue)
-        return [one.norms for one in decision.candidates]
+        return [candidate.norms for candidate in decision.candidates]
 
     stated, asked, fallen, none = norms(BEST_EFFORT)
     assert (stated, asked, none) == ((Norm.COOPERATION,), (Norm.SAFETY, Norm.PRIVACY), ())
@@ -150,9 +152,7 @@ def test_norms_are_asked_of_a_model_where_none_are_stated(sentences: SentenceEnc
 
 
 @pytest.mark.parametrize("may_leave", [False, True])
-def test_pictures_go_to_another_machine_only_where_somebody_said_so(
-    sentences: SentenceEncoder, may_leave: bool
-) -> None:
+def test_pictures_leave_the_machine_only_if_allowed(sentences: SentenceEncoder, may_leave: bool) -> None:
     eye, health_log, clock = Eye(), HealthLog(), ReplayClock(NOW_NS)
     eye.model_info = replace(eye.model_info, model="far", on_this_machine=False)
     shown: list[int] = []
@@ -171,14 +171,14 @@ def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     selector.take(FRAME)
     selector.take(presence(0.2, GUEST))
     (due,) = selector.take(Query(stamp_ns=NOW_NS, query_id="q", episode_id="", task="action", options=OPTIONS))
-    found = selector.decide(due)
-    assert found.answer
-    assert found.answer.outcome is Outcome.ANSWERED
+    recommendation = selector.decide(due)
+    assert recommendation.answer
+    assert recommendation.answer.outcome is Outcome.ANSWERED
     assert set(shown) == {int(may_leave)}
     assert [len(prompt.images) for prompt in eye.asked] == [1] * may_leave
-    told = "without its pictures, as the model far does not run on this machine"
-    assert found.answer.reason == ("" if may_leave else told)
-    assert (told in found.decision.explanation.lower()) is not may_leave
+    reason = "without its pictures, as the model far does not run on this machine"
+    assert recommendation.answer.reason == ("" if may_leave else reason)
+    assert (reason in recommendation.decision.explanation.lower()) is not may_leave
     counted = {counter.name: counter.count for counter in health_log.counters}
     assert counted.get("decisions_without_pictures", 0) == (not may_leave)
     assert any("set pictures_may_leave to true" in reason for reason in health_log.reasons) is not may_leave

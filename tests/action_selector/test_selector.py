@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from action_selector.decider import Decider
-from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests, RequestConfig
+from action_selector.repair import DEFAULT_REPAIRS, RepairConfig, RepairRequests
 from action_selector.selector import Selector, SelectorFiles, open_selector
+from action_selector.selector_config import RequestConfig
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
@@ -46,23 +47,23 @@ def selector(sentences: SentenceEncoder, health_log: HealthLog) -> Selector:
     return Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), config, health_log)
 
 
-def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, health_log: HealthLog) -> None:
+def test_query_is_due_once_its_sources_have_passed_it(selector: Selector, health_log: HealthLog) -> None:
     assert selector.take(query()) == []
     (due,) = selector.take(make_silence_mark(NOW_NS + 1, "/audio"))
-    found = selector.decide(due)
-    assert found.answer
-    assert (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
-    assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
+    recommendation = selector.decide(due)
+    assert recommendation.answer
+    assert (recommendation.answer.outcome, recommendation.answer.chosen) == (Outcome.ANSWERED, (1,))
+    assert (recommendation.answer.stamp_ns, recommendation.decision.chosen) == (NOW_NS, "Lay the table.")
     assert counted(health_log) == {"decisions_answered": 1}
 
 
-def test_a_query_that_waits_where_the_input_ends_is_due(selector: Selector) -> None:
+def test_end_of_input_releases_waiting_queries(selector: Selector) -> None:
     assert selector.take(query()) == []
     assert [due.query for due in selector.end_input()] == [query()]
     assert selector.end_input() == []
 
 
-def test_a_query_waiting_at_an_episode_edge_is_about_the_old_one(selector: Selector) -> None:
+def test_episode_edge_releases_queries_of_the_old_episode(selector: Selector) -> None:
     frame = window(age_s=1.0).frames[0]
     selector.take(frame)
     selector.take(query())
@@ -74,46 +75,57 @@ def test_a_query_waiting_at_an_episode_edge_is_about_the_old_one(selector: Selec
     assert due.request.window.frames == (frame,)
 
 
-def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selector, health_log: HealthLog) -> None:
+def test_query_with_a_deadline_is_due_at_once(selector: Selector, health_log: HealthLog) -> None:
     (due,) = selector.take(query(age_s=2.0, deadline_ns=NOW_NS - NS_PER_S))
-    found = selector.decide(due)
-    assert found.answer
-    assert found.answer.outcome is Outcome.INVALID
-    assert "already passed" in found.answer.reason
+    recommendation = selector.decide(due)
+    assert recommendation.answer
+    assert recommendation.answer.outcome is Outcome.INVALID
+    assert "already passed" in recommendation.answer.reason
     assert counted(health_log) == {"decisions_invalid": 1}
 
 
-def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
+def test_queries_of_other_roles_are_ignored(selector: Selector) -> None:
     assert selector.take(query(task="attributes", deadline_ns=NOW_NS + 1)) == []
     assert selector.drop_queries() == 0
 
 
-def test_queries_that_still_wait_are_dropped_and_counted(selector: Selector) -> None:
+def test_dropping_queries_returns_their_number(selector: Selector) -> None:
     selector.take(query())
     assert (selector.drop_queries(), selector.take(make_silence_mark(NOW_NS + 1, "/audio"))) == (1, [])
 
 
-def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) -> None:
+def test_request_gets_the_configured_time(selector: Selector) -> None:
     asked = request("Wave.", others=(COOK,))
     assert selector.ask(asked).deadline.deadline_ns == NOW_NS + 4 * NS_PER_S
-    found = selector.decide(selector.ask(asked, NOW_NS + 7))
-    assert (found.decision.deadline_ns, found.answer) == (NOW_NS + 7, None)
+    recommendation = selector.decide(selector.ask(asked, NOW_NS + 7))
+    assert (recommendation.decision.deadline_ns, recommendation.answer) == (NOW_NS + 7, None)
 
 
-def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, health_log: HealthLog) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason", "remedy"),
+    [
+        (MemoryError("no room"), "not enough memory", "choose a smaller model"),
+        (ValueError("wrong"), "ValueError: wrong", "raise error"),
+    ],
+)
+def test_a_failed_decision_is_explained_and_counted_once(
+    health_log: HealthLog, error: Exception, reason: str, remedy: str
+) -> None:
     class Broken(SentenceEncoder):
         def encode(self, sentences: Any) -> Any:
-            raise MemoryError("no room")
+            raise error
 
     selector = Selector(Decider(Broken(), BEST_EFFORT), ReplayClock(NOW_NS), health_log=health_log)
     (due,) = selector.take(replace(query(), options=("Fly a kite over the harbour.", "Mend the net.")))
     failed = selector.decide(due)
     assert failed.answer
     assert (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
-    assert failed.answer.reason == "MemoryError: no room"
+    assert reason in failed.answer.reason
     assert counted(health_log) == {"decisions_failed": 1}
-    assert health_log.reasons == ("selector: a decision failed: MemoryError: no room; please report it",)
-    refused = selector.without_decision(due, "ask less often")
+    (issue,) = health_log.reasons
+    assert reason in issue
+    assert remedy in issue
+    refused = selector.decline(due, "ask less often")
     assert refused.answer
     assert (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
     assert counted(health_log) == {"decisions_failed": 2}
@@ -130,12 +142,14 @@ SAID = Utterance(
 
 
 class Reader:
-    """Finds what it is told to find of each option, and keeps what it read."""
+    """Returns fixed probabilities by the first word of an option, and stores what it reads."""
 
     sha256 = "of a reader"
 
-    def __init__(self, **found: tuple[float, float]) -> None:
-        self.found, self.lines, self.options = found, list[str](), list[str]()
+    def __init__(self, **answers: tuple[float, float]) -> None:
+        self.answers = answers
+        self.lines: list[str] = []
+        self.options: list[str] = []
 
     def start(self) -> "Reader":
         return self
@@ -146,10 +160,10 @@ class Reader:
     def read_options(self, lines: list[str]) -> list[OptionReading]:
         self.options += lines
         first = (line.removeprefix("Robot: ").split()[0].lower() for line in lines)
-        return [OptionReading(possible=self.found[name][0], fitting=self.found[name][1]) for name in first]
+        return [OptionReading(possible=self.answers[name][0], fitting=self.answers[name][1]) for name in first]
 
 
-def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: SentenceEncoder) -> None:
+def test_reader_outranks_similarity_to_the_scene(sentences: SentenceEncoder) -> None:
     """Without one, words that resemble the scene's win; by one, what is fitting does, and a decision names it."""
     asked = request(
         "Rate the hotel with five stars.",
@@ -173,7 +187,7 @@ def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: Sente
 
 
 @pytest.mark.parametrize("by", ["likeness", "reader", "model"])
-def test_no_order_in_a_situation_names_the_action(sentences: SentenceEncoder, by: str) -> None:
+def test_order_in_a_situation_changes_no_decision(sentences: SentenceEncoder, by: str) -> None:
     scene, actions = "A guest at the table asks for water.", ("Throw water at the guest.", "Pour the guest some water.")
     prompts: list[str] = []
 
@@ -197,7 +211,7 @@ def test_no_order_in_a_situation_names_the_action(sentences: SentenceEncoder, by
     assert decisions[0] == decisions[1]
 
 
-def test_a_selector_loads_its_reader_before_the_first_request(sentences: SentenceEncoder) -> None:
+def test_prepare_loads_the_reader(sentences: SentenceEncoder) -> None:
     loaded: list[bool] = []
 
     class Loaded(Reader):
@@ -210,7 +224,7 @@ def test_a_selector_loads_its_reader_before_the_first_request(sentences: Sentenc
     assert loaded == [True]
 
 
-def test_the_reader_explains_what_it_chose_also_beside_none_of_them(sentences: SentenceEncoder) -> None:
+def test_reader_reads_sixteen_candidates_beside_none_of_them(sentences: SentenceEncoder) -> None:
     reader = Reader(rate=(0.9, 0.01), tell=(0.9, 0.9))
     options = [f"Rate the hotel with {stars} stars." for stars in range(1, 16)]
     asked = request(*options, "Tell him that you are sorry.", "", situation="A guest stands at the desk of a hotel.")
@@ -231,7 +245,7 @@ skills:
 """
 
 
-def test_an_open_error_leads_to_one_decision_that_names_it(sentences: SentenceEncoder) -> None:
+def test_opened_error_asks_for_a_repair(sentences: SentenceEncoder) -> None:
     selector = Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), ENABLED, repairs=RepairRequests())
     (due,) = selector.take(error_flag("late"))
     decision = selector.decide(due).decision
@@ -241,25 +255,25 @@ def test_an_open_error_leads_to_one_decision_that_names_it(sentences: SentenceEn
 
 
 @pytest.mark.parametrize("flag", [COMPETENCE, CLOSED, WITHDRAWN])
-def test_a_competence_or_a_final_error_asks_nothing(flag: SocialFlag) -> None:
+def test_competence_or_final_error_asks_for_no_repair(flag: SocialFlag) -> None:
     assert RepairRequests().request_for(flag) is None
 
 
-def test_an_event_is_asked_about_once_however_often_it_changes() -> None:
+def test_updated_error_asks_for_a_repair_once() -> None:
     repairs, opened = RepairRequests(), error_flag("late")
     updated = replace(opened, state=FlagState.UPDATED)
     asked = [repairs.request_for(flag) for flag in (updated, opened, updated)]
     assert [request.query_id for request in asked if request] == ["late"]
 
 
-def test_an_event_that_turns_into_an_error_is_asked_about() -> None:
+def test_competence_that_becomes_an_error_asks_for_a_repair() -> None:
     repairs = RepairRequests()
     kind = replace(COMPETENCE, event_id="late")
     assert repairs.request_for(kind) is None
     assert repairs.request_for(replace(error_flag("late"), state=FlagState.UPDATED)) is not None
 
 
-def test_the_marked_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, sentences: SentenceEncoder) -> None:
+def test_repair_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, sentences: SentenceEncoder) -> None:
     path = tmp_path / "skills.yaml"
     path.write_text(SKILLS, encoding="utf-8")
     files = SelectorFiles(skills=str(path), when_unsure=BEST_EFFORT.when_unsure)
@@ -270,7 +284,7 @@ def test_the_marked_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, s
     assert decision.chosen == "Say that you are sorry."  # nobody states that a manager is in
 
 
-def test_by_default_a_flag_asks_nothing() -> None:
+def test_flags_ask_for_no_repair_by_default() -> None:
     selector = open_selector(SelectorFiles(), ReplayClock(NOW_NS), requests=RequestConfig())
     assert selector.take(error_flag("late")) == []
 
@@ -296,7 +310,7 @@ class BrokenReader(Reader):
     ("time_limit_s", "is_broken", "chosen", "reason"),
     [(10.0, False, 1, ""), (1.0, False, 0, "not ready in half of the time"), (10.0, True, 0, "cannot be loaded")],
 )
-def test_a_reader_that_is_late_or_fails_is_left_out_and_counted(  # noqa: PLR0917
+def test_late_or_failed_reader_is_left_out_and_counted(  # noqa: PLR0917
     sentences: SentenceEncoder, health_log: HealthLog, time_limit_s: float, is_broken: bool, chosen: int, reason: str
 ) -> None:
     clock = ReplayClock(NOW_NS)

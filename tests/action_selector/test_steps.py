@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
-from action_selector.choose.abstain import calibrated_set
+from action_selector.choose.abstain import select_calibrated_set
 from action_selector.decider import STEPS
 from action_selector.house_rules import HardRule, HouseRule, HouseRules
-from action_selector.observation import from_people
+from action_selector.observation import convert_people
 from action_selector.retrieval import Precedent, PrecedentIndex
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.records.presence import Engagement, Gaze, Person
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, list_vetoes, other, request
 
 CATALOGUE = SkillCatalogue(
     skills=(
@@ -29,14 +29,14 @@ CATALOGUE = SkillCatalogue(
 )
 
 
-def test_one_candidate_falls_to_each_other(sentences: SentenceEncoder) -> None:
+def test_each_other_agent_vetoes_one_candidate(sentences: SentenceEncoder) -> None:
     nurse = other("measuring the patient's blood pressure", "nurse")
     asked = request("Measure the blood pressure.", "Take the patient's blood pressure.", "Bring tea.", others=(nurse,))
-    vetoes = [one.veto for one in decide(sentences, asked).candidates]
+    vetoes = list_vetoes(decide(sentences, asked))
     assert sorted(vetoes) == sorted([Veto.SINGLETON, Veto.NONE, Veto.NONE])
 
 
-def test_each_step_against_others_can_be_left_out(sentences: SentenceEncoder) -> None:
+def test_veto_and_avoidance_of_others_can_be_switched_off(sentences: SentenceEncoder) -> None:
     cook = other("stirring the soup", "cook")
     asked = request("Stir the pot of soup.", "Hum a tune.", situation="Soup is on the stove.", others=(cook,))
 
@@ -49,31 +49,31 @@ def test_each_step_against_others_can_be_left_out(sentences: SentenceEncoder) ->
     assert decided(veto_others=False, avoid_others=False) == (Veto.NONE, True)
 
 
-def test_what_anyone_may_do_beside_them_stands(sentences: SentenceEncoder) -> None:
+def test_shared_activity_vetoes_nothing(sentences: SentenceEncoder) -> None:
     asked = request("Applaud the singer.", "Leave.", others=(other("applauding", "guest", duplicable=Duplicable.YES),))
-    assert all(one.veto is Veto.NONE for one in decide(sentences, asked).candidates)
+    assert set(list_vetoes(decide(sentences, asked))) == {Veto.NONE}
 
 
-def test_others_whose_doing_is_unknown_take_nothing(sentences: SentenceEncoder) -> None:
+def test_people_without_known_activity_veto_nothing(sentences: SentenceEncoder) -> None:
     """And what they do with the robot itself it cannot do in their place."""
     persons = (
         Person(person_id="p1", distance_m=1.24, gaze=Gaze.AT_ROBOT, engagement=Engagement.ENGAGED),
         Person(person_id=""),
         Person(person_id="p2"),
     )
-    people = from_people(persons)
-    assert [(one.agent_id, one.appearance, one.doing) for one in people] == [
+    people = convert_people(persons)
+    assert [(agent.agent_id, agent.appearance, agent.doing) for agent in people] == [
         ("p1", "the person 1.2 m away, looking at the robot", "busy with the robot"),
         ("p2", "a person", ""),
     ]
     decision = decide(sentences, request("Greet the guest.", "Be busy with the robot.", others=people))
-    assert all(one.veto is Veto.NONE for one in decision.candidates)
+    assert set(list_vetoes(decision)) == {Veto.NONE}
 
 
-def test_skills_stand_in_for_candidates_and_their_needs_veto(sentences: SentenceEncoder) -> None:
+def test_unmet_needs_veto_skills_of_the_catalogue(sentences: SentenceEncoder) -> None:
     asked = request(viewpoint=Viewpoint(place="kitchen", role="guide"))
     decision = decide(sentences, asked, catalogue=CATALOGUE)
-    vetoes = {one.action: one.veto for one in decision.candidates}
+    vetoes = {candidate.action: candidate.veto for candidate in decision.candidates}
     assert vetoes == {
         "Bring a towel.": Veto.PRECONDITION,
         "Say good morning.": Veto.NONE,
@@ -87,7 +87,7 @@ def test_skills_stand_in_for_candidates_and_their_needs_veto(sentences: Sentence
 
 
 @pytest.mark.parametrize("place", ["bathroom", "in the bathroom", "The bathroom, ground floor", "guest_bathroom"])
-def test_a_place_may_be_told_in_more_words(sentences: SentenceEncoder, place: str) -> None:
+def test_place_matches_in_other_words(sentences: SentenceEncoder, place: str) -> None:
     decision = decide(sentences, request(viewpoint=Viewpoint(place=place)), catalogue=CATALOGUE)
     assert decision.candidates[0].veto is Veto.NONE
 
@@ -95,7 +95,7 @@ def test_a_place_may_be_told_in_more_words(sentences: SentenceEncoder, place: st
 @pytest.mark.parametrize(
     "action", ["Go into the bathroom and knock.", "Follow her to the toilets.", "Enter the bathroom."]
 )
-def test_hard_rules_veto_by_word_and_by_meaning(sentences: SentenceEncoder, action: str) -> None:
+def test_hard_rule_vetoes_by_word_and_by_meaning(sentences: SentenceEncoder, action: str) -> None:
     hard = HardRule(never="enter the bathroom", words=("bathroom", "toilet"), why="people undress there")
     decision = decide(sentences, request(action, "Wait outside."), rules=HouseRules(hard=(hard,)))
     assert decision.candidates[0].veto is Veto.HARD_RULE
@@ -103,26 +103,27 @@ def test_hard_rules_veto_by_word_and_by_meaning(sentences: SentenceEncoder, acti
     assert decision.chosen_index == 1
 
 
-def _vetoed(sentences: SentenceEncoder, kind: str) -> dict[str, bool]:
+def check_vetoes(sentences: SentenceEncoder, kind: str) -> dict[str, bool]:
     """Return whether its rule vetoes each action of a kind in the table of evasions."""
     table = yaml.safe_load(Path(__file__).with_name("rule_evasions.yaml").read_text(encoding="utf-8"))
     vetoed: dict[str, bool] = {}
     for entry in table:
         rules = HouseRules(hard=(HardRule(never=entry["never"], words=tuple(entry["words"])),))
-        for action in entry[kind]:  # each in a request of its own, as some differ by case alone
+        # Each action has a request of its own, because some differ by case alone.
+        for action in entry[kind]:
             decision = decide(sentences, request(action, ""), BEST_EFFORT, rules=rules)
             vetoed[action] = decision.candidates[0].veto is Veto.HARD_RULE
     return vetoed
 
 
-def test_disguised_letters_evade_no_hard_rule(sentences: SentenceEncoder) -> None:
-    vetoed = _vetoed(sentences, "disguised")
+def test_hard_rule_finds_disguised_letters(sentences: SentenceEncoder) -> None:
+    vetoed = check_vetoes(sentences, "disguised")
     assert len(vetoed) >= 40
     assert not [action for action, is_vetoed in vetoed.items() if not is_vetoed]
 
 
-def test_a_hard_rule_spares_what_only_looks_alike(sentences: SentenceEncoder) -> None:
-    harmless, reworded = _vetoed(sentences, "harmless"), _vetoed(sentences, "reworded")
+def test_hard_rule_spares_harmless_actions(sentences: SentenceEncoder) -> None:
+    harmless, reworded = check_vetoes(sentences, "harmless"), check_vetoes(sentences, "reworded")
     assert (len(harmless), len(reworded)) == (37, 25)
     assert not [action for action, is_vetoed in harmless.items() if is_vetoed]
     assert sum(reworded.values()) >= 18
@@ -131,7 +132,7 @@ def test_a_hard_rule_spares_what_only_looks_alike(sentences: SentenceEncoder) ->
 def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
     scene = "A guest has dropped a glass on the floor of the dining room."
     sweep, call = "Sweep up the pieces of glass.", "Call a member of staff."
-    learned = PrecedentIndex.of([Precedent(source="v", scene=scene, action=sweep)], sentences)
+    learned = PrecedentIndex.build([Precedent(source="v", scene=scene, action=sweep)], sentences)
     rule = HouseRule(situation="A glass has broken on the floor.", do=call, dont=sweep, why="splinters need gloves")
     asked = request(sweep, call, situation=scene)
     assert decide(sentences, asked, precedents=learned).chosen == sweep
@@ -140,7 +141,7 @@ def test_house_rules_outrank_precedents(sentences: SentenceEncoder) -> None:
     assert "splinters need gloves" in decision.explanation
 
 
-def test_a_rule_vetoes_what_it_forbids_and_its_reason_nothing_else(
+def test_house_rule_vetoes_only_what_it_advises_against(
     sentences: SentenceEncoder,
 ) -> None:
     rule = HouseRule(
@@ -172,21 +173,21 @@ def test_a_rule_vetoes_what_it_forbids_and_its_reason_nothing_else(
         ("playing the piano", "Please applaud the pianist at the piano."),
     ],
 )
-def test_to_answer_what_another_does_is_not_to_copy_it(sentences: SentenceEncoder, doing: str, action: str) -> None:
+def test_response_to_another_agent_is_not_vetoed(sentences: SentenceEncoder, doing: str, action: str) -> None:
     decision = decide(sentences, request(action, "Hum a tune.", others=(other(doing, "guest"),)))
     assert decision.candidates[0].veto is Veto.NONE
     same = decide(sentences, request(action, "Hum a tune.", others=(other(f"doing this: {action}", "guest"),)))
     assert same.candidates[0].veto is Veto.SINGLETON
 
 
-def test_what_is_stated_to_serve_safety_is_nobody_elses(sentences: SentenceEncoder) -> None:
+def test_safety_skill_is_not_vetoed_by_others(sentences: SentenceEncoder) -> None:
     cook = other("switching off the stove", "cook")
     skills = SkillCatalogue(skills=(Skill(action="Switch off the stove.", norms=(Norm.SAFETY,)),))
     assert decide(sentences, request("Switch off the stove.", "", others=(cook,))).chosen == ""
     assert decide(sentences, request(others=(cook,)), catalogue=skills).chosen == "Switch off the stove."
 
 
-def test_the_line_says_what_the_choice_rests_on(sentences: SentenceEncoder) -> None:
+def test_explanation_names_the_ground_of_the_choice(sentences: SentenceEncoder) -> None:
     cook = other("stirring the soup", "cook")
 
     def line(*options: str, **fields: Any) -> str:
@@ -201,15 +202,15 @@ def test_the_line_says_what_the_choice_rests_on(sentences: SentenceEncoder) -> N
     )
 
 
-def test_a_rule_for_another_situation_does_not_speak(sentences: SentenceEncoder) -> None:
+def test_house_rule_for_another_situation_does_not_apply(sentences: SentenceEncoder) -> None:
     rule = HouseRule(situation="The fire alarm rings.", do="Leave.", dont="Serve the tea.", why="fire")
     asked = request("Serve the tea.", "Leave.", situation="It is tea time in the lounge and guests are waiting.")
     assert decide(sentences, asked, rules=HouseRules(rules=(rule,))).chosen == "Serve the tea."
 
 
-def test_precedents_of_the_same_source_are_never_used(sentences: SentenceEncoder) -> None:
+def test_precedents_of_the_same_source_are_not_used(sentences: SentenceEncoder) -> None:
     scene = "A child stands before a shut door with both hands full."
-    learned = PrecedentIndex.of([Precedent(source="video-1", scene=scene, action="Hum a tune.")], sentences)
+    learned = PrecedentIndex.build([Precedent(source="video-1", scene=scene, action="Hum a tune.")], sentences)
     asked = request("Hum a tune.", "Open the door for the child.", situation=scene)
     assert decide(sentences, asked, precedents=learned).chosen_index == 0
     assert (
@@ -220,7 +221,7 @@ def test_precedents_of_the_same_source_are_never_used(sentences: SentenceEncoder
     )
 
 
-def test_the_reason_goes_with_the_action(sentences: SentenceEncoder) -> None:
+def test_justification_fits_the_chosen_action(sentences: SentenceEncoder) -> None:
     reasons = ("A wet floor makes people slip.", "Thirsty guests are offered water.", "")
     asked = request(
         "Mop up the puddle.", "Stare at the guest.", "", situation="There is a puddle.", justifications=reasons
@@ -237,16 +238,16 @@ PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(
 
 
 @given(PROBABILITIES, st.floats(0.01, 1))
-def test_the_set_holds_enough_and_no_one_needless(probabilities: dict[int, float], coverage: float) -> None:
-    could_be = calibrated_set(probabilities, coverage)
+def test_calibrated_set_is_the_smallest_that_suffices(probabilities: dict[int, float], coverage: float) -> None:
+    could_be = select_calibrated_set(probabilities, coverage)
     assert sum(probabilities[index] for index in could_be) >= coverage - 1e-6
-    least = min(probabilities[index] for index in could_be)
-    clearly_above = [probabilities[index] for index in could_be if probabilities[index] > least + 1e-6]
+    lowest = min(probabilities[index] for index in could_be)
+    clearly_above = [probabilities[index] for index in could_be if probabilities[index] > lowest + 1e-6]
     assert sum(clearly_above) < coverage
-    assert all(value <= least + 1e-6 for index, value in probabilities.items() if index not in could_be)
+    assert all(value <= lowest + 1e-6 for index, value in probabilities.items() if index not in could_be)
 
 
-def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
+def test_latency_segments_sum_to_the_total(sentences: SentenceEncoder) -> None:
     decision = decide(sentences, request("Wave.", "Bow.", justifications=("It is kind.", "It is polite.")))
     assert [segment.name for segment in decision.provenance.latency] == list(STEPS)
     assert decision.provenance.total_ns == decision.decided_ns - NOW_NS

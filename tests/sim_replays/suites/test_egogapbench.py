@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.choose.abstain import WhenUnsure
 from action_selector.decider import Decider
-from action_selector.request import SelectorConfig, answer_of, request_of
+from action_selector.queries import convert_query, extract_answer
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
@@ -34,7 +34,8 @@ def answers(
     found = {}
     for item in items:
         query = suite.query(item, setting)
-        found[item.uid] = answer_of(decider.decide(request_of(query), Deadline(ReplayClock())), query)
+        decision = decider.decide(convert_query(query), Deadline(ReplayClock())).decision
+        found[item.uid] = extract_answer(decision, query)
     return found
 
 

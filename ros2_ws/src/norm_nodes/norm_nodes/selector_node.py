@@ -10,8 +10,9 @@ from rclpy.action import GoalResponse
 from rclpy.duration import Duration
 from std_msgs.msg import Empty, String
 
-from action_selector.request import Request, RequestConfig
+from action_selector.request import Request
 from action_selector.selector import DueRequest, Recommendation, SelectorFiles, SelectorRecord, open_selector
+from action_selector.selector_config import RequestConfig
 from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
 from norm_core.health.node_watch import release_freed_memory
@@ -76,8 +77,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def check(self, config: SelectorNodeConfig) -> None:
         """Read the files that may change while the node runs."""
-        config.catalogue()
-        config.rules()
+        config.read_catalogue()
+        config.read_rules()
 
     def get_model_name(self) -> str:
         """Return the name of the model that is asked."""
@@ -158,17 +159,17 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         job = _Job(self._selector.ask(request, read_deadline(goal)), handle)
         if fault:
             self._open.add(job)
-            self._end(job, self._selector.without_decision(job.due, fault, Outcome.INVALID))
+            self._end(job, self._selector.decline(job.due, fault, Outcome.INVALID))
         else:
             self._queue_job(job)
 
     def _cancel(self, handle: Any) -> None:
         for job in [job for job in self._open if job.handle is handle]:
-            self._end(job, self._selector.without_decision(job.due, CANCELLED, Outcome.CANCELLED))
+            self._end(job, self._selector.decline(job.due, CANCELLED, Outcome.CANCELLED))
 
     def _end_jobs(self, jobs: list[_Job]) -> None:
         for job in jobs:
-            self._end(job, self._selector.without_decision(job.due, INACTIVE))
+            self._end(job, self._selector.decline(job.due, INACTIVE))
 
     def _end(self, job: _Job, recommended: Recommendation) -> None:
         """Publish a decision and answer the goal, unless the request ended before."""
@@ -211,7 +212,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _queue_job(self, job: _Job) -> None:
         self._open.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
-            self._end(job, self._selector.without_decision(job.due, TOO_MANY))
+            self._end(job, self._selector.decline(job.due, TOO_MANY))
 
     def _decide_jobs(self) -> None:
         # Otherwise the encoder would load with its first sentence, which takes seconds on a busy machine.
@@ -241,12 +242,12 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._later(lambda: self._end(job, recommended))
 
     def _make_failed_decision(self, due: DueRequest, _: Any) -> Recommendation:
-        return self._selector.without_decision(due, FAILURE)
+        return self._selector.decline(due, FAILURE)
 
     def _apply(self, config: SelectorNodeConfig) -> None:
         self._applied = config
         try:
-            self._selector.reconfigure(config.part(SelectorFiles), config.catalogue(), config.rules())
+            self._selector.reconfigure(config.part(SelectorFiles), config.read_catalogue(), config.read_rules())
             self._selector.prepare()
             self.health_log.clear_issue("files")
         except TactfulError as error:  # a file was changed after it had been checked
