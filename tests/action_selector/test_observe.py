@@ -40,7 +40,7 @@ def presence(age_s: float, *persons: Person) -> Presence:
 
 
 class Eye(ScriptedBackend):
-    """Writes what it is reason to, and keeps what it was asked to look at."""
+    """Writes a fixed text, and stores the prompts that ask it to observe."""
 
     def __init__(self, text: str = SEEN) -> None:
         super().__init__(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
