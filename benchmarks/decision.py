@@ -18,9 +18,9 @@ from rclpy.action import ActionClient
 from rclpy.task import Future
 
 from action_selector.candidates import Skill, SkillCatalogue
-from action_selector.choose.abstain import WhenUnsure
 from action_selector.decider import Decider
-from action_selector.request import Request, SelectorConfig
+from action_selector.request import Request
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
