@@ -25,7 +25,7 @@ from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
-from norm_monitor.replay.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_process import NodeProcess, claim_domain
 from sim_replays.suites import egogapbench as suite
 
 NODE_PARAMETERS = {"selector": {"reader": "none"}}
@@ -117,7 +117,7 @@ def make_requests(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool
 def ask_node(items: list[suite.EgoGapItem], count: int) -> list[float]:
     """Return the milliseconds from each request to the selector node over DDS to its result."""
     spent_ms = []
-    with claimed_domain() as domain_id, NodeProcess(["selector"], NODE_PARAMETERS, domain_id):
+    with claim_domain() as domain_id, NodeProcess(["selector"], NODE_PARAMETERS, domain_id):
         rclpy.init(args=[], domain_id=domain_id)
         try:
             node = rclpy.create_node("benchmark_client")

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from benchmarks.runner import Figure, Report
 from norm_core.health.node_watch import read_usage
-from norm_monitor.replay.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_process import NodeProcess, claim_domain
 
 # The memory of a process is settled if it changes by less than this in one pause.
 MAX_CHANGE_KB = 1024
@@ -35,7 +35,7 @@ def wait_for_memory_mb(process: NodeProcess) -> float:
 def measure_mb(groups: Sequence[Sequence[str]]) -> float:
     """Start a process for each group of nodes; return the memory of all in MB."""
     with ExitStack() as stack:
-        domain_id = stack.enter_context(claimed_domain())
+        domain_id = stack.enter_context(claim_domain())
         processes = []
         for nodes in groups:
             parameters = {node: PARAMETERS[node] for node in nodes if node in PARAMETERS}

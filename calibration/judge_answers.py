@@ -25,7 +25,7 @@ from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.assessment.weighing import evidence_odds
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.encounters.encounter import Encounter
-from norm_monitor.encounters.library import encounters_in
+from norm_monitor.encounters.library import load_folder
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import PromptPlan, plan
@@ -71,11 +71,11 @@ def read_labels(folder: Path) -> list[LabelledEncounter]:
         return [
             LabelledEncounter(encounter=encounter, writer=path.name)
             for path in folders
-            for encounter in encounters_in(path)
+            for encounter in load_folder(path)
         ]
     return [
         LabelledEncounter(encounter=encounter, writer=encounter.writer or folder.name)
-        for encounter in encounters_in(folder)
+        for encounter in load_folder(folder)
     ]
 
 

@@ -26,7 +26,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, weigh
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import Truth, encounters
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
@@ -313,7 +313,7 @@ def _collect_one(
     readers: Mapping[str, str],
 ) -> MeasuredEncounter:
     meaning, table = _shared(readers.get(source.writer, NO_READER))
-    name = talk_name(source.encounter)
+    name = make_talk_name(source.encounter)
     attend = JudgeStandIn(RecordedJudge(name, answers[name]), WallClock()) if name in answers else None
     if source.by_sound:
         sensed = sense_encounter(source.encounter, cache_folder, _recognizer())

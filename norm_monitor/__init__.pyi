@@ -37,7 +37,7 @@ from .privacy.anonymize import AnonymityReport as AnonymityReport
 from .privacy.anonymize import AnonymizeOptions as AnonymizeOptions
 from .privacy.anonymize import anonymize as anonymize
 from .replay.bag_driver import feed_monitor as feed_monitor
-from .replay.bag_driver import replay_monitor as replay_monitor
+from .replay.bag_driver import make_replay_monitor as make_replay_monitor
 from .replay.node_driver import NodeOutput as NodeOutput
 from .replay.node_driver import TransportError as TransportError
 from .replay.node_driver import play_to_nodes as play_to_nodes
@@ -49,7 +49,7 @@ from .senses.camera.picture import PictureFormatError as PictureFormatError
 from .senses.faces.finder import FaceFinder as FaceFinder
 from .senses.microphone.audio_message import SoundChunk as SoundChunk
 from .senses.microphone.audio_message import SoundFileError as SoundFileError
-from .senses.microphone.audio_message import chunks_of as chunks_of
+from .senses.microphone.audio_message import read_sound_file as read_sound_file
 from .senses.microphone.pcm import PcmFormat as PcmFormat
 from .senses.microphone.pcm import SoundError as SoundError
 from .senses.people.adapter import PeopleAdapter as PeopleAdapter

@@ -18,7 +18,7 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sample_rate import rate_problem, rate_remedy
+from norm_monitor.senses.microphone.sample_rate import describe_rate_problem, describe_rate_remedy
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
@@ -134,7 +134,7 @@ class Ears:
     def take_words(self, message: Any, arrival_ns: int, voice_id: str = "") -> list[Utterance]:
         """Read the text of an external recognizer; raise NotSpeechError if the message has none."""
         quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
-        transcript = self._words.live_speech(message, arrival_ns, voice_id)
+        transcript = self._words.take_text(message, arrival_ns, voice_id)
         if transcript is None:
             return []
         utterance, cut = cut_texts(transcript)
@@ -256,7 +256,7 @@ class Ears:
         if other_hz is None:
             self._health_log.clear_issue("audio rate")
         else:
-            why = f"{self._audio_topic}: {rate_problem(other_hz)}; {rate_remedy(other_hz)}"
+            why = f"{self._audio_topic}: {describe_rate_problem(other_hz)}; {describe_rate_remedy(other_hz)}"
             self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
 
     def _state_lateness(self) -> None:

@@ -13,7 +13,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.records.topics import UTTERANCES_TOPIC, full_topic
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.replay.bag_driver import BagSenses, replay_monitor
+from norm_monitor.replay.bag_driver import BagSenses, make_replay_monitor
 from norm_monitor.replay.node_driver import ANSWERS, END, FLAGS, WINDOWS, NodeOutput, SessionTopics, topics_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
@@ -43,7 +43,7 @@ class _Roles:
 
     def __init__(self, topics: SessionTopics) -> None:
         self._clock = ReplayClock()
-        self._monitor = replay_monitor(topics.sources, self._clock)
+        self._monitor = make_replay_monitor(topics.sources, self._clock)
         requests = RequestConfig(sources=topics.sensed)
         self._selector = open_selector(SelectorFiles(), self._clock, requests=requests) if topics.has_queries else None
 

@@ -27,12 +27,12 @@ from norm_monitor.privacy.anonymize import AnonymizeOptions, Treatment
 from norm_monitor.privacy.anonymize import anonymize as make_anonymous
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
-from norm_monitor.privacy.sound import audible_spans
+from norm_monitor.privacy.sound import find_audible_spans
 from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
 from norm_monitor.session_log.key_file import KeyFile
-from norm_monitor.session_log.recording import from_bag
+from norm_monitor.session_log.recording import load_bag
 from norm_monitor.session_log.redact import NamesToRemove, RedactionPolicy
-from norm_monitor.session_log.session_config import participants_of
+from norm_monitor.session_log.session_config import parse_participants
 from tactful_cli.console import err, on_one_line, print_json, print_result, print_table, remark, show
 from tactful_cli.session_options import SessionPeople, face_finder
 from tactful_cli.up.profile import ProfileError, load
@@ -223,7 +223,7 @@ def anonymize(  # noqa: PLR0917
     choices = AnonymizeOptions(
         no_face=no_face,
         keep=tuple(keep or ()),
-        participants=participants_of(participant or (), no_words=no_words or ()),
+        participants=parse_participants(participant or (), no_words=no_words or ()),
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
@@ -289,10 +289,10 @@ def video(  # noqa: PLR0917
         raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")
     spans: tuple[tuple[int, int], ...] | None = None
     if sound is Sound.CONSENTED:
-        recording = from_bag(bag)
-        people = participants_of(participant or (), voice or ())
+        recording = load_bag(bag)
+        people = parse_participants(participant or (), voice or ())
         recording = replace(recording, info=replace(recording.info, participants=people))
-        spans = tuple(audible_spans(recording, recording.start_ns, recording.end_ns))
+        spans = tuple(find_audible_spans(recording, recording.start_ns, recording.end_ns))
     options = VideoOptions(
         camera=camera,
         microphone=microphone,

@@ -36,7 +36,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
-from norm_monitor.replay.node_driver import END, NodeOutput, over_dds
+from norm_monitor.replay.node_driver import END, NodeOutput, play_over_dds
 from scoring.event_matching import match_events
 from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
@@ -264,7 +264,7 @@ def demo(
     records: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
-    for output in over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
+    for output in play_over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
         if output.topic == END:
             end = output.message
         elif (record := log.take(output)) is not None:

@@ -28,7 +28,13 @@ from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
-from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, likely_words_topics, replay_monitor, robot_topics_of
+from norm_monitor.replay.bag_driver import (
+    BagSenses,
+    feed_monitor,
+    find_likely_words_topics,
+    find_robot_topics,
+    make_replay_monitor,
+)
 from norm_monitor.replay.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
@@ -56,7 +62,7 @@ def senses_of(
     """
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
     named = tuple(robot_topics)
-    robot_topics = robot_topics_of(bag, named)
+    robot_topics = find_robot_topics(bag, named)
     sounds = audio_topics(bag, hearing.stated)
     if topic:
         check_audio_topic(bag, topic, hearing.stated)
@@ -83,7 +89,7 @@ def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str
 
 def explain_missing_words(bag: BagReader, senses: BagSenses) -> str:
     """Say that nothing is heard of people, and which topics of the bag may hold their words."""
-    likely = likely_words_topics(bag, senses.topics)
+    likely = find_likely_words_topics(bag, senses.topics)
     remedy = "record the microphone or the texts of the robot's recognizer"
     if likely:
         remedy = f"name the topic of the robot's recognizer with --words-topic (as {' or '.join(likely)})"
@@ -248,7 +254,7 @@ class BagWatch:
         senses = options.senses(bag, name)
         clock = ReplayClock()
         per_hour = NO_CEILING if self.attend_of else 0.0
-        monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
+        monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
         attend = self.attend_of(name) if self.attend_of else attend_nothing
         flags_by_id: dict[str, SocialFlag] = {}
         with err.status(f"{place}listening") as progress:

@@ -22,7 +22,7 @@ from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.judge.coding import MISSING, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.replay.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
+from norm_monitor.replay.flag_runs import BagFlags, count_error_attributes, errors_per_hour, find_bags
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, SenseOptions
@@ -143,7 +143,7 @@ def show_summary(results: Sequence[BagFlags]) -> None:
     table.add_section()
     table.add_row(f"all {len(results)}", *_figures(results), total)
     print_table(table)
-    if attributes := error_attributes(results):
+    if attributes := count_error_attributes(results):
         show("errors about " + ", ".join(f"{to_words(name.value)} {count}" for name, count in attributes))
 
 

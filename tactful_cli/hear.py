@@ -19,14 +19,14 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.replay.bag_driver import (
     RecognizerTopics,
-    likely_words_topics,
-    robot_topics_of,
+    find_likely_words_topics,
+    find_robot_topics,
+    sort_words_topics,
     take_words,
-    words_topics_of,
 )
-from norm_monitor.senses.microphone.audio_message import SoundFileError, chunks_of, decode
+from norm_monitor.senses.microphone.audio_message import SoundFileError, decode, read_sound_file
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, extract_sound
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.segmenter import SegmentConfig
@@ -61,8 +61,8 @@ def hear(  # noqa: PLR0917
             if topic:
                 check_audio_topic(bag, topic, config.stated)
             robot_topics, words = (
-                robot_topics_of(bag, robot_topic or ()),
-                words_topics_of(bag, words_topic or (), topic),
+                find_robot_topics(bag, robot_topic or ()),
+                sort_words_topics(bag, words_topic or (), topic),
             )
             if not words.names:
                 topic = topic or only_audio_topic(bag, config.stated, robot_topics)
@@ -100,7 +100,7 @@ def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json:
 def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Heard]:
     if not path.exists():
         raise SoundFileError(f"{path}: there is no such file; check the path")
-    for chunk in chunks_of(path, start_ns):
+    for chunk in read_sound_file(path, start_ns):
         yield from ears.take_sound(chunk, start_ns)
     yield from ears.end_input()
 
@@ -149,7 +149,7 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection
     if len(heard) == 1:
         return heard[0]
     if not heard:
-        likely = " or ".join(likely_words_topics(bag, robot_topics))
+        likely = " or ".join(find_likely_words_topics(bag, robot_topics))
         remedy = f"name its people's words with --words-topic (as {likely}); " if likely else ""
         raise BagError(f"the bag has no audio topic; {remedy}{PROGRAM} bag info lists its topics")
     raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
@@ -179,7 +179,7 @@ _MIN_ARRAY = 80
 
 def _is_sound(message: Any, stated: PcmFormat) -> bool:
     try:
-        samples = decode(sound_in(message), stated).samples
+        samples = decode(extract_sound(message), stated).samples
         return not hasattr(message, "layout") or samples.size >= _MIN_ARRAY
     except SoundError as error:
         return error.fault not in ("audio_type_unknown", "audio_without_info")

@@ -11,7 +11,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.wording import count_of
 from norm_monitor.encounters.encounter import Encounter
 from norm_monitor.encounters.generate import GenerationConfig, generate, remove
-from norm_monitor.encounters.library import SPLITS, ScenarioError, encounters, event_counts, find, read
+from norm_monitor.encounters.library import SPLITS, ScenarioError, count_events, encounters, find, read
 from norm_monitor.encounters.timeline import lay_out
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb import single
@@ -54,7 +54,7 @@ def scenarios(  # noqa: PLR0917
 
 def _list_all(*, as_json: bool) -> None:
     rows = [_row(split, encounter) for split in SPLITS for encounter in encounters(split)]
-    counts = {split: event_counts(split) for split in SPLITS}
+    counts = {split: count_events(split) for split in SPLITS}
     attributes = [
         {"attribute": attribute.value}
         | {f"{split} {polarity}": counts[split][attribute, polarity] for split in SPLITS for polarity in Polarity}

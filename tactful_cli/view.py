@@ -24,8 +24,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, replay_monitor
-from norm_monitor.session_log.recording import BAGGED, bag_records
+from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, make_replay_monitor
+from norm_monitor.session_log.recording import LOGGED_TYPES, read_bag_records
 from norm_monitor.session_log.schema import Review
 from norm_monitor.view.page_items import ms_since
 from norm_monitor.view.page_server import StillAt
@@ -205,14 +205,14 @@ def shown_records(bag: BagReader, timeline: SessionTimeline, options: FlagOption
     if holds_flags(bag):
         if not any(topic.type_name == message_type(Utterance) for topic in bag.topics):
             timeline.set_state("speech_missing", NO_SPEECH)
-        return _recorded(bag, timeline, (*BAGGED, MonitorStatus))
+        return _recorded(bag, timeline, (*LOGGED_TYPES, MonitorStatus))
     return _monitored(bag, timeline, options.senses(bag, timeline.title))
 
 
 def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
     """Yield the records of some kinds that the nodes published."""
     unreadable = 0
-    for stamp_ns, record in bag_records(bag, kinds):
+    for stamp_ns, record in read_bag_records(bag, kinds):
         if record is None:
             unreadable += 1
         else:
@@ -227,7 +227,7 @@ def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> 
 
     def run() -> Iterator[tuple[int, Any]]:
         clock = ReplayClock()
-        monitor = replay_monitor(senses.sources, clock)
+        monitor = make_replay_monitor(senses.sources, clock)
         published = list(
             _recorded(bag, timeline, (Decision, MonitorStatus))
         )  # read first: a bag is read once at a time

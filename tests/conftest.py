@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-from norm_monitor.replay.node_process import claimed_domain
+from norm_monitor.replay.node_process import claim_domain
 from tests.observer import Observer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,7 +99,7 @@ def _stage(item: pytest.Item) -> str:
 @pytest.fixture
 def domain_id(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A ROS domain that no other test on this machine uses meanwhile, also set for subprocesses."""
-    with claimed_domain() as domain:
+    with claim_domain() as domain:
         monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
         yield domain
 

@@ -13,7 +13,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.encounter import Encounter
 from norm_monitor.encounters.generate import AUDIO, CAMERA, START_NS, Senses, records
-from norm_monitor.senses.speech.silence_marks import marks_of_script
+from norm_monitor.senses.speech.silence_marks import make_script_marks
 
 TOPICS: dict[type, str] = {
     Utterance: "/tactful/utterances",
@@ -48,7 +48,7 @@ def _in_order(senses: Senses, encounter: Encounter, end_ns: int) -> Iterator[tup
     for presence in senses.presences:
         yield presence.stamp_ns, presence
         yield presence.stamp_ns, _frame(presence.stamp_ns, encounter.id)
-    yield from marks_of_script(senses.utterances, START_NS, end_ns, _MARK_NS, AUDIO)
+    yield from make_script_marks(senses.utterances, START_NS, end_ns, _MARK_NS, AUDIO)
     asked_ns = end_ns - _ASKED_BEFORE_END_NS + 1
     yield asked_ns, _question(asked_ns, encounter)
 

@@ -20,7 +20,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import Cue, ThresholdTable
 from norm_monitor.encounters.generate import AUDIO, CAMERA, make_header, make_message
-from norm_monitor.session_log.recording import bag_reference
+from norm_monitor.session_log.recording import make_bag_ref
 from norm_monitor.session_log.schema import BagRef, Label, Participant, SessionInfo
 from norm_monitor.session_log.writer import StudyLog
 
@@ -131,7 +131,7 @@ def write_bag(
             writer.write_message(AUDIO, make_message("audio_common_msgs/msg/AudioDataStamped", sound), stamp_ns)
         for known_ns, entry in records(length_s=length_s, flags=flags, persons=_ids(participants)):
             writer.write(f"/tactful/{_TOPICS[type(entry)]}", entry, known_ns)
-    return bag_reference(bag, START_NS)
+    return make_bag_ref(bag, START_NS)
 
 
 def label(at_s: float, coder: str, *, length_s: float = 1, origin_ns: int = START_NS, **changes: Any) -> Label:

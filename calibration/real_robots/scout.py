@@ -18,7 +18,7 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import TrueEvent, Truth
-from norm_monitor.senses.speech.silence_marks import marks_of_script
+from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
@@ -89,7 +89,7 @@ def _labelled(stretch: Json, session: Json) -> LabelledRecords:
             heard.append(utterance)
             entries.append((at_ns, utterance))
     until_ns = s_to_ns(end_s - from_s + _START_S)
-    entries += marks_of_script(heard, 0, until_ns, _MARK_NS, _TOPIC)
+    entries += make_script_marks(heard, 0, until_ns, _MARK_NS, _TOPIC)
     entries.sort(key=lambda entry: (entry[0], not isinstance(entry[1], RobotSpeech)))
     events = [
         TrueEvent(

@@ -22,7 +22,7 @@ from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
-from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import encounters
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
@@ -66,8 +66,8 @@ def play_all(
 ) -> list[PlayedEncounter]:
     """Run the monitor on the encounters that were answered in a form, in several processes."""
     answers = recorded(form=form)
-    chosen = [encounter for encounter in encounters(SPLIT) if talk_name(encounter) in answers]
-    arguments = chosen, [answers[talk_name(encounter)] for encounter in chosen], [ceilings] * len(chosen)
+    chosen = [encounter for encounter in encounters(SPLIT) if make_talk_name(encounter) in answers]
+    arguments = chosen, [answers[make_talk_name(encounter)] for encounter in chosen], [ceilings] * len(chosen)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         return list(track(pool.map(play, *arguments), len(chosen)))
 
@@ -79,7 +79,7 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
     sessions, asked, judgements = {ALONE: alone, JUDGE: alone}, {ALONE: 0}, list[UnitJudgement]()
     fusion = FusionConfig(judge_weight=calibration.weight, min_probability_judged=calibration.min_probability)
     for ceiling in (NO_CEILING, *ceilings):
-        attend = JudgeStandIn(RecordedJudge(talk_name(encounter), answers, calibration=calibration), WallClock())
+        attend = JudgeStandIn(RecordedJudge(make_talk_name(encounter), answers, calibration=calibration), WallClock())
         name = BOTH if ceiling == NO_CEILING else f"{BOTH}, {ceiling:g} calls an hour"
         sessions[name] = monitor_script(encounter, meaning, table, 0, attend, ceiling, fusion=fusion)
         asked[name] = len(attend.judgements)
@@ -87,7 +87,7 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
     alarms = tuple(_alarm(judgement) for judgement in judgements if judgement.attributes)
     labels = labels_of([unit.unit for unit in closed], alone.truth.events)
     return PlayedEncounter(
-        name=talk_name(encounter),
+        name=make_talk_name(encounter),
         sessions={**sessions, JUDGE: replace(alone, alarms=alarms)},
         asked={**asked, JUDGE: asked[BOTH]},
         likely=_likely(closed, {judgement.unit.unit_id: judgement for judgement in judgements}, calibration.weight),

@@ -30,7 +30,7 @@ from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.assessment.weighing import Assessment, counted_judgement, evidence_odds, weigh
-from norm_monitor.encounters.encounter import talk_name
+from norm_monitor.encounters.encounter import make_talk_name
 from norm_monitor.encounters.library import SPLITS, Truth
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
@@ -200,7 +200,7 @@ def main(
     talks = [
         JudgedTalk(writer=source.writer, truth=measured.truth, units=tuple(units[place]))
         for place, (source, measured) in enumerate(zip(chosen, collected, strict=True))
-        if talk_name(source.encounter) in answers
+        if make_talk_name(source.encounter) in answers
     ]
     print(to_json(left_out(talks)))
     if write:

@@ -26,7 +26,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of
-from norm_monitor.encounters.encounter import Encounter, talk_name
+from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import records_of_script
 
@@ -80,7 +80,7 @@ def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
     silences = [Unit.of_silence(turn, None) for turn in turns if not turn.is_robot]
     labels = labels_of([*map(Unit.of_turn, turns), *silences], truth.events)
     return TaughtTalk(
-        id=talk_name(encounter),
+        id=make_talk_name(encounter),
         corpus="encounters",
         writer=writer,
         lines=tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or "person", turn.text) for turn in turns)),

@@ -29,7 +29,7 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.speech.silence_marks import marks_of_script
+from norm_monitor.senses.speech.silence_marks import make_script_marks
 from scoring.agreement_coefficients import icc_one_ways
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.ranking import rank_correlations, ranking_measures
@@ -199,7 +199,7 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
         else:
             utterances.append(_utterance(place, turn, start_ns, end_ns))
             records.append((end_ns, utterances[-1]))
-    records += marks_of_script(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
+    records += make_script_marks(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
     closed: list[UnitEvidence] = []
     config, clock = MonitorConfig.for_replay((UTTERANCES,)), ReplayClock()
     monitor = Monitor(config, table, matcher, clock, note_closed=closed.append)

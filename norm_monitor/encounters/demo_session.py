@@ -22,8 +22,8 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.generate import AUDIO, CAMERA, make_header
 from norm_monitor.encounters.library import HERE, Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth
-from norm_monitor.encounters.media import RATE_HZ, empty_room
-from norm_monitor.senses.microphone.audio_message import stamp_label
+from norm_monitor.encounters.media import RATE_HZ, render_empty_room
+from norm_monitor.senses.microphone.audio_message import make_stamp_label
 
 ROBOT_SPEECH, QUERIES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(QUERIES_TOPIC)
 AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
@@ -87,15 +87,15 @@ def write_demo_session(bag: Path) -> DemoSession:
         )
         choice = Choice(query=query, right=scene["right"])
         scenes.append(DemoScene(name=name, title=scene["title"], start_ns=start_ns, choice=choice))
-        entries += [*shift_record(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
+        entries += [*shift_bag(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
         turns += [
             replace(turn, turn_id=f"{name}-{turn.turn_id}", start_ns=turn.start_ns + by_ns, end_ns=turn.end_ns + by_ns)
             for turn in truth.turns
         ]
-        events += [_event(event, by_ns) for event in truth.events]
+        events += [_shift_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))
         start_ns = (heard_ns + s_to_ns(QUIET_S)) // NS_PER_S * NS_PER_S
-        entries += _quiet(heard_ns, seen_ns, start_ns)
+        entries += _make_silence(heard_ns, seen_ns, start_ns)
     whole = Truth(
         encounter_id="demo",
         language="en",
@@ -113,7 +113,7 @@ def write_demo_session(bag: Path) -> DemoSession:
     return DemoSession(bag=bag, truth=whole, scenes=tuple(scenes))
 
 
-def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
+def shift_bag(shipped: Path, by_ns: int) -> Iterator[Entry]:
     """Yield the sensor and speech messages of a shipped bag, shifted in time."""
     with BagReader(shipped) as bag:
         for stored in bag.messages((AUDIO, CAMERA, ROBOT_SPEECH)):
@@ -121,41 +121,41 @@ def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
             if isinstance(message, RobotSpeech):
                 message = replace(message, stamp_ns=message.stamp_ns + by_ns)
             elif stored.topic == AUDIO:
-                message = sound_message(message.audio.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = make_sound_message(message.audio.data.tobytes(), _read_stamp_ns(message) + by_ns)
             else:
-                message = picture_message(message.data.tobytes(), _stamp_ns(message) + by_ns)
+                message = make_picture_message(message.data.tobytes(), _read_stamp_ns(message) + by_ns)
             yield at_ns, stored.topic, message
 
 
-def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
+def _make_silence(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
     for at_ns in range(heard_ns, end_ns, _CHUNK_NS):
         samples = min(_CHUNK_NS, end_ns - at_ns) * RATE_HZ // NS_PER_S
-        yield at_ns + _CHUNK_NS, AUDIO, sound_message(bytes(2 * samples), at_ns)
+        yield at_ns + _CHUNK_NS, AUDIO, make_sound_message(bytes(2 * samples), at_ns)
     for at_ns in range(seen_ns + _FRAME_NS, end_ns, _FRAME_NS):
-        yield at_ns, CAMERA, picture_message(empty_room(), at_ns)
+        yield at_ns, CAMERA, make_picture_message(render_empty_room(), at_ns)
 
 
-def sound_message(samples: bytes, stamp_ns: int) -> Any:
+def make_sound_message(samples: bytes, stamp_ns: int) -> Any:
     """Build a message of stamped audio samples."""
     dimension = make(
         "std_msgs/msg/MultiArrayDimension",
-        {"label": stamp_label(stamp_ns), "size": len(samples), "stride": len(samples)},
+        {"label": make_stamp_label(stamp_ns), "size": len(samples), "stride": len(samples)},
     )
     layout = make("std_msgs/msg/MultiArrayLayout", {"dim": [dimension], "data_offset": 0})
     return make(AUDIO_TYPE, {"layout": layout, "data": samples})
 
 
-def picture_message(jpeg: bytes, stamp_ns: int) -> Any:
+def make_picture_message(jpeg: bytes, stamp_ns: int) -> Any:
     """Build a message with one JPEG."""
     values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": jpeg}
     return make("sensor_msgs/msg/CompressedImage", values)
 
 
-def _stamp_ns(message: Any) -> int:
+def _read_stamp_ns(message: Any) -> int:
     return join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
 
 
-def _event(event: TrueEvent, by_ns: int) -> TrueEvent:
+def _shift_event(event: TrueEvent, by_ns: int) -> TrueEvent:
     return replace(
         event,
         onset_ns=event.onset_ns + by_ns,

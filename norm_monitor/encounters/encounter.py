@@ -55,12 +55,12 @@ def parse_span(text: str) -> tuple[Moment, Moment]:
     return begin, parse_moment(f"{first}.end")
 
 
-def _as_text(value: object) -> object:
+def _to_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_moment(text) and text)]
-SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_span(text) and text)]
+MomentText = Annotated[str, BeforeValidator(_to_text), AfterValidator(lambda text: parse_moment(text) and text)]
+SpanText = Annotated[str, BeforeValidator(_to_text), AfterValidator(lambda text: parse_span(text) and text)]
 Meters = Annotated[float, Field(gt=0, le=20)]
 Letter = Annotated[str, Field(pattern=r"^[a-z]$")]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -122,7 +122,7 @@ class ScriptedTurn(Config):
         return " ".join(self.pieces)
 
     @model_validator(mode="after")
-    def _is_placed_once(self) -> Self:
+    def _has_one_place(self) -> Self:
         if self.gap_s is not None and self.at is not None:
             raise ValueError(f"turn {self.id} has both gap_s and at: keep one")
         if not all(self.pieces):
@@ -151,7 +151,7 @@ class MarkedEvent(Config):
     correction: str = ""
 
     @model_validator(mode="after")
-    def _says_what_to_do_instead(self) -> Self:
+    def _has_matching_correction(self) -> Self:
         if (self.polarity is Polarity.ERROR) != bool(self.correction):
             raise ValueError("an error needs a correction, and a competence has none")
         if len(set(self.attributes)) != len(self.attributes):
@@ -177,7 +177,7 @@ class Encounter(Config):
     events: tuple[MarkedEvent, ...] = ()
 
     @model_validator(mode="after")
-    def _names_what_it_has(self) -> Self:
+    def _has_all_references(self) -> Self:
         earlier_ids: set[str] = set()
         for turn in self.turns:
             if turn.id in earlier_ids:
@@ -189,12 +189,12 @@ class Encounter(Config):
             if turn.at and turn.at.startswith("end"):
                 raise ValueError(f"turn {turn.id}: at cannot be counted from the end")
             earlier_ids.add(turn.id)
-        for where, name in self._named_turns():
+        for where, name in self._list_references():
             if name and name not in earlier_ids:
                 raise ValueError(f"{where} names turn {name}, which there is not")
         return self
 
-    def _named_turns(self) -> Iterator[tuple[str, str]]:
+    def _list_references(self) -> Iterator[tuple[str, str]]:
         for index, event in enumerate(self.events):
             for moment in (event.onset, event.offset):
                 yield f"events.{index}", parse_moment(moment).turn
@@ -206,6 +206,6 @@ class Encounter(Config):
             yield from ((f"people.{letter}.distance_m", parse_moment(key).turn) for key in person.distance_m)
 
 
-def talk_name(encounter: Encounter) -> str:
+def make_talk_name(encounter: Encounter) -> str:
     """Return the name of an encounter in a batch, which no encounter of another writer has."""
     return f"{encounter.writer}/{encounter.id}" if encounter.writer else encounter.id

@@ -20,8 +20,8 @@ from norm_core.records.topics import ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC, full_
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns
 from norm_monitor.encounters.encounter import Edges, Encounter
-from norm_monitor.encounters.library import Truth, truth_of, truth_path, write_truth
-from norm_monitor.encounters.media import RATE_HZ, USUAL_M, durations, frame_at, mix
+from norm_monitor.encounters.library import Truth, make_truth, truth_path, write_truth
+from norm_monitor.encounters.media import RATE_HZ, USUAL_M, durations, mix, render_frame
 from norm_monitor.encounters.timeline import Sighting, SpeechPiece, SpokenTurn, Timeline, lay_out
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 
@@ -67,9 +67,9 @@ def senses_of(timeline: Timeline, start_ns: int) -> Senses:
     """Make the records of a timeline that starts at `start_ns`. Word times are proportional to letters."""
     return Senses(
         utterances=utterances_of(timeline, start_ns),
-        robot_speech=robot_speech_of(timeline, start_ns),
-        presences=_presences(timeline, start_ns),
-        distances=distances_of(timeline, start_ns),
+        robot_speech=make_robot_speech(timeline, start_ns),
+        presences=_make_presences(timeline, start_ns),
+        distances=make_distances(timeline, start_ns),
     )
 
 
@@ -77,15 +77,15 @@ def utterances_of(timeline: Timeline, start_ns: int) -> tuple[Utterance, ...]:
     """Make the utterances, with turns split at long pauses."""
     utterances = []
     for spoken in timeline.spoken:
-        for index, pieces in enumerate(_stretches(spoken)):
-            words = tuple(word for piece in pieces for word in _words(piece, timeline.language, start_ns))
+        for index, pieces in enumerate(_split_at_pauses(spoken)):
+            words = tuple(word for piece in pieces for word in _time_words(piece, timeline.language, start_ns))
             onset_ns = start_ns + s_to_ns(pieces[0].start_s)
             utterances.append(
                 Utterance(
                     stamp_ns=onset_ns,
                     utterance_id=f"{timeline.encounter_id}-{spoken.turn_id}-{index}",
-                    speaker=Speaker.ROBOT if spoken.by_robot else Speaker.USER,
-                    speaker_id="" if spoken.by_robot else spoken.speaker,
+                    speaker=Speaker.ROBOT if spoken.is_by_robot else Speaker.USER,
+                    speaker_id="" if spoken.is_by_robot else spoken.speaker,
                     text=" ".join(piece.text for piece in pieces),
                     locale=timeline.language,
                     start_ns=onset_ns,
@@ -93,18 +93,18 @@ def utterances_of(timeline: Timeline, start_ns: int) -> tuple[Utterance, ...]:
                     words=words,
                     confidence=1.0,
                     no_speech_probability=0.0,
-                    overlap_ns=s_to_ns(_overlap_s(pieces, spoken, timeline)),
+                    overlap_ns=s_to_ns(_measure_overlap_s(pieces, spoken, timeline)),
                     source_topic=AUDIO,
                 )
             )
     return tuple(sorted(utterances, key=lambda utterance: utterance.start_ns))
 
 
-def robot_speech_of(timeline: Timeline, start_ns: int) -> tuple[RobotSpeech, ...]:
+def make_robot_speech(timeline: Timeline, start_ns: int) -> tuple[RobotSpeech, ...]:
     """Make the robot's messages about the start and end of its speech."""
     edges = []
     for spoken in timeline.spoken:
-        if not spoken.by_robot or spoken.edges is Edges.NONE:
+        if not spoken.is_by_robot or spoken.edges is Edges.NONE:
             continue
         for at_s, state in ((spoken.start_s, SpeechEdge.START), (spoken.end_s, SpeechEdge.STOP)):
             edges.append(
@@ -120,17 +120,17 @@ def robot_speech_of(timeline: Timeline, start_ns: int) -> tuple[RobotSpeech, ...
     return tuple(sorted(edges, key=lambda edge: edge.stamp_ns))
 
 
-def distances_of(timeline: Timeline, start_ns: int) -> tuple[Distance, ...]:
+def make_distances(timeline: Timeline, start_ns: int) -> tuple[Distance, ...]:
     """Make the distances of people where the script states them."""
     return tuple(
         Distance(stamp_ns=start_ns + s_to_ns(at_s), person_id=person.person_id, distance_m=distance_m)
-        for at_s in _ticks(timeline.length_s, DISTANCE_HZ)
+        for at_s in _list_times_s(timeline.length_s, DISTANCE_HZ)
         for person in timeline.people
         if (distance_m := person.distance_at(at_s)) is not None
     )
 
 
-def _stretches(spoken: SpokenTurn) -> list[list[SpeechPiece]]:
+def _split_at_pauses(spoken: SpokenTurn) -> list[list[SpeechPiece]]:
     stretches = [[spoken.pieces[0]]]
     for before, piece in pairwise(spoken.pieces):
         if piece.start_s - before.end_s >= SPLIT_S:
@@ -139,7 +139,7 @@ def _stretches(spoken: SpokenTurn) -> list[list[SpeechPiece]]:
     return stretches
 
 
-def _words(piece: SpeechPiece, language: str, start_ns: int) -> list[Word]:
+def _time_words(piece: SpeechPiece, language: str, start_ns: int) -> list[Word]:
     texts = list(piece.text) if language == "zh" else piece.text.split()
     weights = [len(text) + 1 for text in texts]
     begin_ns, length_ns = start_ns + s_to_ns(piece.start_s), s_to_ns(piece.end_s - piece.start_s)
@@ -151,7 +151,7 @@ def _words(piece: SpeechPiece, language: str, start_ns: int) -> list[Word]:
     return words
 
 
-def _overlap_s(pieces: list[SpeechPiece], own: SpokenTurn, timeline: Timeline) -> float:
+def _measure_overlap_s(pieces: list[SpeechPiece], own: SpokenTurn, timeline: Timeline) -> float:
     others = [piece for spoken in timeline.spoken if spoken.speaker != own.speaker for piece in spoken.pieces]
     return sum(
         max(0.0, min(piece.end_s, other.end_s) - max(piece.start_s, other.start_s))
@@ -160,26 +160,26 @@ def _overlap_s(pieces: list[SpeechPiece], own: SpokenTurn, timeline: Timeline) -
     )
 
 
-def _presences(timeline: Timeline, start_ns: int) -> tuple[Presence, ...]:
+def _make_presences(timeline: Timeline, start_ns: int) -> tuple[Presence, ...]:
     tracker = PresenceTracker()
     return tuple(
         tracker.follow(
-            _blank_frame(start_ns + s_to_ns(at_s)),
-            tuple(sorted(_faces(timeline, at_s), key=lambda face: -face.width_ratio)),
+            _make_blank_frame(start_ns + s_to_ns(at_s)),
+            tuple(sorted(_make_faces(timeline, at_s), key=lambda face: -face.width_ratio)),
         )
-        for at_s in _ticks(timeline.length_s, PRESENCE_HZ)
+        for at_s in _list_times_s(timeline.length_s, PRESENCE_HZ)
     )
 
 
-def _faces(timeline: Timeline, at_s: float) -> list[Face]:
+def _make_faces(timeline: Timeline, at_s: float) -> list[Face]:
     return [
-        _face(person, at_s, (index + 1) / (len(timeline.people) + 1))
+        _make_face(person, at_s, (index + 1) / (len(timeline.people) + 1))
         for index, person in enumerate(timeline.people)
         if person.is_seen(at_s)
     ]
 
 
-def _face(person: Sighting, at_s: float, centre: float) -> Face:
+def _make_face(person: Sighting, at_s: float, centre: float) -> Face:
     size = min(0.3 / (person.distance_at(at_s) or USUAL_M), 0.45)
     away = person.is_away(at_s)
     return Face(
@@ -195,11 +195,11 @@ def _face(person: Sighting, at_s: float, centre: float) -> Face:
     )
 
 
-def _ticks(length_s: float, rate_hz: float) -> list[float]:
+def _list_times_s(length_s: float, rate_hz: float) -> list[float]:
     return [index / rate_hz for index in range(int(length_s * rate_hz) + 1)]
 
 
-def _blank_frame(stamp_ns: int) -> Frame:
+def _make_blank_frame(stamp_ns: int) -> Frame:
     return Frame(
         stamp_ns=stamp_ns,
         frame_id="camera",
@@ -234,7 +234,7 @@ class Generated:
 def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tuple[Senses, Truth]:
     """Return the senses' records and the labels, without sound or images: fast, with exact words."""
     timeline = lay_out(encounter, seed=seed)
-    return senses_of(timeline, start_ns), truth_of(timeline, start_ns, seed, encounter.sha256())
+    return senses_of(timeline, start_ns), make_truth(timeline, start_ns, seed, encounter.sha256())
 
 
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
@@ -243,11 +243,14 @@ def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = 
     has_sound = encounter.language == "en" and not config.transcripts
     spoken_s = (lambda turn: durations(encounter, turn)) if has_sound else None
     timeline = lay_out(encounter, spoken_s, config.seed)
-    truth = truth_of(timeline, START_NS, config.seed, encounter.sha256())
+    truth = make_truth(timeline, START_NS, config.seed, encounter.sha256())
     # Run every step that needs an external program before the bag is opened.
-    entries = [*_speech(encounter, timeline, config, has_sound=has_sound), *_people(timeline, config)]
+    entries = [
+        *_make_speech_entries(encounter, timeline, config, has_sound=has_sound),
+        *_make_people_entries(timeline, config),
+    ]
     if config.frames_hz:
-        entries += _frames(timeline, config)
+        entries += _make_frame_entries(timeline, config)
     entries.sort(key=lambda entry: (entry[0], entry[1]))
     bag.parent.mkdir(parents=True, exist_ok=True)
     with BagWriter(bag, compressed=True) as writer:
@@ -276,8 +279,10 @@ def remove(bag: Path) -> None:
 Entry = tuple[int, str, Any]
 
 
-def _speech(encounter: Encounter, timeline: Timeline, config: GenerationConfig, *, has_sound: bool) -> Iterator[Entry]:
-    for edge in robot_speech_of(timeline, START_NS):
+def _make_speech_entries(
+    encounter: Encounter, timeline: Timeline, config: GenerationConfig, *, has_sound: bool
+) -> Iterator[Entry]:
+    for edge in make_robot_speech(timeline, START_NS):
         yield edge.stamp_ns, ROBOT_SPEECH, edge
     if not has_sound:
         for utterance in utterances_of(timeline, START_NS):
@@ -294,19 +299,19 @@ def _speech(encounter: Encounter, timeline: Timeline, config: GenerationConfig, 
         yield begun_ns + len(chunk) * NS_PER_S // RATE_HZ, AUDIO, message
 
 
-def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
+def _make_frame_entries(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     chance = random.Random(config.seed)
     for index in range(int(timeline.length_s * config.frames_hz)):
         at_s = index / config.frames_hz
         stamp_ns = START_NS + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
-        values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": frame_at(timeline, at_s)}
+        values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": render_frame(timeline, at_s)}
         yield stamp_ns, CAMERA, make_message("sensor_msgs/msg/CompressedImage", values)
 
 
-def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
+def _make_people_entries(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     """Yield REP-155 messages: ids, each person's anchor frame, and transforms."""
     at: dict[int, list[Distance]] = {}
-    for distance in distances_of(timeline, START_NS):
+    for distance in make_distances(timeline, START_NS):
         at.setdefault(distance.stamp_ns, []).append(distance)
     named: set[str] = set()
     for stamp_ns, distances in at.items():
@@ -316,11 +321,11 @@ def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
             anchor = make_message("std_msgs/msg/String", {"data": f"body_{person_id}"})
             yield stamp_ns, f"/humans/persons/{person_id}/anchor_frame", anchor
         yield stamp_ns, PERSONS, make_message("hri_msgs/msg/IdsList", {"header": make_header(stamp_ns, ""), "ids": ids})
-        transforms = [_transform(index, distance) for index, distance in enumerate(distances)]
+        transforms = [_make_transform(index, distance) for index, distance in enumerate(distances)]
         yield stamp_ns, TRANSFORMS, make_message("tf2_msgs/msg/TFMessage", {"transforms": transforms})
 
 
-def _transform(index: int, distance: Distance) -> Any:
+def _make_transform(index: int, distance: Distance) -> Any:
     sideways_m = min(SIDEWAYS_M * index, distance.distance_m)
     forward_m = (distance.distance_m**2 - sideways_m**2) ** 0.5
     translation = make_message("geometry_msgs/msg/Vector3", {"x": forward_m, "y": sideways_m, "z": 0.0})

@@ -37,7 +37,7 @@ def encounters(split: str) -> tuple[Encounter, ...]:
     return tuple(read(path) for path in paths(split))
 
 
-def encounters_in(folder: Path) -> tuple[Encounter, ...]:
+def load_folder(folder: Path) -> tuple[Encounter, ...]:
     """Read and check every encounter of a folder. The error lists the faults of all files."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder}: is no folder; give a folder of encounters, one NAME.yaml each")
@@ -76,7 +76,7 @@ def read(path: Path) -> Encounter:
     return encounter
 
 
-def event_counts(split: str) -> Counter[tuple[Attribute, Polarity]]:
+def count_events(split: str) -> Counter[tuple[Attribute, Polarity]]:
     """Count labels by attribute and polarity. An event with two attributes counts twice."""
     return Counter(
         (attribute, event.polarity) for e in encounters(split) for event in e.events for attribute in event.attributes
@@ -136,7 +136,7 @@ class Truth:
     script_sha256: str = ""
 
 
-def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = "") -> Truth:
+def make_truth(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = "") -> Truth:
     """Make the labels of a timeline that starts at `start_ns`."""
     return Truth(
         encounter_id=timeline.encounter_id,
@@ -147,7 +147,7 @@ def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = 
         turns=tuple(
             TrueTurn(
                 turn_id=spoken.turn_id,
-                speaker=Speaker.ROBOT if spoken.by_robot else Speaker.USER,
+                speaker=Speaker.ROBOT if spoken.is_by_robot else Speaker.USER,
                 speaker_id=spoken.speaker,
                 text=spoken.text,
                 start_ns=start_ns + s_to_ns(spoken.start_s),
@@ -155,7 +155,7 @@ def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = 
             )
             for spoken in timeline.spoken
         ),
-        events=tuple(_event(event, start_ns) for event in timeline.events),
+        events=tuple(_make_event(event, start_ns) for event in timeline.events),
         script_sha256=script_sha256,
     )
 
@@ -179,7 +179,7 @@ def read_truth(bag: Path) -> Truth:
         raise ScenarioError(f"{path}: cannot be read as the truth of {bag.name}: {error}") from error
 
 
-def _event(timed: TimedEvent, start_ns: int) -> TrueEvent:
+def _make_event(timed: TimedEvent, start_ns: int) -> TrueEvent:
     marked = timed.marked
     return TrueEvent(
         polarity=marked.polarity,

@@ -46,36 +46,36 @@ class EncounterPictureError(TactfulError, RuntimeError):
     exit_code = 3
 
 
-def frame_at(timeline: Timeline, at_s: float) -> bytes:
+def render_frame(timeline: Timeline, at_s: float) -> bytes:
     """Render the camera's JPEG at a time of the encounter."""
-    image = _room().copy()
+    image = _draw_room().copy()
     seen = [(index, person) for index, person in enumerate(timeline.people) if person.is_seen(at_s)]
-    for index, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
-        _show(image, person, at_s, (index + 1) / (len(timeline.people) + 1), mirrored=index % 2 == 1)
-    return _encode(image)
+    for index, person in sorted(seen, key=lambda entry: -_distance_m(entry[1], at_s)):
+        _draw_person(image, person, at_s, (index + 1) / (len(timeline.people) + 1), mirrored=index % 2 == 1)
+    return _encode_jpeg(image)
 
 
-def empty_room() -> bytes:
+def render_empty_room() -> bytes:
     """Render the camera's JPEG of the empty room."""
-    return _encode(_room())
+    return _encode_jpeg(_draw_room())
 
 
-def _encode(image: Pixels) -> bytes:
+def _encode_jpeg(image: Pixels) -> bytes:
     encoded, jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
     if not encoded:
         raise EncounterPictureError("the image library could not encode a JPEG")
     return bytes(jpeg.tobytes())
 
 
-def _distance(person: Sighting, at_s: float) -> float:
+def _distance_m(person: Sighting, at_s: float) -> float:
     return person.distance_at(at_s) or USUAL_M
 
 
-def _show(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored: bool) -> None:
-    bust, mask = _bust(person.is_away(at_s))
+def _draw_person(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored: bool) -> None:
+    bust, mask = _load_bust(person.is_away(at_s))
     if mirrored:
         bust, mask = bust[:, ::-1], mask[:, ::-1]
-    side = int(np.clip(_LENS_PX / _distance(person, at_s), 48, _LARGEST_PX))
+    side = int(np.clip(_LENS_PX / _distance_m(person, at_s), 48, _LARGEST_PX))
     small: Any = cv2.resize(bust, (side, side), interpolation=cv2.INTER_AREA)
     shape: Any = cv2.resize(mask, (side, side), interpolation=cv2.INTER_AREA)[..., np.newaxis]
     left, top = round(centre * WIDTH_PX - side / 2), max(HEIGHT_PX - side, 0)
@@ -86,8 +86,8 @@ def _show(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored:
 
 
 @cache
-def _bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
-    bust = np.ascontiguousarray(_photograph()[_BUST])
+def _load_bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
+    bust = np.ascontiguousarray(_load_photograph()[_BUST])
     height, width = bust.shape[:2]
     x, y, half_width, half_height = _HEAD
     mask = np.zeros((height, width), np.float32)
@@ -117,7 +117,7 @@ def _turn_head(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
 
 
 @cache
-def _room() -> Pixels:
+def _draw_room() -> Pixels:
     image = np.full((HEIGHT_PX, WIDTH_PX, 3), (168, 172, 176), np.uint8)
     cv2.rectangle(image, (0, 200), (WIDTH_PX, HEIGHT_PX), (96, 104, 120), -1)
     cv2.rectangle(image, (232, 60), (300, 200), (110, 130, 150), -1)
@@ -126,7 +126,7 @@ def _room() -> Pixels:
 
 
 @cache
-def _photograph() -> Pixels:
+def _load_photograph() -> Pixels:
     spec = find_spec("skimage")
     path = Path(spec.origin).parent / "data/astronaut.png" if spec and spec.origin else None
     image = cv2.imread(str(path)) if path and path.is_file() else None
@@ -230,7 +230,7 @@ def mix(encounter: Encounter, timeline: Timeline, seed: int) -> Sound:
     """Mix one channel at RATE_HZ over the whole encounter, within full scale."""
     chance = np.random.default_rng([seed, 1])
     length = round(timeline.length_s * RATE_HZ)
-    sound = _noise(length, NOISE[encounter.noise], chance)
+    sound = _make_noise(length, NOISE[encounter.noise], chance)
     for spoken in timeline.spoken:
         loudness = (ECHO if spoken.speaker == ROBOT else 1.0) * chance.uniform(1 - LOUDNESS_JITTER, 1 + LOUDNESS_JITTER)
         for piece in spoken.pieces:
@@ -240,7 +240,7 @@ def mix(encounter: Encounter, timeline: Timeline, seed: int) -> Sound:
     return np.clip(sound, -1.0, 1.0)
 
 
-def _noise(length: int, loudness: float, chance: np.random.Generator) -> Sound:
+def _make_noise(length: int, loudness: float, chance: np.random.Generator) -> Sound:
     """Make noise that falls off towards high frequencies, like that of rooms."""
     white = chance.standard_normal(length).astype(np.float32)
     spectrum = np.fft.rfft(white)

@@ -66,7 +66,7 @@ class SpokenTurn:
         return " ".join(piece.text for piece in self.pieces)
 
     @property
-    def by_robot(self) -> bool:
+    def is_by_robot(self) -> bool:
         """Whether the robot speaks."""
         return self.speaker == ROBOT
 
@@ -92,11 +92,11 @@ class Sighting:
 
     def is_seen(self, at_s: float) -> bool:
         """Whether the person is before the camera at a time."""
-        return _within(self.seen_s, at_s)
+        return _is_within(self.seen_s, at_s)
 
     def is_away(self, at_s: float) -> bool:
         """Whether the person looks away at a time."""
-        return _within(self.away_s, at_s)
+        return _is_within(self.away_s, at_s)
 
     def distance_at(self, at_s: float) -> float | None:
         """Interpolate the distance in metres. None before the first and after the last point."""
@@ -123,19 +123,19 @@ class Timeline:
 
 def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int | None = None) -> Timeline:
     """Lay out the encounter. A seed changes each gap by up to a tenth, and keeps overlaps overlaps."""
-    durations = durations or approximate
+    durations = durations or estimate_durations
     chance = random.Random(seed) if seed is not None else None
     placed: dict[str, SpokenTurn] = {}
     end_s = 0.0
     for turn in encounter.turns:
         if turn.at is not None:
-            start_s = resolve(parse_moment(turn.at), placed, end_s)
+            start_s = resolve_moment(parse_moment(turn.at), placed, end_s)
         else:
             gap_s = DEFAULT_GAP_S if turn.gap_s is None else turn.gap_s
             start_s = end_s + gap_s * (1 + chance.uniform(-MAX_JITTER, MAX_JITTER) if chance else 1)
         if start_s < 0:
             raise TimelineError(f"{encounter.id}: turn {turn.id} begins {-start_s:.2f} s before the encounter")
-        placed[turn.id] = _speak(turn, start_s, durations(turn))
+        placed[turn.id] = _place_turn(turn, start_s, durations(turn))
         end_s = placed[turn.id].end_s
     last_s = max(spoken.end_s for spoken in placed.values())
     length_s = encounter.length_s or last_s + CLOSING_S
@@ -146,12 +146,12 @@ def lay_out(encounter: Encounter, durations: Durations | None = None, seed: int 
         language=encounter.language,
         length_s=length_s,
         spoken=tuple(sorted(placed.values(), key=lambda spoken: spoken.start_s)),
-        people=_people(encounter, placed, length_s),
-        events=_events(encounter, placed, length_s),
+        people=_place_people(encounter, placed, length_s),
+        events=_place_events(encounter, placed, length_s),
     )
 
 
-def approximate(turn: ScriptedTurn) -> tuple[float, ...]:
+def estimate_durations(turn: ScriptedTurn) -> tuple[float, ...]:
     """Estimate the duration of each piece of a turn from its letters."""
     return tuple(
         PIECE_S + sum(CHARACTER_S if "\u4e00" <= letter <= "\u9fff" else LETTER_S for letter in piece)
@@ -159,7 +159,7 @@ def approximate(turn: ScriptedTurn) -> tuple[float, ...]:
     )
 
 
-def _speak(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -> SpokenTurn:
+def _place_turn(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -> SpokenTurn:
     pieces: list[SpeechPiece] = []
     for text, length_s, pause_s in zip(turn.pieces, durations_s, (*turn.pauses_s, 0.0), strict=True):
         pieces.append(SpeechPiece(text=text, start_s=start_s, end_s=start_s + length_s))
@@ -167,7 +167,7 @@ def _speak(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -
     return SpokenTurn(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
 
 
-def resolve(moment: Moment, turns: Mapping[str, SpokenTurn], length_s: float) -> float:
+def resolve_moment(moment: Moment, turns: Mapping[str, SpokenTurn], length_s: float) -> float:
     """Return the seconds of a moment from the encounter's start, from its turns by id and its length."""
     if moment.second is not None:
         base_s = moment.second
@@ -179,22 +179,22 @@ def resolve(moment: Moment, turns: Mapping[str, SpokenTurn], length_s: float) ->
     return base_s + moment.shift_s
 
 
-def _span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:
+def _resolve_span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:
     begin, end = parse_span(text)
-    begin_s, end_s = resolve(begin, placed, length_s), resolve(end, placed, length_s)
+    begin_s, end_s = resolve_moment(begin, placed, length_s), resolve_moment(end, placed, length_s)
     # Turn lengths differ by voice, so an offset may reach slightly beyond the edges.
     if not -CLOSING_S <= begin_s < end_s <= length_s + CLOSING_S:
         raise TimelineError(f"{where}: {text} is {begin_s:.2f} to {end_s:.2f} s of an encounter of {length_s:.2f} s")
     return max(begin_s, 0.0), min(end_s, length_s)
 
 
-def _people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[Sighting, ...]:
+def _place_people(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[Sighting, ...]:
     people = []
     for letter, person in sorted(encounter.people.items()):
         where = f"{encounter.id}: people.{letter}"
-        seen = tuple(_span(text, placed, length_s, where) for text in person.seen)
-        away = tuple(_span(text, placed, length_s, where) for text in person.away)
-        points = ((resolve(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
+        seen = tuple(_resolve_span(text, placed, length_s, where) for text in person.seen)
+        away = tuple(_resolve_span(text, placed, length_s, where) for text in person.away)
+        points = ((resolve_moment(parse_moment(at), placed, length_s), m) for at, m in person.distance_m.items())
         distance = sorted((min(max(at_s, 0.0), length_s), m) for at_s, m in points)
         people.append(Sighting(person_id=letter, seen_s=seen, away_s=away, distance_m=_add_walks(distance)))
     return tuple(people)
@@ -208,12 +208,12 @@ def _add_walks(points: list[tuple[float, float]]) -> tuple[tuple[float, float], 
     return tuple(walked)
 
 
-def _events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[TimedEvent, ...]:
+def _place_events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[TimedEvent, ...]:
     timed = []
     for index, event in enumerate(encounter.events):
         where = f"{encounter.id}: events.{index}"
-        onset_s, offset_s = _span(f"{event.onset}..{event.offset}", placed, length_s, where)
-        evidence = tuple(_span(text, placed, length_s, f"{where}.evidence") for text in event.evidence)
+        onset_s, offset_s = _resolve_span(f"{event.onset}..{event.offset}", placed, length_s, where)
+        evidence = tuple(_resolve_span(text, placed, length_s, f"{where}.evidence") for text in event.evidence)
         if not any(begin_s < offset_s and onset_s < end_s for begin_s, end_s in evidence):
             raise TimelineError(
                 f"{where}: none of its evidence {', '.join(event.evidence)} lies between {onset_s:.2f} s "
@@ -223,5 +223,5 @@ def _events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float
     return tuple(sorted(timed, key=lambda event: event.onset_s))
 
 
-def _within(spans: tuple[tuple[float, float], ...], at_s: float) -> bool:
+def _is_within(spans: tuple[tuple[float, float], ...], at_s: float) -> bool:
     return any(begin_s <= at_s < end_s for begin_s, end_s in spans)

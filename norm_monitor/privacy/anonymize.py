@@ -17,9 +17,9 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.topics import DECISIONS_JSON_TOPIC, FLAGS_JSON_TOPIC
 from norm_core.runtime.wording import count_of
 from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring
-from norm_monitor.privacy.sound import sound_formats
+from norm_monitor.privacy.sound import find_sound_formats
 from norm_monitor.senses.camera.picture import PictureFormatError
-from norm_monitor.session_log.redact import NamesToRemove, RedactionPolicy, Redactor, replace_texts
+from norm_monitor.session_log.redact import NamesToRemove, RedactionPolicy, Redactor, clean_texts
 from norm_monitor.session_log.schema import Participant
 
 # Endings of types whose pictures or words are not searched.
@@ -162,7 +162,7 @@ class _Anonymizer:
         self._reader = reader
         self._has_face_finder = find_faces is not None
         self._topics = {topic.key: topic for topic in reader.topics}
-        sound_topics = sound_formats(reader, {})
+        sound_topics = find_sound_formats(reader, {})
         self._treatments = {topic.key: _choose_treatment(topic, options.keep, sound_topics) for topic in reader.topics}
         self._redactor = Redactor(options.policy, options.names, options.participants)
         self._pictures = {
@@ -249,9 +249,9 @@ class _Anonymizer:
         if pictures:
             changed = pictures.treat(decoded)
         elif treatment is Treatment.KEPT:
-            changed = replace_texts(decoded, self._redactor.text)
+            changed = clean_texts(decoded, self._redactor.clean_text)
         else:
-            changed = replace_texts(self._redactor.clean(decoded), self._redactor.text)
+            changed = clean_texts(self._redactor.clean(decoded), self._redactor.clean_text)
         if changed is None:
             return None
         self._counts[key]["cut"] += bool(cut_lengths)

@@ -17,9 +17,9 @@ from norm_core.records.messages import MessageError
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring, Pixels, pixels_of
-from norm_monitor.privacy.sound import sound_formats
-from norm_monitor.senses.camera.picture import PictureFormatError, picture_of
+from norm_monitor.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring, Pixels, decode_pixels
+from norm_monitor.privacy.sound import find_sound_formats
+from norm_monitor.senses.camera.picture import PictureFormatError, make_picture
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, Samples, SoundError
 
@@ -97,21 +97,21 @@ def write_video(
     Raises BagError for a bag without pictures and sound.
     """
     with BagReader(bag) as reader, private_path(made) as part:
-        video = _Video(reader, options, find)
+        video = _VideoMaker(reader, options, find)
         video.find_faces(progress)
         with av.open(str(part), "w", format="mp4", options={"movflags": "faststart"}) as container:
             video.encode(container, progress)
         return video.report(made)
 
 
-class _Video:
+class _VideoMaker:
     """The state of one bag's two passes: the first finds faces, the second encodes."""
 
     def __init__(self, reader: BagReader, options: VideoOptions, find: FindFaces | None) -> None:
         self._reader, self._options = reader, options
-        formats = sound_formats(reader, options.sound_formats)
-        self._camera = self._topic(options.camera, [t.topic for t in reader.topics if t.type_name in PICTURES])
-        self._microphone = self._topic(options.microphone, list(formats)) if options.has_sound else ""
+        formats = find_sound_formats(reader, options.sound_formats)
+        self._camera = self._choose_topic(options.camera, [t.topic for t in reader.topics if t.type_name in PICTURES])
+        self._microphone = self._choose_topic(options.microphone, list(formats)) if options.has_sound else ""
         if not (self._camera or self._microphone):
             raise BagError("the bag has neither pictures nor sound for a video; name another bag")
         first_ns, self._end_ns = reader.bounds_ns or (0, 0)
@@ -124,8 +124,8 @@ class _Video:
 
     def find_faces(self, progress: Callable[[int, int], None]) -> None:
         """First pass: find the size of pictures, and the faces unless they are shown."""
-        for done, message in enumerate(self._messages(self._camera), 1):
-            pixels = self._pixels(message)
+        for done, message in enumerate(self._read_messages(self._camera), 1):
+            pixels = self._read_pixels(message)
             if pixels is not None and self._size is None:
                 self._size = (pixels.shape[1] // 2 * 2, pixels.shape[0] // 2 * 2)  # H.264 halves the colours
             if self._options.shows_faces and self._size:
@@ -135,9 +135,9 @@ class _Video:
 
     def encode(self, container: Any, progress: Callable[[int, int], None]) -> None:
         """Second pass: encode pictures and sound in the order of their stamps."""
-        pictures = _Pictures(container, self._size) if self._size else None
-        sound = _Sound(container, self._start_ns, self._options.audible_ns) if self._microphone else None
-        for at_ns, item in self._in_order(progress):
+        pictures = _PictureTrack(container, self._size) if self._size else None
+        sound = _SoundTrack(container, self._start_ns, self._options.audible_ns) if self._microphone else None
+        for at_ns, item in self._read_in_order(progress):
             if isinstance(item, SoundChunk):
                 if sound:
                     sound.add(item, at_ns)
@@ -148,12 +148,12 @@ class _Video:
         if sound:
             sound.close()
 
-    def _in_order(self, progress: Callable[[int, int], None]) -> Iterator[tuple[int, Pixels | SoundChunk]]:
+    def _read_in_order(self, progress: Callable[[int, int], None]) -> Iterator[tuple[int, Pixels | SoundChunk]]:
         waiting: list[tuple[int, int, Pixels | SoundChunk]] = []
         whole = self._reader.message_count
         used = [topic for topic in (self._camera, self._microphone) if topic]
-        for done, message in enumerate(self._messages(*used), 1):
-            piece = self._picture(message) if message.topic == self._camera else self._sound(message)
+        for done, message in enumerate(self._read_messages(*used), 1):
+            piece = self._read_picture(message) if message.topic == self._camera else self._read_sound(message)
             if piece:
                 heappush(waiting, (piece[0], done, piece[1]))
             while waiting and waiting[0][0] < message.stamp_ns - _LATE_NS:
@@ -172,10 +172,10 @@ class _Video:
             **self._counts,
         )
 
-    def _picture(self, message: BagMessage) -> tuple[int, Pixels] | None:
+    def _read_picture(self, message: BagMessage) -> tuple[int, Pixels] | None:
         try:
             decoded = self._reader.decode(message)
-            pixels = pixels_of(decoded)
+            pixels = decode_pixels(decoded)
         except (BagError, MessageError, PictureFormatError):
             self._faces.skip()
             self._counts["unreadable"] += 1
@@ -184,10 +184,10 @@ class _Video:
         if shown is None:
             return None
         self._counts["pictures"] += 1
-        stamp_ns = decoded.stamp_ns if isinstance(decoded, Frame) else picture_of(decoded).stamp_ns
-        return self._time_of(stamp_ns, message.stamp_ns), shown
+        stamp_ns = decoded.stamp_ns if isinstance(decoded, Frame) else make_picture(decoded).stamp_ns
+        return self._choose_time(stamp_ns, message.stamp_ns), shown
 
-    def _sound(self, message: BagMessage) -> tuple[int, SoundChunk] | None:
+    def _read_sound(self, message: BagMessage) -> tuple[int, SoundChunk] | None:
         try:
             chunk = decode(self._reader.decode(message), self._stated)
         except (BagError, MessageError, SoundError):
@@ -195,31 +195,31 @@ class _Video:
             return None
         self._counts["sounds"] += 1
         arrived_ns = message.stamp_ns - len(chunk.samples) * NS_PER_S // chunk.rate_hz
-        return arrived_ns if chunk.stamp_ns is None else self._time_of(chunk.stamp_ns, arrived_ns), chunk
+        return arrived_ns if chunk.stamp_ns is None else self._choose_time(chunk.stamp_ns, arrived_ns), chunk
 
-    def _time_of(self, stamp_ns: int, recorded_ns: int) -> int:
+    def _choose_time(self, stamp_ns: int, recorded_ns: int) -> int:
         if abs(stamp_ns - recorded_ns) <= _MAX_DELAY_NS:
             return stamp_ns
         self._counts["stamped_otherwise"] += 1
         return recorded_ns
 
-    def _pixels(self, message: BagMessage) -> Pixels | None:
+    def _read_pixels(self, message: BagMessage) -> Pixels | None:
         try:
-            return pixels_of(self._reader.decode(message))
+            return decode_pixels(self._reader.decode(message))
         except (BagError, MessageError, PictureFormatError):
             return None
 
-    def _messages(self, *topics: str) -> Iterable[BagMessage]:
+    def _read_messages(self, *topics: str) -> Iterable[BagMessage]:
         return self._reader.messages(topics) if all(topics) else ()
 
-    def _topic(self, named: str, candidates: list[str]) -> str:
+    def _choose_topic(self, named: str, candidates: list[str]) -> str:
         counts = {t.topic: t.message_count for t in self._reader.topics if t.topic in candidates and t.message_count}
         if named and named not in counts:
             raise BagError(f"{named}: holds nothing for a video; name one of {', '.join(counts) or 'another bag'}")
         return named or max(counts, key=lambda topic: counts[topic], default="")
 
 
-class _Pictures:
+class _PictureTrack:
     """Pictures as frames at a constant rate, which every player seeks in, each at most half a frame off."""
 
     def __init__(self, container: Any, size: tuple[int, int]) -> None:
@@ -229,31 +229,31 @@ class _Pictures:
         self._stream = container.add_stream("libx264", rate=FPS, options=options)
         self._stream.width, self._stream.height, self._stream.pix_fmt = *size, "yuv420p"
         self._black = av.VideoFrame.from_ndarray(np.zeros((size[1], size[0], 3), np.uint8), format="bgr24")
-        self._shown, self._until = self._black, 0
-        self._next, self._latest = 0, -1
+        self._frame, self._hold_until_index = self._black, 0
+        self._next_index, self._latest_index = 0, -1
 
     def add(self, pixels: Pixels, at_ns: int) -> None:
         index = (at_ns + _FRAME_NS // 2) // _FRAME_NS
         # Two pictures within one frame have one each, so that none is lost to jitter.
-        self._latest = index + 1 if index == self._latest else max(index, self._latest)
-        self._fill(self._latest)
+        self._latest_index = index + 1 if index == self._latest_index else max(index, self._latest_index)
+        self._fill(self._latest_index)
         fitted = pixels if pixels.shape[1::-1] == self._size else cv2.resize(pixels, self._size)
-        self._shown = av.VideoFrame.from_ndarray(np.ascontiguousarray(fitted, np.uint8), format="bgr24")
-        self._until = self._latest + _HOLD_NS // _FRAME_NS
+        self._frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(fitted, np.uint8), format="bgr24")
+        self._hold_until_index = self._latest_index + _HOLD_NS // _FRAME_NS
 
     def close(self, end_ns: int) -> None:
-        self._fill(max(self._next + 1, end_ns // _FRAME_NS))
+        self._fill(max(self._next_index + 1, end_ns // _FRAME_NS))
         self._container.mux(self._stream.encode(None))
 
     def _fill(self, index: int) -> None:
-        for number in range(self._next, index):
-            frame = self._shown if number < self._until else self._black
+        for number in range(self._next_index, index):
+            frame = self._frame if number < self._hold_until_index else self._black
             frame.pts = number
             self._container.mux(self._stream.encode(frame))
-        self._next = max(self._next, index)
+        self._next_index = max(self._next_index, index)
 
 
-class _Sound:
+class _SoundTrack:
     """Samples without a gap: silence where none were recorded, and where nobody may be heard."""
 
     def __init__(self, container: Any, start_ns: int, audible_ns: tuple[tuple[int, int], ...] | None) -> None:
@@ -262,7 +262,7 @@ class _Sound:
         self._start_ns, self._audible_ns = start_ns, audible_ns
         self._origin_ns = start_ns
         self._resampler: Resampler | None = None
-        self._rate_hz = self._received = self._made = 0
+        self._rate_hz = self._received = self._sample_count = 0
 
     def add(self, chunk: SoundChunk, stamp_ns: int) -> None:
         if self._resampler is None or chunk.rate_hz != self._rate_hz:
@@ -271,10 +271,10 @@ class _Sound:
         ahead_ns = stamp_ns - self._origin_ns - self._received * NS_PER_S // self._rate_hz
         if ahead_ns > _JITTER_NS:
             for left in range(ahead_ns * self._rate_hz // NS_PER_S, 0, -self._rate_hz):
-                self._take(np.zeros(min(left, self._rate_hz), np.float32))
+                self._add_samples(np.zeros(min(left, self._rate_hz), np.float32))
         elif ahead_ns < -_JITTER_NS:
             samples = samples[-ahead_ns * self._rate_hz // NS_PER_S :]
-        self._take(samples)
+        self._add_samples(samples)
 
     def close(self) -> None:
         self._begin(RATE_HZ)
@@ -283,27 +283,27 @@ class _Sound:
     def _begin(self, rate_hz: int) -> None:
         if self._resampler:
             self._encode(self._resampler.flush())
-        self._origin_ns = self._start_ns + self._made * NS_PER_S // RATE_HZ
+        self._origin_ns = self._start_ns + self._sample_count * NS_PER_S // RATE_HZ
         self._resampler, self._rate_hz, self._received = Resampler(rate_hz, RATE_HZ, _BLOCK), rate_hz, 0
 
-    def _take(self, samples: Samples) -> None:
+    def _add_samples(self, samples: Samples) -> None:
         assert self._resampler
         self._received += len(samples)
         self._encode(self._resampler.feed(samples))
 
     def _encode(self, blocks: Iterable[Samples]) -> None:
         for block in blocks:
-            audible = block * self._mask(len(block))
+            audible = block * self._make_mask(len(block))
             frame = av.AudioFrame.from_ndarray(audible.astype(np.float32).reshape(1, -1), format="fltp", layout="mono")
-            frame.sample_rate, frame.pts = RATE_HZ, self._made
-            self._made += len(block)
+            frame.sample_rate, frame.pts = RATE_HZ, self._sample_count
+            self._sample_count += len(block)
             self._container.mux(self._stream.encode(frame))
 
-    def _mask(self, length: int) -> Samples:
+    def _make_mask(self, length: int) -> Samples:
         if self._audible_ns is None:
             return np.ones(length, np.float32)
         mask = np.zeros(length, np.float32)
         for span in self._audible_ns:
-            begin, end = ((ns - self._start_ns) * RATE_HZ // NS_PER_S - self._made for ns in span)
+            begin, end = ((ns - self._start_ns) * RATE_HZ // NS_PER_S - self._sample_count for ns in span)
             mask[max(0, begin) : max(0, end)] = 1
         return mask

@@ -19,7 +19,7 @@ from norm_core.records.presence import Face
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault
-from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
+from norm_monitor.senses.camera.picture import PictureFormatError, decode, make_picture, name_codec
 from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
 
 Pixels = NDArray[np.uint8]
@@ -58,7 +58,7 @@ def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
     """Make the faces unrecognizable. Without a face detector, blur the whole image."""
     height, width = image.shape[:2]
     out = image.copy()
-    boxes = [(0, 0, width, height)] if faces is None else [_box(face, width, height) for face in faces]
+    boxes = [(0, 0, width, height)] if faces is None else [_enlarge_box(face, width, height) for face in faces]
     for left, top, right, bottom in boxes:
         if right > left and bottom > top:
             part = out[top:bottom, left:right]
@@ -77,7 +77,7 @@ def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
     return data.tobytes()
 
 
-def _box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
+def _enlarge_box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
     wide, tall = face.width_ratio * MARGIN, face.height_ratio * MARGIN
     return (
         max(0, round((face.left_ratio - wide) * width)),
@@ -97,7 +97,7 @@ class TiledFaceDetector:
     def find(self, image: Pixels) -> tuple[Face, ...]:
         """Find the faces in a BGR image, the largest first."""
         height, width = image.shape[:2]
-        tiles = list(_tiles(width, height, self._detector.input_px))
+        tiles = list(_place_tiles(width, height, self._detector.input_px))
         parts = [image[top : top + side, left : left + side] for left, top, side in tiles]
         boxes = [
             (face.score, face.box + np.array((left, top, 0, 0)))
@@ -106,7 +106,9 @@ class TiledFaceDetector:
         ]
         distinct: list[tuple[float, Numbers]] = []
         for score, box in sorted(boxes, key=lambda face: -face[1][2] * face[1][3]):
-            if not any(2 * box[2] > larger[2] and _share_within(box, larger) >= _SAME_FACE for _, larger in distinct):
+            if not any(
+                2 * box[2] > larger[2] and _measure_share_within(box, larger) >= _SAME_FACE for _, larger in distinct
+            ):
                 distinct.append((score, box))
         return tuple(
             Face(
@@ -120,25 +122,25 @@ class TiledFaceDetector:
         )
 
 
-def _tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int, int]]:
+def _place_tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[int, int, int]]:
     """Yield left, top and side of each tile: the whole image first, then smaller tiles."""
     longest = max(width, height)
     yield 0, 0, longest
     doublings = math.ceil(math.log2(longest / smallest_px)) if longest > smallest_px else 0
     for doubling in reversed(range(doublings)):
         side = smallest_px << doubling
-        for top in _starts(height, side):
-            for left in _starts(width, side):
+        for top in _place_starts(height, side):
+            for left in _place_starts(width, side):
                 yield left, top, side
 
 
-def _starts(length: int, side: int) -> list[int]:
+def _place_starts(length: int, side: int) -> list[int]:
     """Return tile starts that cover a length evenly."""
     steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP))))
     return [round(index * (length - side) / steps) for index in range(steps + 1)] if steps else [0]
 
 
-def _share_within(box: Numbers, other: Numbers) -> float:
+def _measure_share_within(box: Numbers, other: Numbers) -> float:
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))
 
@@ -149,14 +151,14 @@ class PictureBlurring:
     def __init__(self, find: FindFaces | None, no_face: NoFacePolicy) -> None:
         self._find = find
         self._no_face = no_face
-        self._found: list[tuple[int, tuple[Face, ...]]] = []
-        self._next = 0
+        self._faces: list[tuple[int, tuple[Face, ...]]] = []
+        self._next_index = 0
         self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
 
     def collect(self, message: Any, stamp_ns: int) -> None:
         """First pass: find faces. An unreadable image, or None, has no faces."""
         try:
-            pixels = pixels_of(message) if self._find and message is not None else None
+            pixels = decode_pixels(message) if self._find and message is not None else None
         except PictureFormatError:
             pixels = None
         self.collect_pixels(pixels, stamp_ns)
@@ -165,7 +167,7 @@ class PictureBlurring:
         """First pass: find faces in a decoded image; None has none."""
         faces = tuple(self._find(pixels)) if self._find and pixels is not None else ()
         self.faces += sum(face.confidence >= CERTAIN for face in faces)
-        self._found.append((stamp_ns, faces))
+        self._faces.append((stamp_ns, faces))
 
     def treat(self, message: Any) -> Any:
         """Second pass, in the same order: return the message with blurred faces, or None to leave it out.
@@ -173,17 +175,17 @@ class PictureBlurring:
         Raises PictureFormatError for an unreadable image.
         """
         try:
-            pixels = pixels_of(message)
+            pixels = decode_pixels(message)
         except PictureFormatError:
             self.skip()
             raise
         blurred = self.blur(pixels)
-        return message if blurred is pixels else None if blurred is None else _with_pixels(message, blurred)
+        return message if blurred is pixels else None if blurred is None else _replace_pixels(message, blurred)
 
     def blur(self, pixels: Pixels) -> Pixels | None:
         """Second pass: blur the faces of a decoded image. Returns None to leave it out."""
-        index, self._next = self._next, self._next + 1
-        faces = self._around(index)
+        index, self._next_index = self._next_index, self._next_index + 1
+        faces = self._collect_near_faces(index)
         if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
             self.blurred_by_face += 1
             return blur_faces(pixels, faces)
@@ -197,34 +199,34 @@ class PictureBlurring:
 
     def skip(self) -> None:
         """Second pass: skip an unreadable message."""
-        self._next += 1
+        self._next_index += 1
 
-    def _around(self, index: int) -> tuple[Face, ...]:
-        stamp_ns, faces = self._found[index]
+    def _collect_near_faces(self, index: int) -> tuple[Face, ...]:
+        stamp_ns, faces = self._faces[index]
         for step in (-1, 1):
             other = index + step
-            while 0 <= other < len(self._found) and abs(self._found[other][0] - stamp_ns) <= NEIGHBOURS_NS:
-                faces += self._found[other][1]
+            while 0 <= other < len(self._faces) and abs(self._faces[other][0] - stamp_ns) <= NEIGHBOURS_NS:
+                faces += self._faces[other][1]
                 other += step
         return faces
 
 
-def pixels_of(message: Any) -> Pixels:
+def decode_pixels(message: Any) -> Pixels:
     """Decode a picture or a kept frame. Raises PictureFormatError."""
     if not isinstance(message, Frame):
-        return decode(picture_of(message))
+        return decode(make_picture(message))
     image = decode_picture(message.tile_jpeg)
     if image is None:
         raise PictureFormatError(CameraFault.DECODE_FAILED, "the kept frame is no JPEG")
     return image
 
 
-def _with_pixels(message: Any, pixels: Pixels) -> Any:
+def _replace_pixels(message: Any, pixels: Pixels) -> Any:
     """Replace the image of a message. A raw one becomes bgr8; a digest is recomputed."""
     if isinstance(message, Frame):
         tile = encode_jpeg(pixels, _QUALITY)
         return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())
-    picture = picture_of(message)
+    picture = make_picture(message)
     if not picture.compressed:
         return replace(
             message,
@@ -233,7 +235,7 @@ def _with_pixels(message: Any, pixels: Pixels) -> Any:
             step=pixels.shape[1] * 3,
             data=np.ascontiguousarray(pixels).ravel(),
         )
-    if codec_of(picture) == "png":
+    if name_codec(picture) == "png":
         encoded, png = cv2.imencode(".png", pixels)
         if not encoded:
             raise PictureFormatError(CameraFault.DECODE_FAILED, "the picture could not be encoded again")

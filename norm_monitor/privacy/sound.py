@@ -12,7 +12,7 @@ from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import MessageError
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, read_format
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.session_log.recording import Recording
 
@@ -28,7 +28,7 @@ def is_sound(type_name: str) -> bool:
     return "audio" in type_name.lower() and not name.endswith("info")
 
 
-def sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[str, PcmFormat | None]:
+def find_sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[str, PcmFormat | None]:
     """Return the format of each topic of sound: as `stated` by topic, or else as the bag states it.
 
     None means that messages must state it themselves. An AudioInfo is about the sound of its namespace, or about the
@@ -61,7 +61,7 @@ def _read_formats(reader: BagReader, topic: BagTopic) -> Iterator[PcmFormat]:
     """Yield the formats that the messages of an AudioInfo topic state."""
     for message in reader.messages([topic.topic]):
         with suppress(BagError, MessageError, SoundError):
-            yield format_of_info(reader.decode(message), PcmFormat())
+            yield read_format(reader.decode(message), PcmFormat())
 
 
 def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
@@ -74,7 +74,7 @@ def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
     return False
 
 
-def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
+def read_muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
     """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak. None: no sound."""
     samples = np.zeros(int((until_ns - from_ns) * RATE_HZ // NS_PER_S), np.float32)
     is_audible = False
@@ -90,12 +90,12 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
     if not is_audible:
         return None
     mask = np.zeros(len(samples), np.float32)
-    for start_ns, end_ns in audible_spans(recording, from_ns, until_ns):
+    for start_ns, end_ns in find_audible_spans(recording, from_ns, until_ns):
         mask[(start_ns - from_ns) * RATE_HZ // NS_PER_S : (end_ns - from_ns) * RATE_HZ // NS_PER_S] = 1
     return np.asarray(np.clip(samples * mask, -1, 1) * 32767, np.int16)
 
 
-def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
+def find_audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
     """Find the spans where the robot or consenting participants speak alone. Unlabelled voices count as others."""
     people = recording.info.participants
     consenting = {person for p in people if p.clips for person in p.person_ids}

@@ -24,7 +24,7 @@ from norm_monitor.eyes import Eyes
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import picture_in, picture_of
+from norm_monitor.senses.camera.picture import make_picture, picture_in
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
@@ -63,7 +63,7 @@ class RecognizerTopics:
         return self.of_voices or tuple(filter(None, (self.texts, self.is_speaking)))
 
 
-def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
+def sort_words_topics(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
     """Sort named topics by their types. The name of a namespace of humans (REP-155) stands for all its voices.
 
     Raises BagError for a name that the bag lacks, for two of a kind, and beside an audio topic.
@@ -97,7 +97,7 @@ def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message
     return ears.take_words(message, stored.stamp_ns)
 
 
-def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
+def find_likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
     """List the topics that may hold people's words, beside others that do not."""
     return [
         topic.topic
@@ -106,7 +106,7 @@ def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
     ]
 
 
-def replay_monitor(
+def make_replay_monitor(
     sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, calls_per_hour: float = 0.0
 ) -> Monitor:
     """Create the shipped monitor with windows that wait for all records of a bag, however late."""
@@ -114,7 +114,7 @@ def replay_monitor(
     return Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
 
 
-def robot_topics_of(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
+def find_robot_topics(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
     """Return a bag's topics about the robot's speech: named topics and actions, or by default those of RobotSpeech.
 
     Raises BagError for a name that the bag lacks.
@@ -148,8 +148,8 @@ class BagSenses:
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recognizer else ""
-        self._robot_topics = robot_topics_of(bag, robot_topics)
-        self._words = words_topics_of(bag, words_topics, audio_topic)
+        self._robot_topics = find_robot_topics(bag, robot_topics)
+        self._words = sort_words_topics(bag, words_topics, audio_topic)
         camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._ears = Ears(
             hearing, self.health_log, recognizer, audio_topic, robot_offset_ns=robot_offset_ms * NS_PER_MS
@@ -157,11 +157,11 @@ class BagSenses:
         if self._words.texts:
             self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
-        self._camera_topic = "" if self._topics_of(Presence) else camera_topic
+        self._camera_topic = "" if self._find_topics(Presence) else camera_topic
         finder = self._load_finder() if self._camera_topic else None
         self._eyes = Eyes(camera_topic, self.health_log, finder=finder)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
-        tracked = PERSONS in self._types and not self._topics_of(Presence)
+        tracked = PERSONS in self._types and not self._find_topics(Presence)
         self._people_topics = {
             name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
         }
@@ -186,23 +186,25 @@ class BagSenses:
     def sources(self) -> tuple[str, ...]:
         """The sources that windows can wait for."""
         there = {
-            FRAMES: self._camera_topic or self._topics_of(Frame),
-            PRESENCE: self._eyes.gives_presence or self._topics_of(Presence),
-            UTTERANCES: self._audio_topic or self._words.names or self._topics_of(Utterance),
+            FRAMES: self._camera_topic or self._find_topics(Frame),
+            PRESENCE: self._eyes.gives_presence or self._find_topics(Presence),
+            UTTERANCES: self._audio_topic or self._words.names or self._find_topics(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that the senses read."""
-        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._topics_of(type_)]
-        utterance_topics = [self._audio_topic] if self._audio_topic else self._words.names or self._topics_of(Utterance)
+        names = [name for type_ in (Presence, Frame, Query, Episode) for name in self._find_topics(type_)]
+        utterance_topics = (
+            [self._audio_topic] if self._audio_topic else self._words.names or self._find_topics(Utterance)
+        )
         camera = [self._camera_topic] if self._camera_topic else []
         return frozenset((*names, *utterance_topics, *camera, *self._robot_topics, *self._people_topics))
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Yield each record with the bag time at which it was available, in that order."""
-        utterance_topics = [] if self._audio_topic or self._words.names else self._topics_of(Utterance)
+        utterance_topics = [] if self._audio_topic or self._words.names else self._find_topics(Utterance)
         utterances, has_marks = self._read_utterances(utterance_topics) if utterance_topics else ([], True)
         now_ns = 0
         for stored in self._bag.messages(self.topics.difference(utterance_topics)):
@@ -230,11 +232,11 @@ class BagSenses:
             try:
                 yield from self._ears.take_audio(self._bag.decode(stored), stored.stamp_ns)
             except SoundError as error:
-                self._note_unused(stored.topic, error)
+                self._report_unused(stored.topic, error)
         elif stored.topic == self._camera_topic:
             is_compressed = stored.type_name.endswith("/CompressedImage")
             picture = picture_in(stored.data, compressed=is_compressed)
-            yield from self._eyes.take(picture or picture_of(self._bag.decode(stored)))
+            yield from self._eyes.take(picture or make_picture(self._bag.decode(stored)))
         elif stored.topic in self._people_topics:
             yield from self._track_people(stored)
         elif stored.topic in self._words.names:
@@ -244,7 +246,7 @@ class BagSenses:
         else:
             yield self._bag.decode(stored)
 
-    def _note_unused(self, topic: str, error: Exception) -> None:
+    def _report_unused(self, topic: str, error: Exception) -> None:
         self.health_log.raise_issue(
             f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}"
         )
@@ -253,7 +255,7 @@ class BagSenses:
         try:
             yield from take_words(self._ears, self._words, stored, self._bag.decode(stored))
         except (NotSpeechError, MessageError, BagError) as error:
-            self._note_unused(stored.topic, error)
+            self._report_unused(stored.topic, error)
 
     def _hear_robot(self, stored: BagMessage) -> Iterator[Record]:
         try:
@@ -261,7 +263,7 @@ class BagSenses:
             yield from self._ears.take_robot_speech(message, stored.stamp_ns, stored.topic)
         except (NotRobotSpeechError, SoundError, MessageError, BagError) as error:
             self.health_log.count("messages_not_robot_speech")
-            self._note_unused(stored.topic, error)
+            self._report_unused(stored.topic, error)
 
     def _track_people(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)
@@ -272,7 +274,7 @@ class BagSenses:
             return []
         return self._people.transforms(message, static=stored.topic == FIXED)
 
-    def _topics_of(self, type_: type[Any]) -> list[str]:
+    def _find_topics(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
 
 

@@ -19,7 +19,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
 from norm_monitor.replay.run_folder import RunError, append_record, begin_or_resume, read_records
-from norm_monitor.session_log.labels import Sheet, flag_labels, in_order, write_csv
+from norm_monitor.session_log.labels import Sheet, make_flag_labels, sort_labels, write_csv
 
 S_PER_HOUR = 3600
 
@@ -57,7 +57,7 @@ def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
     return sum(len(result.errors) for result in results) / hours if hours else None
 
 
-def error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
+def count_error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
     """Count the errors of each attribute, most frequent first. An error may have several attributes."""
     return Counter(
         attribute for result in results for flag in result.errors for attribute in flag.attributes
@@ -69,17 +69,17 @@ def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
 
     Raises BagError for a path without a bag.
     """
-    named: dict[Path, str] = {}
+    names: dict[Path, str] = {}
     for path in paths:
         if path.is_dir() and not is_bag(path):
-            below = sorted((folder for folder in path.rglob("*") if folder.is_dir() and is_bag(folder)), key=_number)
-            if not below:
-                raise BagError(f"{path}: is no bag and holds none; name a bag or a folder with bags")
-            named |= {folder: str(folder.relative_to(path)) for folder in below}
+            bags = [folder for folder in path.rglob("*") if folder.is_dir() and is_bag(folder)]
+            if not bags:
+                raise BagError(f"{path}: is not a bag and holds none; name a bag or a folder with bags")
+            names |= {bag: str(bag.relative_to(path)) for bag in sorted(bags, key=_split_numbers)}
         else:
-            named[path] = path.name or str(path)
-    shared = {name for name, count in Counter(named.values()).items() if count > 1}
-    return {str(path) if name in shared else name: path for path, name in named.items()}
+            names[path] = path.name or str(path)
+    shared_names = {name for name, count in Counter(names.values()).items() if count > 1}
+    return {str(path) if name in shared_names else name: path for path, name in names.items()}
 
 
 def bag_digest(bag: BagReader) -> str:
@@ -88,7 +88,7 @@ def bag_digest(bag: BagReader) -> str:
     return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
 
 
-def _number(path: Path) -> list[tuple[int, int, str]]:
+def _split_numbers(path: Path) -> list[tuple[int, int, str]]:
     """Sort session_2 before session_10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
 
@@ -97,7 +97,7 @@ def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
     """Make the folder, or return the bags of an unfinished run with the same settings. Raises RunError."""
     begin_or_resume(folder, settings)
     folder.chmod(0o700)
-    return _read(folder)
+    return _read_bags(folder)
 
 
 def append_bag(folder: Path, done: BagFlags) -> None:
@@ -107,13 +107,13 @@ def append_bag(folder: Path, done: BagFlags) -> None:
 
 def write_tables(folder: Path) -> None:
     """Write one table of flags, a row a label, and one of bags. Raises RunError."""
-    results = _read(folder).values()
+    results = _read_bags(folder).values()
     sheets = [
         Sheet(
             session=result.bag,
             origin_ns=result.start_ns,
             end_ns=result.start_ns + s_to_ns(result.length_s),
-            labels=in_order(label for flag in result.flags for label in flag_labels(flag)),
+            labels=sort_labels(label for flag in result.flags for label in make_flag_labels(flag)),
         )
         for result in results
     ]
@@ -133,6 +133,6 @@ def write_tables(folder: Path) -> None:
         raise RunError(f"{folder / BAGS}: cannot be written: {error.strerror}; make room there") from error
 
 
-def _read(folder: Path) -> dict[str, BagFlags]:
+def _read_bags(folder: Path) -> dict[str, BagFlags]:
     bags = read_records(folder, BagFlags)
     return {bag.bag: bag for bag in bags}  # a bag that was run again stands for the last time

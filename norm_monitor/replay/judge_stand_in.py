@@ -50,7 +50,7 @@ class UnitCollector:
         return ()
 
 
-def outcome_lines(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
+def format_outcomes(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
     """Summarize the outcomes of questions, with the three most frequent reasons for no answer, as lines."""
     words = ", ".join(f"{number} {to_words(outcome)}" for outcome, number in outcomes.items())
     named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
@@ -86,9 +86,9 @@ class JudgeStandIn:
 
     def summary(self) -> list[str]:
         """Summarize the outcomes of the questions, as lines."""
-        return outcome_lines(count_of(len(self.spent_s), "moment"), self.outcomes, self.reasons)
+        return format_outcomes(count_of(len(self.spent_s), "moment"), self.outcomes, self.reasons)
 
-    def late_count(self, deadline_ns: int) -> int:
+    def count_late(self, deadline_ns: int) -> int:
         """Return how many units took longer than a live monitor would wait."""
         return sum(s_to_ns(spent_s) > deadline_ns for spent_s in self.spent_s)
 

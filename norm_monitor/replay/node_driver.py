@@ -25,7 +25,7 @@ from norm_core.records.topics import ANSWERS_TOPIC, FLAGS_TOPIC, WINDOWS_TOPIC, 
 from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.replay.node_process import NodeProcess, claimed_domain, end_process, has_room
+from norm_monitor.replay.node_process import NodeProcess, claim_domain, end_process, has_room
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
@@ -71,7 +71,7 @@ def play_to_nodes(
     """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
     with ExitStack() as stack:
         if domain_id is None:
-            domain_id = stack.enter_context(claimed_domain())
+            domain_id = stack.enter_context(claim_domain())
         started = [NodeProcess(list(host), host, domain_id) for host in hosts]
         for process in started:
             process.begin()
@@ -100,7 +100,7 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
         assert driver.stdout
         # The middleware takes many seconds to notice a killed node.
         for node in nodes:
-            Thread(target=_end_with, args=(driver, node), daemon=True).start()
+            Thread(target=_end_player_with, args=(driver, node), daemon=True).start()
         try:
             for line in driver.stdout:
                 if line.startswith("{"):  # the middleware writes its complaints there too
@@ -108,13 +108,13 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             if driver.wait(END_TIMEOUT_S):
                 log.seek(0)
                 last_lines = log.read().strip().splitlines()[-5:]
-                ended = [f"{node.exit_message()} and said: {node.last_output()}" for node in nodes]
+                ended = [f"{node.describe_exit()} and said: {node.last_output()}" for node in nodes]
                 raise TransportError("\n".join([*last_lines, *ended]))
         finally:
             end_process(driver, END_TIMEOUT_S)
 
 
-def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
+def _end_player_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
     while driver.poll() is None:
         if node.ended.wait(LOOK_S):
             driver.terminate()
@@ -157,19 +157,19 @@ def topics_of(bag: Path) -> SessionTopics:
     )
 
 
-def over_dds(
+def play_over_dds(
     bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
 ) -> Iterator[NodeOutput]:
     """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
     topics = topics_of(bag)
-    for output in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+    for output in play_to_nodes(bag, list_hosts(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
         for topic, why in output.message.get("skipped_topics", {}).items():
             if topic in {topics.audio, topics.camera}:
                 raise TransportError(f"{topic} cannot be played: {why}")
         yield output
 
 
-def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
+def list_hosts(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
     """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []

@@ -35,18 +35,20 @@ class NoDomainError(TactfulError):
 
 
 @contextmanager
-def claimed_domain() -> Iterator[int]:
+def claim_domain() -> Iterator[int]:
     """Reserve a domain with a lock that ends with the process. Nodes started inside discover each other fast.
 
     Fast DDS profiles set by the user stay in force.
     """
-    with _fast_discovery():
+    with _set_fast_discovery():
         yield from _lock_domain()
 
 
 def _lock_domain() -> Iterator[int]:
     # The one that was left the longest ago, as nodes of a run that was killed take a moment to end.
-    for path, domain in sorted(((_lock_file(domain), domain) for domain in DOMAINS), key=lambda pair: _used_s(pair[0])):
+    for path, domain in sorted(
+        ((_lock_path(domain), domain) for domain in DOMAINS), key=lambda pair: _read_last_use_s(pair[0])
+    ):
         # To read suffices: another user may have made it, and let nobody else write.
         with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
             try:
@@ -62,11 +64,11 @@ def _lock_domain() -> Iterator[int]:
     raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
 
 
-def _lock_file(domain: int) -> Path:
+def _lock_path(domain: int) -> Path:
     return Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
 
 
-def _used_s(path: Path) -> float:
+def _read_last_use_s(path: Path) -> float:
     return path.stat().st_mtime if path.exists() else 0.0
 
 
@@ -76,7 +78,7 @@ def has_room() -> bool:
 
 
 @contextmanager
-def _fast_discovery() -> Iterator[None]:
+def _set_fast_discovery() -> Iterator[None]:
     if any(name in os.environ for name in _PROFILES):
         yield
         return
@@ -105,7 +107,7 @@ class NodeProcessError(TactfulError, RuntimeError):
     exit_code = 1
 
 
-class _Unshared(yaml.SafeDumper):
+class _DumperWithoutAliases(yaml.SafeDumper):
     """Write repeated values in full, because ROS reads no YAML aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -132,7 +134,7 @@ class NodeProcess:
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
-            path.write_text(yaml.dump(tree, Dumper=_Unshared), encoding="utf-8")
+            path.write_text(yaml.dump(tree, Dumper=_DumperWithoutAliases), encoding="utf-8")
             command += ["--params-file", str(path)]
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
@@ -191,7 +193,7 @@ class NodeProcess:
         except subprocess.TimeoutExpired as error:
             raise NodeProcessError(f"{', '.join(self.nodes)} did not end in {timeout_s:g} s") from error
 
-    def exit_message(self) -> str:
+    def describe_exit(self) -> str:
         """Describe, for a person, whether the process runs or how it ended."""
         code = self._process.poll()
         return f"the process of {', '.join(self.nodes)} {'runs' if code is None else f'ended with {code}'}"

@@ -18,17 +18,17 @@ COLUMNS = (
     "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
     "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
 )  # fmt: skip
-# A spreadsheet runs a cell with such a first character as a formula. Quoted speech must never run.
-RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
+# A spreadsheet runs a cell that starts so as a formula. Quoted speech must never run.
+RISKY_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
-def monitor_labels(recording: Recording) -> tuple[Label, ...]:
-    """Make the monitor's labels."""
-    return tuple(label for flag in recording.flags for label in flag_labels(flag))
+def make_monitor_labels(recording: Recording) -> tuple[Label, ...]:
+    """Make the labels of the monitor."""
+    return tuple(label for flag in recording.flags for label in make_flag_labels(flag))
 
 
-def flag_labels(flag: SocialFlag) -> list[Label]:
-    """Make a flag's labels, one per attribute. An open flag ends at its last decision."""
+def make_flag_labels(flag: SocialFlag) -> list[Label]:
+    """Make the labels of a flag, one for each attribute. An open flag ends at its last decision."""
     end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
     still_open = " (still open when the recording ended)" if flag.offset_ns is None else ""
     return [
@@ -47,36 +47,36 @@ def flag_labels(flag: SocialFlag) -> list[Label]:
     ]
 
 
-def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
     """Sort labels by start, end, polarity and attribute."""
     return tuple(sorted(labels, key=lambda label: (label.start_ns, label.end_ns, label.polarity, label.attribute)))
 
 
-def one_line(text: str) -> str:
-    """Make a single line, without characters that XML and spreadsheets refuse."""
+def fold_lines(text: str) -> str:
+    """Fold a text into a single line, without characters that XML and spreadsheets refuse."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 @record
 class Sheet:
-    """Labels and speech with times from `origin_ns`."""
+    """A table of labels and speech, whose times count from `origin_ns`."""
 
     origin_ns: int
     end_ns: int
     labels: tuple[Label, ...] = ()
     utterances: tuple[Utterance, ...] = ()
     session: str = ""
-    speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
+    speakers: Mapping[str, str] = field(default_factory=dict)  # pseudonyms by person id, if several people spoke
 
     def speaker_of(self, utterance: Utterance) -> str:
-        """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
+        """Return the speaker's pseudonym if several people spoke, or else the kind of speaker."""
         return self.speakers.get(
             utterance.speaker_id if utterance.speaker is not Speaker.ROBOT else "", utterance.speaker.value
         )
 
 
-def rows(sheet: Sheet) -> list[dict[str, Any]]:
-    """Make one row per label. Seconds count from the origin; nanoseconds are ROS time."""
+def _make_rows(sheet: Sheet) -> list[dict[str, Any]]:
+    """Make one row for each label. Seconds count from the origin; nanoseconds are ROS time."""
     return [
         {
             "session": sheet.session,
@@ -87,9 +87,9 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
             "code": label.code,
             "severity": label.severity.value if label.severity else "",
             "probability": label.probability,
-            "start_s": seconds(label.start_ns - sheet.origin_ns),
-            "end_s": seconds(label.end_ns - sheet.origin_ns),
-            "duration_s": seconds(label.end_ns - label.start_ns),
+            "start_s": _format_seconds(label.start_ns - sheet.origin_ns),
+            "end_s": _format_seconds(label.end_ns - sheet.origin_ns),
+            "duration_s": _format_seconds(label.end_ns - label.start_ns),
             "start_ns": label.start_ns,
             "end_ns": label.end_ns,
             "comment": label.comment,
@@ -99,25 +99,25 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def write_csv(path: Path, *sheets: Sheet) -> None:
-    """Write UTF-8 with a byte order mark, which spreadsheets need for other alphabets."""
+    """Write sheets as one CSV file, with a byte order mark, which spreadsheets need for other alphabets."""
     with private_path(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows({k: _harmless(v) for k, v in row.items()} for sheet in sheets for row in rows(sheet))
+        writer.writerows({k: _escape(v) for k, v in row.items()} for sheet in sheets for row in _make_rows(sheet))
 
 
-def seconds(ns: int) -> str:
+def _format_seconds(ns: int) -> str:
     """Write nanoseconds as exact seconds."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), NS_PER_S)
     return f"{sign}{whole}.{rest:09d}"
 
 
-def _harmless(value: Any) -> Any:
-    """Quote text that a spreadsheet would run or that R reads as missing, and leave out NUL bytes."""
+def _escape(value: Any) -> Any:
+    """Quote a text that a spreadsheet would run or that R reads as missing, and leave out NUL bytes."""
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "")
     is_number = value.replace("-", "", 1).replace(".", "", 1).isdigit()
-    risky = (value.startswith(RISKY) and not is_number) or value.strip() == "NA"
-    return f"'{value}" if risky else value
+    is_risky = (value.startswith(RISKY_STARTS) and not is_number) or value.strip() == "NA"
+    return f"'{value}" if is_risky else value

@@ -20,9 +20,9 @@ from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import OverflowPolicy
 from norm_monitor.session_log.reader import LogError
-from norm_monitor.session_log.recording import BAGGED, bag_records, bag_reference
+from norm_monitor.session_log.recording import LOGGED_TYPES, make_bag_ref, read_bag_records
 from norm_monitor.session_log.redact import Redactor
-from norm_monitor.session_log.schema import BagRef, Recovered, SessionInfo, persons_in
+from norm_monitor.session_log.schema import BagRef, Recovered, SessionInfo, collect_person_ids
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
 
 # The number of records that may wait for the disk.
@@ -225,11 +225,11 @@ def log_bag(  # noqa: PLR0917
             _check_persons(_collect_persons(reader), info, bag)
         records = [
             (known_ns, record)
-            for known_ns, record in (records_of or bag_records)(reader)
-            if record is None or (isinstance(record, BAGGED) and record_filter.accepts(record))
+            for known_ns, record in (records_of or read_bag_records)(reader)
+            if record is None or (isinstance(record, LOGGED_TYPES) and record_filter.accepts(record))
         ]
-        _check_persons({person for _, record in records for person in persons_in(record)}, info, bag)
-        info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
+        _check_persons({person for _, record in records for person in collect_person_ids(record)}, info, bag)
+        info = replace(info, bag=make_bag_ref(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
         try:
             with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
                 for known_ns, record in records:
@@ -252,7 +252,7 @@ def _collect_persons(bag: BagReader) -> set[str]:
     for message in bag.messages(topics) if topics else ():
         with suppress(BagError, MessageError):
             decoded = bag.decode(message)
-            persons |= {*map(str, decoded.ids)} if hasattr(decoded, "ids") else persons_in(decoded)
+            persons |= {*map(str, decoded.ids)} if hasattr(decoded, "ids") else collect_person_ids(decoded)
     return persons
 
 
@@ -272,7 +272,7 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
         bounds = reader.bounds_ns
     if bounds is None:
         raise LogError(f"{bag}: holds no message, so no session was recorded in it; name another bag")
-    reference = bag_reference(bag, bounds[0])
+    reference = make_bag_ref(bag, bounds[0])
     with StudyLog.resume(folder, clock) as log:
         log.append(reference, bounds[1])
     return reference

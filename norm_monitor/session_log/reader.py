@@ -11,7 +11,7 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
+from norm_monitor.session_log.schema import KINDS_AFTER_END, RECORDS, SCHEMA, Entry, Kind, Tombstone
 
 # The hash before the first entry.
 GENESIS = "0" * 64
@@ -162,11 +162,12 @@ def read(path: Path) -> LogContents:
         faults.append(Fault(file="", line=0, what="holds no entry: every log has one from its beginning"))
     erased = {seq for entry in entries if isinstance(entry.record, Tombstone) for seq in entry.record.seqs}
     faults += _find_erasure_faults(entries, erased)
+    recorded_kinds = [entry.kind for entry in entries if entry.kind not in KINDS_AFTER_END]
     return LogContents(
         entries=tuple(replace(entry, record=None) if entry.seq in erased else entry for entry in entries),
         faults=tuple(sorted(faults, key=lambda fault: (fault.file, fault.line))),
         head=prev,
-        sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
+        sealed=bool(recorded_kinds) and recorded_kinds[-1] is Kind.CLOSED,
         torn_bytes=torn_bytes,
         half_erased=sum(entry.seq in erased and entry.record is not None for entry in entries),
     )

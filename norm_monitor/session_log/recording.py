@@ -22,7 +22,7 @@ from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, Robo
 from norm_monitor.session_log.reader import LogError, is_log, read_sound
 from norm_monitor.session_log.schema import (
     CONSENSUS,
-    FRAME,
+    FRAME_TYPES,
     BagRef,
     Coding,
     Consent,
@@ -34,51 +34,54 @@ from norm_monitor.session_log.schema import (
     SessionInfo,
     Tombstone,
     Withdrawal,
-    after_withdrawals,
+    apply_withdrawals,
 )
 
-_MAX_LENGTH_NS = 24 * 3600 * NS_PER_S
-BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
+# A time farther from the middle of a session is of another clock.
+_MAX_DISTANCE_NS = 24 * 3600 * NS_PER_S
+# The records of a bag that a log stores.
+LOGGED_TYPES = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
 
-def without_superseded(records: Sequence[Any]) -> list[Any]:
+def drop_superseded_labels(records: Sequence[Any]) -> list[Any]:
     """Leave out labels that a later revision by their coder replaces."""
-    revised = _latest_revisions(records)
+    revisions = _find_latest_revisions(records)
     return [
         record
-        for number, record in enumerate(records)
-        if not (isinstance(record, Label) and number < revised.get(record.coder, 0))
+        for index, record in enumerate(records)
+        if not (isinstance(record, Label) and index < revisions.get(record.coder, 0))
     ]
 
 
-def revision_counts(records: Sequence[Any]) -> dict[str, int]:
-    """Count how often each coder revised their coding. A retraction is no revision."""
+def count_revisions(records: Sequence[Any]) -> dict[str, int]:
+    """Count how often each coder revised their coding. A retraction does not count."""
     coders = [
         record.coder for record in records if isinstance(record, Coding) and record.replaces and not record.retracts
     ]
     return {coder: coders.count(coder) for coder in sorted({*coders})}
 
 
-def incomplete_revisions(records: Sequence[Any]) -> dict[str, tuple[int, int]]:
-    """Find coders whose latest revision lacks labels: those in the log, and those that it announced."""
+def find_incomplete_revisions(records: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """Find coders whose latest revision lacks labels. Return the counts of written and announced labels by coder."""
     incomplete = {}
-    for coder, number in _latest_revisions(records).items():
-        written = sum(isinstance(record, Label) and record.coder == coder for record in records[number:])
-        if written < records[number].labels:
-            incomplete[coder] = (written, records[number].labels)
+    for coder, index in _find_latest_revisions(records).items():
+        written_count = sum(isinstance(record, Label) and record.coder == coder for record in records[index:])
+        if written_count < records[index].labels:
+            incomplete[coder] = (written_count, records[index].labels)
     return incomplete
 
 
-def _latest_revisions(records: Sequence[Any]) -> dict[str, int]:
+def _find_latest_revisions(records: Sequence[Any]) -> dict[str, int]:
+    """Return the index of each coder's latest revision."""
     return {
-        record.coder: number for number, record in enumerate(records) if isinstance(record, Coding) and record.replaces
+        record.coder: index for index, record in enumerate(records) if isinstance(record, Coding) and record.replaces
     }
 
 
-def spoken_utterances(
+def replace_echo(
     utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], end_ns: int
 ) -> tuple[Utterance, ...]:
-    """Replace the robot's echo by the words that its topics state. Where they state none, the words heard remain."""
+    """Replace the robot's echo by the words that its topics state. Without stated words, the heard ones remain."""
     edges = tuple(robot_speech)
     voice = RobotVoice(RobotVoiceConfig(), max_edges=len(edges))
     for edge in edges:
@@ -90,17 +93,18 @@ def spoken_utterances(
         for utterance in utterances
         if utterance.speaker is not Speaker.ROBOT or not _is_echo(utterance, turns)
     )
-    stated = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
+    stated = (_make_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
     return tuple(sorted((*without_echo, *stated), key=lambda utterance: (utterance.start_ns, utterance.utterance_id)))
 
 
 def _is_echo(utterance: Utterance, turns: Iterable[RobotTurn]) -> bool:
+    """Whether an utterance overlaps a turn of the robot, with the echo that follows it."""
     return any(
         utterance.start_ns < turn.rings_until_ns and utterance.end_ns > turn.start_ns - LEAD_NS for turn in turns
     )
 
 
-def _utterance(turn: RobotTurn, locale: str) -> Utterance:
+def _make_utterance(turn: RobotTurn, locale: str) -> Utterance:
     return Utterance(
         stamp_ns=turn.start_ns,
         utterance_id=turn.speech_id or f"robot@{turn.start_ns}",
@@ -113,20 +117,21 @@ def _utterance(turn: RobotTurn, locale: str) -> Utterance:
 
 
 def is_emptied(entries: Iterable[Entry]) -> bool:
-    """Whether entries were erased, and nothing but a log's frame is left."""
-    left = [e.record for e in entries]
-    return None in left and all(record is None or isinstance(record, FRAME) for record in left)
+    """Whether entries were erased, and nothing but the frame of a log is left."""
+    records = [entry.record for entry in entries]
+    return None in records and all(record is None or isinstance(record, FRAME_TYPES) for record in records)
 
 
-def reason_missing(entries: Iterable[Entry]) -> str:
-    """Return why no figure may count a session, because part of it was erased. Empty: it counts."""
+def explain_missing(entries: Iterable[Entry]) -> str:
+    """Explain why no figure may count a session, because part of it was erased. Empty: it counts."""
     entries = tuple(entries)
-    records = [e.record for e in entries]
-    gone = [w.participant for w in _of(records, Withdrawal) if Consent.EVERYTHING in w.consents]
-    if gone:
-        return f"{' and '.join(dict.fromkeys(gone))} withdrew everything"
-    expired = any(not stone.participant for stone in _of(records, Tombstone))
-    return "was erased" if expired or is_emptied(entries) else ""
+    records = [entry.record for entry in entries]
+    withdrawals = _select(records, Withdrawal)
+    withdrawn = [withdrawal.participant for withdrawal in withdrawals if Consent.EVERYTHING in withdrawal.consents]
+    if withdrawn:
+        return f"{' and '.join(dict.fromkeys(withdrawn))} withdrew everything"
+    is_expired = any(not tombstone.participant for tombstone in _select(records, Tombstone))
+    return "was erased" if is_expired or is_emptied(entries) else ""
 
 
 T = TypeVar("T")
@@ -136,8 +141,8 @@ T = TypeVar("T")
 class Recording:
     """A session, with its flags and labels in their final state. Withdrawn flags and removed labels are left out.
 
-    `head` is the hash of the log or bag. `drafts` are labels of codings in the page that are not done. `missing` tells
-    why no figure may count the session.
+    `head` is the hash of the log or bag. `drafts` are labels of unfinished codings in the page. `missing` explains why
+    no figure may count the session.
     """
 
     info: SessionInfo
@@ -155,28 +160,28 @@ class Recording:
     drafts: tuple[Label, ...] = ()
     removals: tuple[LabelRemoval, ...] = ()
     codings: tuple[Coding, ...] = ()
-    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: the cue behind each measured fact
+    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: number of the cue behind each fact
     notes: tuple[str, ...] = ()  # for readers of an export
     missing: str = ""
 
     @property
     def speech(self) -> tuple[Utterance, ...]:
-        """All utterances: the robot's words as its own topics state them, and those of others as they were heard."""
-        return spoken_utterances(self.utterances, self.robot_speech, self.end_ns)
+        """All utterances: of the robot as its topics state them, and of others as they were heard."""
+        return replace_echo(self.utterances, self.robot_speech, self.end_ns)
 
     @property
     def coders(self) -> frozenset[str]:
-        """List who coded the session: coders with labels, and coders who found nothing. Counts erased labels."""
-        found_nothing = {coding.coder for coding in self.codings if not coding.labels}
-        return frozenset({label.coder for label in self.labels} | found_nothing) - {CONSENSUS}
+        """The coders of the session: those with labels, and those who stated that there is nothing to label."""
+        without_labels = {coding.coder for coding in self.codings if not coding.labels}
+        return frozenset({label.coder for label in self.labels} | without_labels) - {CONSENSUS}
 
 
 def open_recording(path: Path) -> Recording:
-    """Open the session in a log or a bag."""
+    """Open the session in a log or a bag. Raises LogError for anything else."""
     if is_log(path):
-        return from_log(path)
+        return load_log(path)
     if is_bag(path):
-        return from_bag(path)
+        return load_bag(path)
     if not path.exists():
         raise LogError(f"{path}: there is no such log or bag; check the path")
     raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3); name one")
@@ -184,52 +189,54 @@ def open_recording(path: Path) -> Recording:
 
 def check_distinct(recordings: Iterable[Recording]) -> None:
     """Raise LogError if two recordings are of one session."""
-    seen: dict[tuple[str, str], Recording] = {}
+    recordings_by_session: dict[tuple[str, str], Recording] = {}
     for recording in recordings:
         key = (recording.info.study, recording.info.session)
-        other = seen.setdefault(key, recording)
+        other = recordings_by_session.setdefault(key, recording)
         if other is not recording:
-            same = "a copy of one another" if other.head == recording.head else "two logs of one session"
+            problem = "copies of each other" if other.head == recording.head else "two logs of one session"
             raise LogError(
-                f"{other.source} and {recording.source} are {same} (study {key[0] or 'unnamed'}, session {key[1]}): "
+                f"{other.source} and {recording.source} are {problem} (study {key[0] or 'unnamed'}, session {key[1]}): "
                 "give one of them, or log one again under another session name"
             )
 
 
-def from_log(path: Path) -> Recording:
-    """Read the session in a log. Raises an error unless the log is valid."""
+def load_log(path: Path) -> Recording:
+    """Load the session in a log. Raises LogError unless the log is valid."""
     contents = read_sound(path)
     records = [entry.record for entry in contents.entries if entry.record is not None]
     info = next((r for r in records if isinstance(r, SessionInfo)), None)
     if info is None:
         raise LogError(f"{path}: does not say whose session it is: its first entry is missing; log its bag again")
-    if named := _of(records, BagRef):
-        info = replace(info, bag=named[-1])
-    info = replace(info, participants=after_withdrawals(info.participants, _of(records, Withdrawal)))
-    missing = reason_missing(contents.entries)
+    if bags := _select(records, BagRef):
+        info = replace(info, bag=bags[-1])
+    withdrawals = _select(records, Withdrawal)
+    info = replace(info, participants=apply_withdrawals(info.participants, withdrawals))
+    missing = explain_missing(contents.entries)
     notes = [f"{missing}: flags, labels or speech are missing here, so no figure counts the session"] if missing else []
     if contents.torn_bytes:
         notes.append("the last entry was cut short by a crash and is not shown")
     if not contents.sealed:
         notes.append("the recording was not ended properly; the end of the session is that of its last entry")
     notes += [
-        f"{count_of(len(stone.seqs), 'entry', 'entries') if stone.seqs else 'some entries'} erased: {stone.reason}"
-        for stone in _of(records, Tombstone)
+        f"{count_of(len(tombstone.seqs), 'entry', 'entries') if tombstone.seqs else 'some entries'} erased: "
+        f"{tombstone.reason}"
+        for tombstone in _select(records, Tombstone)
     ]
     if contents.half_erased:
         notes.append(
-            f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
+            f"an erasure was interrupted: {contents.half_erased} of these are left out here but still on the disk; "
             "run study withdraw or expire again"
         )
-    if lost := [loss for recovered in _of(records, Recovered) for loss in recovered.lost]:
-        notes.append(f"this log is not whole, and lacks {'; '.join(lost)}")
-    return replace(_recording(info, path, contents.head, records, tuple(notes)), missing=missing)
+    if losses := [loss for recovered in _select(records, Recovered) for loss in recovered.lost]:
+        notes.append(f"this log is not whole, and lacks {'; '.join(losses)}")
+    return replace(_build_recording(info, path, contents.head, records, tuple(notes)), missing=missing)
 
 
-def bag_records(bag: BagReader, kinds: Iterable[type] = BAGGED) -> Iterator[tuple[int, Any]]:
+def read_bag_records(bag: BagReader, kinds: Iterable[type] = LOGGED_TYPES) -> Iterator[tuple[int, Any]]:
     """Yield a bag's records of some kinds with their times; None for a message that cannot be read."""
-    wanted = {message_type(kind) for kind in kinds}
-    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+    types = {message_type(kind) for kind in kinds}
+    topics = [topic.topic for topic in bag.topics if topic.type_name in types]
     for message in bag.messages(topics) if topics else ():
         try:
             yield message.stamp_ns, bag.decode(message)
@@ -237,28 +244,28 @@ def bag_records(bag: BagReader, kinds: Iterable[type] = BAGGED) -> Iterator[tupl
             yield message.stamp_ns, None
 
 
-def from_bag(path: Path) -> Recording:
-    """Read the session in a bag by message types; topic names do not matter."""
+def load_bag(path: Path) -> Recording:
+    """Load the session in a bag by message types; topic names do not matter."""
     with BagReader(path) as bag:
-        read_records = [record for _, record in bag_records(bag)]
+        messages = [record for _, record in read_bag_records(bag)]
         bounds = bag.bounds_ns or (0, 0)
-    records = [record for record in read_records if record is not None]
-    unreadable = len(read_records) - len(records)
-    reference = bag_reference(path, bounds[0])
+    records = [record for record in messages if record is not None]
+    unreadable_count = len(messages) - len(records)
+    reference = make_bag_ref(path, bounds[0])
     info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
-    notes = [f"{count_of(unreadable, 'message')} of the bag cannot be read"] if unreadable else []
-    if not any(isinstance(r, SocialFlag) for r in records):
+    notes = [f"{count_of(unreadable_count, 'message')} of the bag cannot be read"] if unreadable_count else []
+    if not any(isinstance(record, SocialFlag) for record in records):
         notes.append(f"{path} holds no flags: tactful study add runs the monitor over it, into a log to give here")
-    return _recording(info, path, reference.sha256, records, tuple(notes))
+    return _build_recording(info, path, reference.sha256, records, tuple(notes))
 
 
-def file_beside(recording: Recording, ending: str) -> Path:
-    """Choose the default path of an output: beside its source, safe for any session name."""
+def make_output_path(recording: Recording, ending: str) -> Path:
+    """Return the default path of an output: beside its source, safe for any session name."""
     name = re.sub(r"[^\w .-]", "_", recording.info.session).lstrip(".") or "session"
     return recording.source.resolve().parent / f"{name}{ending}"
 
 
-def bag_reference(path: Path, offset_ns: int) -> BagRef:
+def make_bag_ref(path: Path, offset_ns: int) -> BagRef:
     """Return the name, hash and offset of a bag. The hash covers its files in order of their names."""
     digest = hashlib.sha256()
     for file in sorted(list_files(path).files):
@@ -268,24 +275,24 @@ def bag_reference(path: Path, offset_ns: int) -> BagRef:
     return BagRef(name=path.resolve().name, sha256=digest.hexdigest(), offset_ns=offset_ns)
 
 
-def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], notes: tuple[str, ...]) -> Recording:
-    records = without_superseded(records)
-    last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
-    flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
-    reviews = {(review.event_id, review.coder): review for review in _of(records, Review)}
-    latest_codings = {coding.coder: coding for coding in _of(records, Coding)}
+def _build_recording(info: SessionInfo, path: Path, head: str, records: list[Any], notes: tuple[str, ...]) -> Recording:
+    records = drop_superseded_labels(records)
+    last_states = {flag.event_id: flag for flag in _select(records, SocialFlag)}
+    flags = {event_id: flag for event_id, flag in last_states.items() if flag.state is not FlagState.WITHDRAWN}
+    reviews = {(review.event_id, review.coder): review for review in _select(records, Review)}
+    latest_codings = {coding.coder: coding for coding in _select(records, Coding)}
     codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
-    labels, removals = _current_labels(records)
-    undone = [label.label_id != "" and label.coder not in {*codings, CONSENSUS} for label in labels]
-    utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}
+    labels, removals = _select_current_labels(records)
+    are_drafts = [label.label_id != "" and label.coder not in {*codings, CONSENSUS} for label in labels]
+    utterances = {u.utterance_id: u for u in _select(records, Utterance) if u.final}
     times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
-    times += [p.stamp_ns for p in _of(records, Presence)] + [d.decided_ns for d in _of(records, Decision)]
+    times += [p.stamp_ns for p in _select(records, Presence)] + [d.decided_ns for d in _select(records, Decision)]
     middle_ns = statistics.median_low(times) if times else 0
-    stray = [t for t in times if abs(t - middle_ns) > _MAX_LENGTH_NS]
-    if stray:
-        times = [t for t in times if abs(t - middle_ns) <= _MAX_LENGTH_NS]
-        notes = (*notes, f"{count_of(len(stray), 'time')} more than a day from the session's others left out")
+    stray_count = sum(abs(t - middle_ns) > _MAX_DISTANCE_NS for t in times)
+    if stray_count:
+        times = [t for t in times if abs(t - middle_ns) <= _MAX_DISTANCE_NS]
+        notes = (*notes, f"{count_of(stray_count, 'time')} more than a day from the session's others left out")
     start_ns = min(times, default=0) if info.start_ns is None else info.start_ns
     end_ns = max(times, default=start_ns) if info.end_ns is None else info.end_ns
     return Recording(
@@ -295,28 +302,28 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
         start_ns=min([start_ns, *times]),
         end_ns=max([end_ns, *times]),
         flags=tuple(sorted(flags.values(), key=lambda flag: (flag.onset_ns, flag.event_id))),
-        decisions=tuple(sorted(_of(records, Decision), key=lambda decision: decision.decided_ns)),
+        decisions=tuple(sorted(_select(records, Decision), key=lambda decision: decision.decided_ns)),
         utterances=tuple(sorted(utterances.values(), key=lambda u: (u.start_ns, u.utterance_id))),
-        robot_speech=tuple(sorted(_of(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
-        presences=tuple(sorted(_of(records, Presence), key=lambda presence: presence.stamp_ns)),
+        robot_speech=tuple(sorted(_select(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
+        presences=tuple(sorted(_select(records, Presence), key=lambda presence: presence.stamp_ns)),
         reviews=tuple(reviews.values()),
-        labels=tuple(label for label, is_draft in zip(labels, undone, strict=True) if not is_draft),
-        drafts=tuple(label for label, is_draft in zip(labels, undone, strict=True) if is_draft),
+        labels=tuple(label for label, is_draft in zip(labels, are_drafts, strict=True) if not is_draft),
+        drafts=tuple(label for label, is_draft in zip(labels, are_drafts, strict=True) if is_draft),
         removals=removals,
         codings=tuple(codings.values()),
-        views=_views(_of(records, SocialFlag)),
+        views=_number_all_views(_select(records, SocialFlag)),
         notes=notes,
     )
 
 
-def _current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval, ...]]:
-    """Collect the labels in their latest version, in the order of their first, and the removals that stand."""
+def _select_current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval, ...]]:
+    """Select the latest version of each label, in the order of the first versions, and the removals in force."""
     latest: dict[object, Label | LabelRemoval] = {}
-    for number, entry in enumerate(records):
+    for index, entry in enumerate(records):
         if isinstance(entry, Label | LabelRemoval):
-            latest[(entry.coder, entry.label_id) if entry.label_id else number] = entry
+            latest[(entry.coder, entry.label_id) if entry.label_id else index] = entry
     current = list(latest.values())
-    return _of(current, Label), tuple(_of(current, LabelRemoval))
+    return _select(current, Label), tuple(_select(current, LabelRemoval))
 
 
 def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:
@@ -324,14 +331,16 @@ def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag)
 
     Several cues may support one event. Facts that appear in one state under a new measure belong to one cue.
     """
-    newest = max(numbers.values(), default=-1) + 1
-    return tuple(numbers.setdefault((fact.measure, fact.threshold), newest) for fact in flag.evidence)
+    next_number = max(numbers.values(), default=-1) + 1
+    return tuple(numbers.setdefault((fact.measure, fact.threshold), next_number) for fact in flag.evidence)
 
 
-def _views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
+def _number_all_views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
+    """Number the cues behind the facts of each event, in its last state."""
     numbers: dict[str, dict[tuple[str, float | None], int]] = {}
     return {flag.event_id: number_views(numbers.setdefault(flag.event_id, {}), flag) for flag in states}
 
 
-def _of(records: list[Any], cls: type[T]) -> list[T]:
-    return [r for r in records if isinstance(r, cls)]
+def _select(records: list[Any], cls: type[T]) -> list[T]:
+    """Select the records of a type."""
+    return [record for record in records if isinstance(record, cls)]

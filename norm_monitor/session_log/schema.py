@@ -14,13 +14,15 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
+# The version of the log's format.
 SCHEMA = 5
 
-# A participant is one of these or a pseudonym, never a name.
+# The coder of the monitor's own labels; other coders have pseudonyms.
 MONITOR = "monitor"
 # The coder of what coders agreed on together. Agreement leaves it out.
 CONSENSUS = "consensus"
 
+# A number of seconds in a media option.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 
 
@@ -28,7 +30,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 class BagRef:
     """The bag of a session. `offset_ns` is the stamp of its first message.
 
-    A live log names it later in a separate entry, because the bag is still incomplete.
+    A live log names the bag later, in a separate entry, because the bag is incomplete until then.
     """
 
     name: str
@@ -38,7 +40,7 @@ class BagRef:
 
 @record
 class Participant:
-    """A participant by pseudonym. `person_ids` are the senses' ids in this session."""
+    """A participant by pseudonym. `person_ids` are the ids that the senses gave them in this session."""
 
     pseudonym: str
     person_ids: tuple[str, ...] = ()
@@ -104,9 +106,9 @@ class Opinion:
 
 @record
 class Label:
-    """One interval with one attribute, from a coder or the monitor. Zero length is an instant.
+    """One interval with one attribute, from a coder or the monitor. An interval of no length is an instant.
 
-    Readers use the latest label of a coder and `label_id`; the disk keeps all. Labels without an id all count.
+    Readers use the latest label of each coder and `label_id`, and all labels without an id; the disk keeps all.
     """
 
     start_ns: int
@@ -121,7 +123,7 @@ class Label:
     comment: str = ""
     label_id: str = ""
     editor: str = ""  # who wrote a consensus label
-    opinions: tuple[Opinion, ...] = ()  # of a consensus label: what each coder had said
+    opinions: tuple[Opinion, ...] = ()  # of a consensus label: what each coder had labelled
 
     def __post_init__(self) -> None:
         """Raises ValueError if it ends before it begins."""
@@ -133,7 +135,7 @@ class Label:
 
 @record
 class LabelRemoval:
-    """A coder takes a label back. Of the consensus: the coders agreed that these opinions are of no event."""
+    """The removal of a label. By the consensus: the coders agreed that these opinions are not about an event."""
 
     coder: str
     label_id: str
@@ -148,9 +150,9 @@ class LabelRemoval:
 
 @record
 class Coding:
-    """A coder's statement that they coded the whole session. `labels` is their number; 0: found nothing.
+    """A coder's statement that they coded the whole session. `labels` is the number of labels.
 
-    Readers use the coder's latest one; the disk keeps all.
+    Readers use the coder's latest statement; the disk keeps all.
     """
 
     coder: str
@@ -159,11 +161,11 @@ class Coding:
     retracts: bool = False  # a revision that takes the coding back: the coder has not coded the session
 
     def __post_init__(self) -> None:
-        """Raises ValueError without a coder, or if a retraction is no revision without labels."""
+        """Raises ValueError without a coder, or if a retraction has labels or does not replace any."""
         if not self.coder:
             raise ValueError("a coding needs a coder: give a pseudonym")
         if self.retracts and (self.labels or not self.replaces):
-            raise ValueError("a retraction replaces all labels of its coder by none: give labels 0 and replaces")
+            raise ValueError("a retraction replaces all labels of its coder with none: give labels 0 and replaces")
 
 
 class Consent(StrEnum):
@@ -228,15 +230,16 @@ class Kind(StrEnum):
     WITHDRAWAL = "withdrawal"
 
 
-# What contains no more than pseudonyms, and what a chain needs.
-FRAME = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
+# Records of pseudonyms alone, and those that the chain needs. An erasure leaves them.
+FRAME_TYPES = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
 
-# Kinds that may follow the end of a recording.
-AFTERWARDS = {
+# The kinds of entries that may follow the end of a recording.
+KINDS_AFTER_END = {
     Kind.REVIEW, Kind.LABEL, Kind.LABEL_REMOVAL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,
 }  # fmt: skip
 
-_TYPES: tuple[type, ...] = (  # in the order of the kinds
+# The record types, in the order of the kinds.
+_TYPES: tuple[type, ...] = (
     SessionInfo, SocialFlag, Decision, Utterance, RobotSpeech, Presence, Review, Label, LabelRemoval, Coding, Tombstone,
     Recovered, Closed, BagRef, Withdrawal,
 )  # fmt: skip
@@ -257,33 +260,33 @@ class Entry:
     line: int = 0
 
 
-def after_withdrawals(
+def apply_withdrawals(
     participants: Iterable[Participant], withdrawals: Iterable[Withdrawal]
 ) -> tuple[Participant, ...]:
-    """Return participants without their withdrawn consents."""
+    """Return the participants without their withdrawn consents."""
     withdrawn = {(withdrawal.participant, consent) for withdrawal in withdrawals for consent in withdrawal.consents}
 
-    def keeps(pseudonym: str, consent: Consent) -> bool:
+    def is_in_force(pseudonym: str, consent: Consent) -> bool:
         return not withdrawn & {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)}
 
-    return limit_consents(participants, keeps)
+    return limit_consents(participants, is_in_force)
 
 
 def limit_consents(
-    participants: Iterable[Participant], allows: Callable[[str, Consent], bool]
+    participants: Iterable[Participant], is_allowed: Callable[[str, Consent], bool]
 ) -> tuple[Participant, ...]:
-    """Keep the consents that are allowed, by pseudonym."""
+    """Return the participants with the consents that are allowed alone."""
     return tuple(
         replace(
             p,
-            clips=p.clips and allows(p.pseudonym, Consent.CLIPS),
-            transcript=p.transcript and allows(p.pseudonym, Consent.WORDS),
+            clips=p.clips and is_allowed(p.pseudonym, Consent.CLIPS),
+            transcript=p.transcript and is_allowed(p.pseudonym, Consent.WORDS),
         )
         for p in participants
     )
 
 
-def persons_in(record: Any) -> set[str]:
+def collect_person_ids(record: Any) -> set[str]:
     """Collect the person ids in a record."""
     match record:
         case Utterance():
@@ -299,7 +302,7 @@ def persons_in(record: Any) -> set[str]:
 
 @record
 class LinkedMedia:
-    """A file or a URL. The session's time zero lies `offset_s` into it; negative: the camera started later."""
+    """A file or a URL. The session starts `offset_s` into it; a negative offset means that the camera started later."""
 
     path: str
     offset_s: float = 0.0
@@ -313,8 +316,8 @@ def parse_media(text: str) -> LinkedMedia:
     return LinkedMedia(path=text)
 
 
-def path_from(media: LinkedMedia, folder: Path) -> str:
-    """Return the path of a file from a folder, or nothing for a URL."""
+def make_relative_link(media: LinkedMedia, folder: Path) -> str:
+    """Return the path of a file relative to a folder, or nothing for a URL."""
     if "://" in media.path:
         return ""
     return f"./{Path(os.path.relpath(Path(media.path).resolve(), folder.resolve())).as_posix()}"

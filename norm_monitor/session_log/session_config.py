@@ -13,8 +13,9 @@ from norm_monitor.session_log.reader import LogError
 from norm_monitor.session_log.redact import RedactionPolicy, Redactor
 from norm_monitor.session_log.schema import Participant
 
-WITHHELD = "(not told: somebody in this session keeps their words private)"
-UNKNOWN_CONSENT = "(not told: whether people here let their words be told is not known yet)"
+# What stands in the place of words that may not be passed on.
+WITHHELD = "(withheld: somebody in this session keeps their words private)"
+_UNKNOWN_CONSENT = "(withheld: it is not known yet whether the people here consent to the use of their words)"
 
 
 class StudyConfig(Config):
@@ -22,42 +23,56 @@ class StudyConfig(Config):
 
     log: str = Field(
         default="",
-        description="folder of the session's study log, a new one or the one to go on with; empty for none",
+        description="folder of the session's study log, a new one or the one to continue; empty for none",
         json_schema_extra=NAMES_FILE,
     )
     name: str = Field(default="", description="name of the study")
-    session: str = Field(default="", description="name of the session; each once in a study")
+    session: str = Field(default="", description="name of the session, unique in the study")
     condition: str = Field(default="", description="condition of the session")
     participants: tuple[str, ...] = Field(
-        default=(), description="pseudonyms, each with = the person ids of this session: P-7K3MX=person_1,voice_2"
+        default=(),
+        description="pseudonyms, each followed by = and the person ids of this session: P-7K3MX=person_1,voice_2",
     )
-    clips: tuple[str, ...] = Field(default=(), description="pseudonyms of who consented to clips")
+    clips: tuple[str, ...] = Field(default=(), description="pseudonyms of participants who consented to clips")
     no_words: tuple[str, ...] = Field(
-        default=(), description="pseudonyms of who did not consent to a transcript: their words stay out"
+        default=(),
+        description="pseudonyms of participants who did not consent to a transcript: their words are withheld",
     )
     key_file: str = Field(
-        default="", description="key file with the names to take out; it stays apart", json_schema_extra=NAMES_FILE
+        default="",
+        description="key file with the names to remove; it stays apart from the log",
+        json_schema_extra=NAMES_FILE,
     )
     policy: str = Field(
-        default="", description="YAML of what may be kept of words; names go by default", json_schema_extra=NAMES_FILE
+        default="",
+        description="YAML file of the words that may be stored; by default, all without names",
+        json_schema_extra=NAMES_FILE,
     )
-    retention_days: int = Field(default=0, ge=0, description="days after which withdraw --expired empties it; 0: none")
+    retention_days: int = Field(
+        default=0, ge=0, description="days after which withdraw --expired empties the log; 0: never"
+    )
 
     @model_validator(mode="after")
-    def _named(self) -> Self:
+    def _names_its_session(self) -> Self:
         if self.log and not (self.name and self.session.strip()):
-            raise ValueError("log needs name and session: a log says whose session it is")
+            raise ValueError("log needs name and session: a log states whose session it is")
         return self
 
 
-def participants_of(
+def parse_participants(
     texts: Iterable[str], clips: Iterable[str] = (), no_words: Iterable[str] = ()
 ) -> tuple[Participant, ...]:
-    """Parse participants such as P-7K3MX=person_1,voice_2, with their consents."""
-    clips, no_words = set(clips), set(no_words)
-    split = [text.partition("=") for text in texts]
-    if unknown := (clips | no_words) - {pseudonym for pseudonym, _, _ in split}:
-        raise LogError(f"{', '.join(sorted(unknown))}: no participant of this session; name them as participants too")
+    """Parse participants such as P-7K3MX=person_1,voice_2, with their consents.
+
+    Raises LogError for a consent of somebody who is not among the participants.
+    """
+    clips = set(clips)
+    no_words = set(no_words)
+    parts = [text.partition("=") for text in texts]
+    if unknown := (clips | no_words) - {pseudonym for pseudonym, _, _ in parts}:
+        raise LogError(
+            f"{', '.join(sorted(unknown))}: not a participant of this session; name them as participants too"
+        )
     return tuple(
         Participant(
             pseudonym=pseudonym,
@@ -65,17 +80,18 @@ def participants_of(
             clips=pseudonym in clips,
             transcript=pseudonym not in no_words,
         )
-        for pseudonym, _, ids in split
+        for pseudonym, _, ids in parts
     )
 
 
-def redactor_of(keys: Path | None, participants: Iterable[Participant] = (), policy: Path | None = None) -> Redactor:
-    """Build the redactor from the key file and the policy."""
-    participants, names = tuple(participants), None
+def make_redactor(keys: Path | None, participants: Iterable[Participant] = (), policy: Path | None = None) -> Redactor:
+    """Build the redactor from the key file and the policy. Raises KeyFileError or ConfigError for a faulty one."""
+    participants = tuple(participants)
+    names = None
     if keys:
-        file = KeyFile(keys)
-        names = file.names()
-        file.check_pseudonyms(participant.pseudonym for participant in participants)
+        key_file = KeyFile(keys)
+        names = key_file.names()
+        key_file.check_pseudonyms(participant.pseudonym for participant in participants)
     return Redactor(load_private_config(RedactionPolicy, policy) if policy else None, names, participants)
 
 
@@ -84,29 +100,31 @@ class WordsPolicy:
     """Whose words may be passed on. If one person keeps theirs private, an unknown voice counts as that person."""
 
     is_known: bool = True
-    private: frozenset[str] | None = None  # person ids; None where nobody keeps their words private
-    is_anybody_private: bool = False  # whose voice is not known
+    private_ids: frozenset[str] | None = None  # of people who keep their words private; None: nobody does
+    is_any_voice_private: bool = False  # whether one of these people has no known person id
 
     @classmethod
-    def of_participants(cls, participants: Iterable[Participant]) -> Self:
-        """Read the consents to a transcript."""
+    def from_participants(cls, participants: Iterable[Participant]) -> Self:
+        """Derive the policy from the consents to a transcript."""
         private = [participant for participant in participants if not participant.transcript]
         ids = frozenset(person for participant in private for person in participant.person_ids)
         return cls(
-            private=ids if private else None,
-            is_anybody_private=any(not participant.person_ids for participant in private),
+            private_ids=ids if private else None,
+            is_any_voice_private=any(not participant.person_ids for participant in private),
         )
 
     @classmethod
-    def of_settings(cls, values: Mapping[str, Any]) -> Self:
-        """Read the study settings of a monitor."""
-        named, no_words = values.get("study.participants") or (), values.get("study.no_words") or ()
-        return cls.of_participants(participants_of(named, (), no_words))
+    def from_settings(cls, values: Mapping[str, Any]) -> Self:
+        """Derive the policy from the study settings of a monitor."""
+        participants = values.get("study.participants") or ()
+        no_words = values.get("study.no_words") or ()
+        return cls.from_participants(parse_participants(participants, (), no_words))
 
-    def withheld(self, *person_ids: str) -> str:
-        """Return the reason for withholding the words of people, or nothing."""
+    def explain_withheld(self, *person_ids: str) -> str:
+        """Explain why the words of these people are withheld. Empty if they may be passed on."""
         if not self.is_known:
-            return UNKNOWN_CONSENT
-        if self.private is None:
+            return _UNKNOWN_CONSENT
+        if self.private_ids is None:
             return ""
-        return WITHHELD if self.is_anybody_private or {"", *self.private}.intersection(person_ids) else ""
+        is_withheld = self.is_any_voice_private or bool({"", *self.private_ids}.intersection(person_ids))
+        return WITHHELD if is_withheld else ""

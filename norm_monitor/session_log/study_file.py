@@ -15,9 +15,9 @@ from norm_core.runtime.wording import to_words
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, Label, Participant
 
 Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
-# A session's name is also that of its folder.
+# The name of a session is also that of its folder.
 SessionName = Annotated[str, Field(pattern=r"^\w([\w .-]*\w)?$", max_length=80)]
-# Keys to code with: errors in the upper row, competences below.
+# The keys to code with, in the order of the attributes: errors in the upper row, competences below.
 _KEYS = {Polarity.ERROR: "1234567", Polarity.COMPETENCE: "qwertyu"}
 _CODEBOOK = parse_yaml(shipped_text("norm_monitor.session_log", "codebook.yaml"), "codebook.yaml")
 _SEVERITIES = {severity: str(_CODEBOOK["severities"][severity.value]) for severity in Severity}
@@ -30,7 +30,7 @@ class StudyParticipant(Config):
     coders: bool = Field(default=False, description="consent to be watched by coders")
     clips: bool = Field(default=False, description="consent to show clips of their face and voice to others")
     publication: bool = Field(default=False, description="consent to share pseudonymised data")
-    order: tuple[str, ...] = Field(default=(), description="of a crossed design: their conditions in drawn order")
+    order: tuple[str, ...] = Field(default=(), description="in a crossed design: their conditions in drawn order")
     withdrawn: dict[Consent, date] = Field(default={}, description="what they withdrew, and when")
 
     def allows(self, what: Consent) -> bool:
@@ -50,11 +50,11 @@ class PlannedSession(Config):
     participants: dict[Pseudonym, tuple[str, ...]] = Field(
         default={}, description="each participant with their person ids in this session"
     )
-    coders: tuple[Pseudonym, ...] = Field(default=(), description="who codes it; none named: every coder")
+    coders: tuple[Pseudonym, ...] = Field(default=(), description="who codes it; empty: every coder")
     log: str = Field(default="", description="folder of the log; default: sessions/NAME")
     bag: str = Field(default="", description="bag of the recording")
     media: tuple[str, ...] = Field(
-        default=(), description="video and sound files; FILE=SECONDS: the session begins so far into it"
+        default=(), description="video and sound files; FILE=SECONDS: the session begins at this second of the file"
     )
     excluded: str = Field(default="", description="why no rate counts it: an exclusion of the plan, or another reason")
 
@@ -94,12 +94,12 @@ HSRI = tuple(
 )
 
 
-# What a primary outcome may be, beside the study's own codes: counts of sessions.csv.
-OUTCOMES = ("errors", "competences", *(code.id for code in HSRI))
+# The possible primary outcomes beside the study's own codes: counts of sessions.csv.
+_OUTCOMES = ("errors", "competences", *(code.id for code in HSRI))
 
 
 class Plan(Config):
-    """The decisions made before the analysis. `study plan --freeze` stores them with date and hash."""
+    """The decisions before the analysis. `study plan --freeze` stores them with date and hash."""
 
     hypotheses: tuple[str, ...] = Field(default=(), description="what the study expects")
     primary_outcome: str = Field(default="", description="the count of sessions.csv that decides")
@@ -124,14 +124,14 @@ class StudyFile(Config):
     sessions: dict[SessionName, PlannedSession] = Field(default={}, description="sessions by name")
     codes: tuple[Code, ...] = Field(default=(), description="codes of the study beside those of HSRI")
     severities: dict[Severity, str] = Field(
-        default={}, description="severities among which coders choose, with their meaning; none: all as defined here"
+        default={}, description="severities among which coders choose, with their meaning; empty: all of the codebook"
     )
     plan: Plan = Field(default=Plan(), description="hypotheses, outcome, coder, exclusions and design")
     retention_days: int = Field(
-        default=0, ge=0, description="days after which withdraw --expired empties logs; 0: none"
+        default=0, ge=0, description="days after which withdraw --expired empties logs; 0: never"
     )
     coded_twice: float = Field(default=0.2, ge=0, le=1, description="share of the sessions that two coders code")
-    seed: int = Field(default=0, ge=0, description="random seed of everything that is drawn for the study")
+    seed: int = Field(default=0, ge=0, description="random seed of all that is drawn for the study")
 
     @property
     def codebook(self) -> tuple[Code, ...]:
@@ -143,22 +143,27 @@ class StudyFile(Config):
         """The severities among which coders choose, with their meaning."""
         return self.severities or _SEVERITIES
 
-    def unlisted_codes(self, labels: Iterable[Label]) -> Counter[str]:
-        """Count the labels of humans by code, for codes that the codebook lacks. A cue of the monitor is none."""
+    def count_unlisted_codes(self, labels: Iterable[Label]) -> Counter[str]:
+        """Count the labels of people by code, for codes that the codebook lacks. Cues of the monitor do not count."""
         labels = tuple(labels)
-        listed = {"", *(code.id for code in self.codebook)} | {x.code for x in labels if x.coder == MONITOR}
-        return Counter(x.code for x in labels if x.coder != MONITOR and not x.event_id and x.code not in listed)
+        listed_codes = {"", *(code.id for code in self.codebook)}
+        listed_codes |= {label.code for label in labels if label.coder == MONITOR}
+        return Counter(
+            label.code
+            for label in labels
+            if label.coder != MONITOR and not label.event_id and label.code not in listed_codes
+        )
 
     def coders_of(self, session: str) -> tuple[str, ...]:
-        """List who is to code a session."""
+        """List the coders of a session."""
         return self.sessions[session].coders or self.coders
 
     def sessions_of(self, coder: str) -> tuple[str, ...]:
-        """List the sessions of a coder in the order drawn for them. Adding a session changes no order of the others."""
+        """List the sessions of a coder in the order drawn for them. A new session does not change it for the others."""
         sessions = (name for name in self.sessions if coder in self.coders_of(name))
         return tuple(sorted(sessions, key=lambda name: sha256_of([self.study, self.seed, coder, name])))
 
-    def hidden_from_coders(self, participants: Iterable[str]) -> str:
+    def explain_hidden(self, participants: Iterable[str]) -> str:
         """Explain why coders may not watch a session with these participants. Empty if all agreed."""
         refused = [
             name
@@ -181,22 +186,22 @@ class StudyFile(Config):
 
     @field_validator("conditions", "coders")
     @classmethod
-    def _names_each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        _refuse_twice(names)
+    def _has_each_name_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        _check_unique(names)
         return names
 
     @field_validator("codes")
     @classmethod
     def _has_each_code_once(cls, codes: tuple[Code, ...]) -> tuple[Code, ...]:
-        _refuse_twice(code.id for code in (*HSRI, *codes))
-        _refuse_twice(f"key {code.key}" for code in (*HSRI, *codes) if code.key)
+        _check_unique(code.id for code in (*HSRI, *codes))
+        _check_unique(f"key {code.key}" for code in (*HSRI, *codes) if code.key)
         return codes
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if taken := {MONITOR, CONSENSUS, "all"} & {*self.coders}:
-            raise ValueError(f"coder {min(taken)}: the name is taken by the program: give another pseudonym")
-        outcomes = (*OUTCOMES, *(f"code_{code.id}" for code in self.codes))
+        if reserved := {MONITOR, CONSENSUS, "all"} & {*self.coders}:
+            raise ValueError(f"coder {min(reserved)}: the name is taken by the program: give another pseudonym")
+        outcomes = (*_OUTCOMES, *(f"code_{code.id}" for code in self.codes))
         check_known("primary_outcome", filter(None, [self.plan.primary_outcome]), outcomes, "plan")
         check_known(
             "primary_coder", filter(None, [self.plan.primary_coder]), (CONSENSUS, MONITOR, *self.coders), "plan"
@@ -211,20 +216,21 @@ class StudyFile(Config):
                 check_known("condition", [session.condition], self.conditions, where)
             check_known("coder", session.coders, self.coders, where)
             check_known("participant", session.participants, self.participants, where)
-        _refuse_twice(f"log folder {session.log or f'sessions/{name}'}" for name, session in self.sessions.items())
+        _check_unique(f"log folder {session.log or f'sessions/{name}'}" for name, session in self.sessions.items())
         return self
 
 
-def check_known(what: str, named: Iterable[str], names: Iterable[str], where: str) -> None:
+def check_known(what: str, names: Iterable[str], known_names: Iterable[str], where: str) -> None:
     """Raise ValueError for a name that study.yaml does not list."""
-    names = tuple(names)
-    if unknown := [name for name in named if name not in names]:
+    known_names = tuple(known_names)
+    if unknown := [name for name in names if name not in known_names]:
         raise ValueError(
-            f"{where}: unknown {what} {', '.join(unknown)}; study.yaml has {', '.join(names) or 'none'}: "
+            f"{where}: unknown {what} {', '.join(unknown)}; study.yaml has {', '.join(known_names) or 'none'}: "
             "correct it, or add it there"
         )
 
 
-def _refuse_twice(names: Iterable[str]) -> None:
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"{', '.join(twice)} is given twice: rename one, or delete it")
+def _check_unique(names: Iterable[str]) -> None:
+    """Raise ValueError for a name that occurs twice."""
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{', '.join(repeated)} is given twice: rename one, or delete it")

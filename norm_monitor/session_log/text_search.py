@@ -14,84 +14,97 @@ from norm_core.files.data_files import shipped_text
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 
-# Parts of names that people say all the time: frequent English words, and particles of names. Such a part counts as a
-# name only where it is capitalised within a sentence, after a title, or as an address: "ask Rose", "Mr. Brown",
-# "Will, look". A rare word (a smith, a cooper, a lily) is no loss where it goes, so it counts everywhere.
+# Frequent English words and particles of names, which people say all the time. As a part of a name, such a word counts
+# only if it is capitalized within a sentence, after a title, or as an address: "ask Rose", "Mr. Brown", "Will, look".
+# Rare words that are names too (smith, cooper, lily) count everywhere: to remove such a word loses little.
 COMMON_WORDS = frozenset(shipped_text("norm_monitor.session_log", "common_words.txt").split())
+# Parts of names that are not names.
 _TITLES = {"dr", "herr", "ii", "iii", "jr", "madam", "miss", "mme", "mr", "mrs", "ms", "prof", "professor", "sir", "sr"}
-_PART = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# Up to so many letters, a part counts only with a capital: li and ali are words somewhere.
-_SHORT = 3
-_AMID_SENTENCE = (
+_NAME_PART = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+# A part of a name with at most so many letters counts only with a capital: li and ali are words somewhere.
+_MAX_CASED_PART = 3
+# A name with at most so many letters counts only as it is written: An and In are names too.
+_MAX_CASED_NAME = 3
+# What stands before a word within a sentence.
+_WITHIN_SENTENCE = (
     "(?:" + "|".join(rf"(?<={before} )" for before in ("[\\w,;:]", r"Mr\.", r"Ms\.", r"Dr\.", r"Mrs\.")) + ")"
 )
 
-# The fewest words, or characters in scripts without spaces, that are recognized.
-_TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
 _WORD = re.compile(r"\w+")
-# Up to so many letters, a name counts only as it is written: An and In are names too.
-_SHORT_NAME = 3
-_ZIP = b"PK\3\4"  # also of spreadsheets and text documents
-# Other archives, and bags.
-_PACKED = (_ZIP, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!", b"\x89MCAP", b"SQLite")
-_TAR, _TAR_AT = b"ustar", 257
-# Text is read in blocks that overlap, so that a sentence across their border is found.
-BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
-# Pictures and sound, which no search of text reaches.
-NO_TEXT = {
+# The length from which a run can be recognized in another text: in words, or in characters of scripts without spaces.
+_RUN_WORDS = 4
+_RUN_CHARACTERS = 6
+
+# How a zip begins; spreadsheets and text documents are zips too.
+_ZIP_MAGIC = b"PK\3\4"
+# How archives and bags begin, whose text cannot be read.
+_ARCHIVE_MAGICS = (
+    _ZIP_MAGIC, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!", b"\x89MCAP", b"SQLite"
+)  # fmt: skip
+_TAR_MAGIC = b"ustar"
+_TAR_MAGIC_OFFSET = 257
+# Files are read in blocks.
+BLOCK_BYTES = 4 << 20
+# Blocks overlap by so much, so that a sentence across their border is found.
+OVERLAP_BYTES = 4 << 10
+# The suffixes of pictures, sound and video, in which no text is searched.
+MEDIA_SUFFIXES = {
     ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
     ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
 }  # fmt: skip
+# An escape of JSON, and a tag of HTML or XML.
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))")
 _TAG = re.compile("<[^<>]*>")
 
 
-def name_parts(names: Iterable[str]) -> Iterator[str]:
+def split_names(names: Iterable[str]) -> Iterator[str]:
     """Yield the parts of names that count as names too: not titles, initials or numbers."""
-    whole = {name.strip().casefold() for name in names}
-    seen: set[str] = set()
+    whole_names = {name.strip().casefold() for name in names}
+    yielded: set[str] = set()
     for name in names:
-        for part in _PART.findall(name):
+        for part in _NAME_PART.findall(name):
             key = part.casefold()
-            if len(part) > 1 and not part.isdigit() and key not in _TITLES | whole | seen:
-                seen.add(key)
+            if len(part) > 1 and not part.isdigit() and key not in _TITLES | whole_names | yielded:
+                yielded.add(key)
                 yield part
 
 
-def name_pattern(name: str) -> str:
+def make_name_pattern(name: str) -> str:
     """Return a pattern for a whole name, as whole words where its script has words."""
-    spaced = name.isascii() or any(c.islower() or c.isupper() for c in name)
-    return rf"(?<!\w){re.escape(name)}(?!\w)" if spaced else re.escape(name)
+    has_words = name.isascii() or any(c.islower() or c.isupper() for c in name)
+    return rf"(?<!\w){re.escape(name)}(?!\w)" if has_words else re.escape(name)
 
 
-def part_pattern(part: str) -> str:
-    """Return a pattern for one part of a name, which itself says in which case it counts."""
-    capital = part[:1].upper() + part[1:]
+def make_part_pattern(part: str) -> str:
+    """Return a pattern for one part of a name, which includes the case in which the part counts."""
+    capitalized = part[:1].upper() + part[1:]
     if part.casefold() in COMMON_WORDS:
-        word = rf"(?-i:{re.escape(capital)})"
-        return rf"(?:{_AMID_SENTENCE}{word}(?!\w)|(?<!\w){word}(?=[,!?]))"
-    if len(part) <= _SHORT and part.upper() != part.lower():
-        return rf"(?<!\w)(?-i:{re.escape(capital)}|{re.escape(part.upper())})(?!\w)"
-    return rf"(?i:{name_pattern(part)})"
+        word = rf"(?-i:{re.escape(capitalized)})"
+        return rf"(?:{_WITHIN_SENTENCE}{word}(?!\w)|(?<!\w){word}(?=[,!?]))"
+    if len(part) <= _MAX_CASED_PART and part.upper() != part.lower():
+        return rf"(?<!\w)(?-i:{re.escape(capitalized)}|{re.escape(part.upper())})(?!\w)"
+    return rf"(?i:{make_name_pattern(part)})"
 
 
-def plain_words(text: str) -> str:
-    """Return only the words of a text, each between spaces."""
+def normalize_words(text: str) -> str:
+    """Return only the words of a text, in lower case and each between spaces."""
     return " ".join(["", *_WORD.findall(text.casefold()), ""])
 
 
-def telling_sentences(text: str) -> Iterator[str]:
-    """Yield sentences long enough to recognize in another text after plain_words."""
+def find_recognizable_sentences(text: str) -> Iterator[str]:
+    """Yield the normalized sentences that are long enough to be recognized in another text."""
     for sentence in re.split(r"[.!?。！？]+", text):
-        plain = plain_words(sentence)
-        words = plain.split()
-        if len(words) >= _TELLING_WORDS:
-            yield plain
-        elif len(words) == 1 and not plain.isascii() and len(words[0]) >= _TELLING_CHARACTERS:
+        normalized = normalize_words(sentence)
+        words = normalized.split()
+        if len(words) >= _RUN_WORDS:
+            yield normalized
+        elif len(words) == 1 and not normalized.isascii() and len(words[0]) >= _RUN_CHARACTERS:
             yield words[0]
 
 
 Run = tuple[str, ...]
+# A word or character of a text, with its start and end there.
+Unit = tuple[str, int, int]
 
 
 class WordRuns:
@@ -110,21 +123,21 @@ class WordRuns:
 
     def add(self, text: str, leave_out: "WordRuns | None" = None) -> None:
         """Add every run of a text's words that is long enough to recognize, but for those of `leave_out`."""
-        self._runs.update(run for run, _ in _runs(text) if leave_out is None or run not in leave_out)
+        self._runs.update(run for run, _ in _find_runs(text) if leave_out is None or run not in leave_out)
 
-    def occur_in(self, words: list[str]) -> bool:
-        """Whether any run occurs among the plain words of a text. Fast, for whole files."""
+    def have_match_in(self, words: list[str]) -> bool:
+        """Whether any run occurs among the normalized words of a text. It is fast, for whole files."""
         if not self._runs:
             return False
-        unspaced = (word for word in words if len(word) >= _TELLING_CHARACTERS and not word.isascii())
-        runs = [zip(*(words[n:] for n in range(_TELLING_WORDS)), strict=False)]
-        runs += [zip(*(word[n:] for n in range(_TELLING_CHARACTERS)), strict=False) for word in unspaced]
+        long_words = (word for word in words if len(word) >= _RUN_CHARACTERS and not word.isascii())
+        runs = [zip(*(words[offset:] for offset in range(_RUN_WORDS)), strict=False)]
+        runs += [zip(*(word[offset:] for offset in range(_RUN_CHARACTERS)), strict=False) for word in long_words]
         return not all(map(self._runs.isdisjoint, runs))
 
-    def replaced_in(self, text: str, stand_in: str) -> str:
+    def replace_in(self, text: str, stand_in: str) -> str:
         """Replace each longest stretch of the text that consists of such runs."""
         stretches: list[tuple[int, int]] = []
-        for run, (start, end) in _runs(text) if self._runs else ():
+        for run, (start, end) in _find_runs(text) if self._runs else ():
             if run not in self._runs:
                 continue
             if stretches and start <= stretches[-1][1]:
@@ -136,31 +149,30 @@ class WordRuns:
         return text
 
 
-def _runs(text: str) -> Iterator[tuple[Run, tuple[int, int]]]:
-    """Yield each run of a text in order, with its place: some words, or some characters of one long word."""
-    units: list[tuple[str, int, int]] = []
+def _find_runs(text: str) -> Iterator[tuple[Run, tuple[int, int]]]:
+    """Yield each run of a text with its start and end: words, or characters of a long word without spaces."""
+    words: list[Unit] = []
     for match in _WORD.finditer(text):
         word = match[0]
-        if len(word) < _TELLING_CHARACTERS or word.isascii() or word[0].islower() or word[0].isupper():
-            units.append((word.casefold(), match.start(), match.end()))
+        if len(word) < _RUN_CHARACTERS or word.isascii() or word[0].islower() or word[0].isupper():
+            words.append((word.casefold(), match.start(), match.end()))
             continue
-        yield from _windows(units, _TELLING_WORDS)
-        units = []
-        yield from _windows(
-            [(letter, match.start() + index, match.start() + index + 1) for index, letter in enumerate(word)],
-            _TELLING_CHARACTERS,
-        )
-    yield from _windows(units, _TELLING_WORDS)
+        yield from _slide_window(words, _RUN_WORDS)
+        words = []
+        characters = [(letter, start, start + 1) for start, letter in enumerate(word, match.start())]
+        yield from _slide_window(characters, _RUN_CHARACTERS)
+    yield from _slide_window(words, _RUN_WORDS)
 
 
-def _windows(units: list[tuple[str, int, int]], size: int) -> Iterator[tuple[Run, tuple[int, int]]]:
+def _slide_window(units: list[Unit], size: int) -> Iterator[tuple[Run, tuple[int, int]]]:
+    """Yield each run of so many units, with its start and end in the text."""
     for index in range(len(units) - size + 1):
         window = units[index : index + size]
-        yield tuple(word for word, _, _ in window), (window[0][1], window[-1][2])
+        yield tuple(text for text, _, _ in window), (window[0][1], window[-1][2])
 
 
 @record
-class Forbidden:
+class ForbiddenContent:
     """What no file may hold: names and pseudonyms with their description, and what people said."""
 
     names: Mapping[str, str]
@@ -170,14 +182,17 @@ class Forbidden:
 
 
 class TextSearch:
-    """A search for what is forbidden, prepared for many texts."""
+    """A search for forbidden content, prepared for many texts."""
 
-    def __init__(self, forbidden: Forbidden) -> None:
-        short = {name: what for name, what in forbidden.names.items() if len(name) <= _SHORT_NAME}
-        others = {name: what for name, what in forbidden.names.items() if name not in short}
-        self._matchers = [*_matchers(others, re.IGNORECASE), *_matchers(short | dict(forbidden.pseudonyms))]
-        if parts := [*name_parts(forbidden.names)]:
-            self._matchers.append(("a part of a name", re.compile("|".join(map(part_pattern, parts)))))
+    def __init__(self, forbidden: ForbiddenContent) -> None:
+        cased_names = {name: what for name, what in forbidden.names.items() if len(name) <= _MAX_CASED_NAME}
+        other_names = {name: what for name, what in forbidden.names.items() if name not in cased_names}
+        self._patterns = [
+            *_compile_patterns(other_names, re.IGNORECASE),
+            *_compile_patterns(cased_names | dict(forbidden.pseudonyms)),
+        ]
+        if parts := [*split_names(forbidden.names)]:
+            self._patterns.append(("a part of a name", re.compile("|".join(map(make_part_pattern, parts)))))
         self._runs = forbidden.runs
         self.scope = f"{count_of(len(forbidden.names), 'name')} and {count_of(len(forbidden.runs), 'run')} of words"
         self._sentences: dict[str, list[str]] = {}  # by first word
@@ -185,23 +200,25 @@ class TextSearch:
         for sentence in forbidden.sentences - {*self._unspaced}:
             self._sentences.setdefault(sentence.split()[0], []).append(sentence)
 
-    def hits(self, text: str) -> Iterator[str]:
-        """Yield a description of each forbidden thing in a text."""
-        for what, pattern in self._matchers:
+    def find(self, text: str) -> Iterator[str]:
+        """Yield a description of each kind of forbidden content in a text."""
+        for what, pattern in self._patterns:
             if pattern.search(text):
                 yield what
-        plain = plain_words(text)
-        words = plain.split()
+        normalized = normalize_words(text)
+        words = normalized.split()
         candidates = [sentence for word in {*words} for sentence in self._sentences.get(word, ())]
-        if any(sentence in plain for sentence in (*candidates, *self._unspaced)) or self._runs.occur_in(words):
+        has_sentence = any(sentence in normalized for sentence in (*candidates, *self._unspaced))
+        if has_sentence or self._runs.have_match_in(words):
             yield "words that a participant said"
 
 
-def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:
-    by_what: dict[str, list[str]] = {}
+def _compile_patterns(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield each description with one pattern for all its names."""
+    patterns_by_what: dict[str, list[str]] = {}
     for name, what in names.items():
-        by_what.setdefault(what, []).append(name_pattern(name))
-    for what, patterns in by_what.items():
+        patterns_by_what.setdefault(what, []).append(make_name_pattern(name))
+    for what, patterns in patterns_by_what.items():
         yield what, re.compile("|".join(patterns), flags)
 
 
@@ -216,50 +233,53 @@ class FolderSearch:
 def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] = frozenset()) -> FolderSearch:
     """Search the name and the text of every file in a folder, but for these files. Links are not followed."""
     searched = 0
-    hits_by_file: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.resolve() in leave_out:
             continue
         name = path.relative_to(folder).as_posix()
         searched += 1
-        hits = dict.fromkeys(search.hits(re.sub("[_/.]", " ", name)))
+        hits = dict.fromkeys(search.find(re.sub("[_/.]", " ", name)))
         try:
-            for text in _texts(path) if path.suffix.lower() not in NO_TEXT else ():
-                hits |= dict.fromkeys(search.hits(text))
+            for text in _read_texts(path) if path.suffix.lower() not in MEDIA_SUFFIXES else ():
+                hits |= dict.fromkeys(search.find(text))
         except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            hits_by_file[name] = f"cannot be searched: {error}"
+            problems[name] = f"cannot be searched: {error}"
         if hits:
-            hits_by_file[name] = f"has {' and '.join(hits)}"
-    return FolderSearch(searched=searched, hits=hits_by_file)
+            problems[name] = f"has {' and '.join(hits)}"
+    return FolderSearch(searched=searched, hits=problems)
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _read_texts(path: Path) -> Iterator[str]:
     """Yield the texts of a file, or of the files in a zip. Raises ValueError for an archive of another kind."""
     with path.open("rb") as file:
-        if file.read(len(_ZIP)) == _ZIP:
+        if file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC:
             with zipfile.ZipFile(file) as archive:
                 for name in archive.namelist():
                     yield name
                     with archive.open(name) as member:
-                        yield from _blocks(member)
+                        yield from _read_blocks(member)
         else:
             file.seek(0)
-            yield from _blocks(file)
+            yield from _read_blocks(file)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[str]:
-    """Yield a file's text in blocks. A byte order mark shows UTF-16; all else is read as UTF-8."""
-    before = b""
+def _read_blocks(file: IO[bytes]) -> Iterator[str]:
+    """Yield a file's text in blocks: UTF-16 if it has a byte order mark, or else UTF-8.
+
+    Raises ValueError for an archive or a bag.
+    """
+    overlap = b""
     encoding = "utf-8"
     while block := file.read(BLOCK_BYTES):
-        if not before:
-            if block.startswith(_PACKED) or block[_TAR_AT:].startswith(_TAR):
+        if not overlap:
+            if block.startswith(_ARCHIVE_MAGICS) or block[_TAR_MAGIC_OFFSET:].startswith(_TAR_MAGIC):
                 raise ValueError("it is a bag or an archive")
             if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 encoding = "utf-16-le" if block.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
-        text = (before + block).decode(encoding, "replace")
+        text = (overlap + block).decode(encoding, "replace")
         yield text
-        if "\\" in text or "<" in text or "&" in text:  # JSON, HTML or XML: without escapes and marks
-            plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else " " if m[2] else m[3], text)
-            yield html.unescape(_TAG.sub(" ", plain))
-        before = block[-OVERLAP_BYTES:]
+        if "\\" in text or "<" in text or "&" in text:  # JSON, HTML or XML: without escapes and tags
+            unescaped = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else " " if m[2] else m[3], text)
+            yield html.unescape(_TAG.sub(" ", unescaped))
+        overlap = block[-OVERLAP_BYTES:]

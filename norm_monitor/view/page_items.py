@@ -40,7 +40,7 @@ class VoiceNumbers:
         return self._numbers.setdefault(utterance.speaker_id, len(self._numbers) + 1)
 
 
-def speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
+def make_speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
     """Return an utterance for the speech lanes and the transcript."""
     is_named = utterance.speaker in (Speaker.ROBOT, Speaker.USER)
     return {
@@ -54,7 +54,7 @@ def speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) -> It
     }
 
 
-def flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
+def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
     """Return a flag with its measures; `views` number the cue behind each."""
     end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
     provenance: Item = {
@@ -74,9 +74,9 @@ def flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
         "polarity": flag.polarity.value,
         "attributes": [attribute.value for attribute in flag.attributes],
         "severity": flag.severity.value,
-        "probability": _share(flag.probability),
-        "least": _finite(flag.least_probability),
-        "base": _finite(flag.base_log_odds),
+        "probability": _round_share(flag.probability),
+        "least": _drop_infinite(flag.least_probability),
+        "base": _drop_infinite(flag.base_log_odds),
         "start": ms_since(start_ns, flag.onset_ns),
         "end": ms_since(start_ns, end_ns),
         "open": flag.offset_ns is None,
@@ -86,9 +86,9 @@ def flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
         "evidence": [
             {
                 "measure": fact.measure,
-                "value": _finite(fact.value),
-                "threshold": _finite(fact.threshold),
-                "weight": _finite(fact.weight),
+                "value": _drop_infinite(fact.value),
+                "threshold": _drop_infinite(fact.threshold),
+                "weight": _drop_infinite(fact.weight),
                 "unit": fact.unit,
                 "utterance": fact.utterance_id,
                 "quote": fact.quote,
@@ -100,7 +100,7 @@ def flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
     }
 
 
-def decision_item(decision: Decision, start_ns: int) -> Item:
+def make_decision_item(decision: Decision, start_ns: int) -> Item:
     """Return a decision with its candidates and their vetoes."""
     at = ms_since(start_ns, decision.decided_ns)
     return {
@@ -120,7 +120,7 @@ def decision_item(decision: Decision, start_ns: int) -> Item:
         "candidates": [
             {
                 "action": candidate.action,
-                "probability": _share(candidate.probability),
+                "probability": _round_share(candidate.probability),
                 "veto": "" if candidate.veto is Veto.NONE else candidate.veto.value,
                 "reason": candidate.veto_reason,
             }
@@ -146,7 +146,7 @@ class PresenceTrack:
         self._latest[presence.source_topic] = presence
         now_ns, at = presence.stamp_ns, ms_since(self._start_ns, presence.stamp_ns)
         fresh = [presence for presence in self._latest.values() if now_ns - presence.stamp_ns <= BELIEVED_NS]
-        people = max(map(_count, fresh))
+        people = max(map(_count_people, fresh))
         faces = [face for presence in fresh for face in presence.faces]
         away = bool(faces) and all(face.looking_away for face in faces)
         before = self._stretch if now_ns - self._last_ns <= _APART_NS else None
@@ -154,7 +154,7 @@ class PresenceTrack:
         is_same = before is not None and (before["people"], before["away"]) == (people, away)
         changed = []
         # Whoever goes was last there when a source last said so.
-        if before and (_count(presence) == people if is_same else people >= before["people"]):
+        if before and (_count_people(presence) == people if is_same else people >= before["people"]):
             before["end"] = max(before["end"], at)
             changed.append(before)
         if not is_same:
@@ -164,20 +164,20 @@ class PresenceTrack:
         return changed
 
 
-def presence_stretches(presences: Sequence[Presence], start_ns: int) -> list[Item]:
+def merge_presences(presences: Sequence[Presence], start_ns: int) -> list[Item]:
     """Return the stretches of a whole session in which somebody was present."""
     track = PresenceTrack(start_ns)
     stretches = {stretch["id"]: stretch for presence in presences for stretch in track.take(presence)}
     return [stretch for stretch in stretches.values() if stretch["people"]]
 
 
-def _count(presence: Presence) -> int:
+def _count_people(presence: Presence) -> int:
     return max(len(presence.faces), len(presence.persons))
 
 
-def _finite(value: float | None) -> float | None:
+def _drop_infinite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _share(value: float) -> float:
+def _round_share(value: float) -> float:
     return round(value, 3) if math.isfinite(value) else 0

@@ -47,32 +47,32 @@ class PageReply(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-def text_reply(status: HTTPStatus, text: str) -> PageReply:
+def make_text_reply(status: HTTPStatus, text: str) -> PageReply:
     """Return a reply of plain text, such as the reason for a refusal."""
     return PageReply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
 
 
-def page_reply(page: str) -> PageReply:
+def make_page_reply(page: str) -> PageReply:
     """Return a reply that is a page."""
     return PageReply(page.encode(), "text/html; charset=utf-8")
 
 
-NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
+NOT_FOUND = make_text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
 
 # Return the picture of a time as JPEG, or None where there is none.
 StillAt = Callable[[int], bytes | None]
 
 
-def still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
+def make_still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
     """Return the picture of a time that a page states in milliseconds from the session's start."""
-    at_ms = number_in(at)
+    at_ms = parse_number(at)
     if at_ms is None or still_at is None:
         return NOT_FOUND
     picture = still_at(start_ns + at_ms * NS_PER_MS)
     return PageReply(picture or b"", "image/jpeg", HTTPStatus.NO_CONTENT if picture is None else HTTPStatus.OK)
 
 
-def number_in(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """Return a number of at most 12 digits, or None."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
 
@@ -131,7 +131,7 @@ class PageServer:
         return self.host not in LOOPBACK or name in LOOPBACK
 
 
-def new_token() -> str:
+def make_token() -> str:
     """Return a random token that is safe in an address."""
     return secrets.token_urlsafe(18)
 
@@ -165,38 +165,40 @@ class _Handler(BaseHTTPRequestHandler):
             self.address = urlsplit(self.path)
         except ValueError:
             self.close_connection = True
-            self._send(text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
+            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
             return False
         return True
 
     def do_GET(self) -> None:
-        self._send(self._reply(b""))
+        self._send(self._make_reply(b""))
 
     def do_POST(self) -> None:
         size = self.headers.get("Content-Length", "")
         if not (size.isascii() and size.isdigit()):
             self.close_connection = True  # where the body ends is unknown
-            self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
+            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
         elif len(size) > len(str(MAX_BODY_BYTES)) or int(size) > MAX_BODY_BYTES:
-            self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes"))
-        elif refused := self._refusal():
+            self._send(
+                make_text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes")
+            )
+        elif refused := self._find_refusal():
             self._send(refused)
         elif len(body := self.rfile.read(int(size))) < int(size):
             self.close_connection = True
-            self._send(text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
+            self._send(make_text_reply(HTTPStatus.REQUEST_TIMEOUT, "the body did not end in time; send it again"))
         else:
-            self._send(self._reply(body))
+            self._send(self._make_reply(body))
 
-    def _refusal(self) -> PageReply | None:
+    def _find_refusal(self) -> PageReply | None:
         if not self.page_server.is_own_host(self.headers.get("Host", "")):
-            return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
+            return make_text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
         # A link may lead here from anywhere; a script of another site may not ask.
         if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
-            return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
+            return make_text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
         return (
             None
             if self.page_server.is_token(self._token)
-            else text_reply(HTTPStatus.FORBIDDEN, self.page_server.refusal)
+            else make_text_reply(HTTPStatus.FORBIDDEN, self.page_server.refusal)
         )
 
     @property
@@ -209,8 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _query(self) -> dict[str, str]:
         return dict(parse_qsl(self.address.query))
 
-    def _reply(self, body: bytes) -> PageReply:
-        if refused := self._refusal():
+    def _make_reply(self, body: bytes) -> PageReply:
+        if refused := self._find_refusal():
             return refused
         path = unquote(self.address.path)
         try:
@@ -218,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
                 PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
             )
         except RecursionError:
-            return text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
+            return make_text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
 
     def _send(self, reply: PageReply) -> None:
         with suppress(ConnectionError):  # the client has gone
@@ -250,26 +252,26 @@ def fill_page(  # noqa: PLR0917
 
     A piece `{{name}}` is one of these values, or the file `name.html` that several templates share.
     """
-    parts = [_text(folder, f"{name}.js") for name in scripts]
+    parts = [_read_text(folder, f"{name}.js") for name in scripts]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
         "title": html.escape(title),
-        "style": "\n".join(_text(folder, f"{name}.css") for name in styles),
+        "style": "\n".join(_read_text(folder, f"{name}.css") for name in styles),
         # The policy allows only this script, whatever the transcript contains.
         "script_hash": f"'sha256-{script_hash}'",
         "script": script,
         "data": _embed(data),
     }
-    pieces = _text(folder, f"{template}.html").split("{{")
+    pieces = _read_text(folder, f"{template}.html").split("{{")
     filled = [pieces[0]]
     for piece in pieces[1:]:  # in one pass, so that no value is read as template text
         name, _, rest = piece.partition("}}")
-        filled += [values[name] if name in values else _text(folder, f"{name}.html"), rest]
+        filled += [values[name] if name in values else _read_text(folder, f"{name}.html"), rest]
     return "".join(filled)
 
 
-def _text(folder: Path, name: str) -> str:
+def _read_text(folder: Path, name: str) -> str:
     own = folder / name
     return (own if own.is_file() else FOLDER / name).read_text(encoding="utf-8")
 

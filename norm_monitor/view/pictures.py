@@ -19,11 +19,11 @@ from norm_core.records.frame import Frame
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
-from norm_monitor.privacy.sound import RATE_HZ, is_sound, muted_sound
+from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, decode_pixels, encode_jpeg
+from norm_monitor.privacy.sound import RATE_HZ, is_sound, read_muted_sound
 from norm_monitor.senses.camera.picture import PictureFormatError
-from norm_monitor.session_log.recording import Recording, bag_reference
-from norm_monitor.view.page_server import NOT_FOUND, PageReply, text_reply
+from norm_monitor.session_log.recording import Recording, make_bag_ref
+from norm_monitor.view.page_server import NOT_FOUND, PageReply, make_text_reply
 
 SMALL_WIDTH_PX = 320
 
@@ -50,10 +50,10 @@ def camera_topic(bag: Path) -> str | None:
     return None
 
 
-def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
+def shrink_picture(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
     """Decode a message to a small BGR image, or None where it holds none."""
     try:
-        image = pixels_of(decoded)
+        image = decode_pixels(decoded)
     except PictureFormatError:
         return None
     scale = min(1.0, width_px / image.shape[1])
@@ -78,7 +78,7 @@ class StillCache:
 
     def _make(self, message: Any) -> bytes | None:
         try:
-            image = small_pixels(message, self._width_px)
+            image = shrink_picture(message, self._width_px)
             if image is not None and not self._shows_faces:
                 image = blur_faces(image, self._find(image) if self._find else None)
         except cv2.error:  # such as a picture of no bytes
@@ -132,9 +132,9 @@ class LiveStills:
             return self._cache.jpeg(latest[0], lambda: latest[2])
 
 
-def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
+def make_sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
     """Make a WAV file of a time, in which only the robot and consenting participants are heard; None: no sound."""
-    samples = muted_sound(recording, bag, from_ns, until_ns)
+    samples = read_muted_sound(recording, bag, from_ns, until_ns)
     if samples is None:
         return None
     buffer = io.BytesIO()
@@ -157,14 +157,14 @@ def is_playable(video: Path) -> bool:
     return video.suffix.lower() in _VIDEO_TYPES and video.is_file()
 
 
-def video_reply(video: Path, byte_range: str) -> PageReply:
+def make_video_reply(video: Path, byte_range: str) -> PageReply:
     """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
     try:
         size = video.stat().st_size
         range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
         first = int(range_match[1]) if range_match else size
         if first >= size:
-            refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
+            refused = make_text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
             return refused._replace(headers={"Content-Range": f"bytes */{size}"})
         last = min(
             int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
@@ -182,7 +182,7 @@ class OtherBagError(TactfulError, ValueError):
     """A bag is not the one that a log is of; the message gives the remedy."""
 
 
-def reason_against_pictures(recording: Recording) -> str:
+def explain_hidden_pictures(recording: Recording) -> str:
     """Explain why no picture and sound may be shown. Empty where every participant consented."""
     participants = recording.info.participants
     if not participants:
@@ -198,7 +198,7 @@ def check_bag(recording: Recording, bag: Path) -> None:
         raise OtherBagError(
             f"{recording.source}: does not say which bag it is of; name it first: {PROGRAM} study add LOG BAG"
         )
-    if bag_reference(bag, 0).sha256 != named.sha256:
+    if make_bag_ref(bag, 0).sha256 != named.sha256:
         raise OtherBagError(
             f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
             f"give that one, or name another that holds the same session: {PROGRAM} study add LOG BAG"

@@ -18,10 +18,10 @@ from norm_monitor.view.page_items import (
     Item,
     PresenceTrack,
     VoiceNumbers,
-    decision_item,
-    flag_item,
+    make_decision_item,
+    make_flag_item,
+    make_speech_item,
     ms_since,
-    speech_item,
 )
 
 RECENT_TURNS = 8  # of the robot, which its heard words may repeat
@@ -82,7 +82,7 @@ class SpeechTrack:
 
     def take_utterance(self, utterance: Utterance, start_ns: int) -> Item | None:
         """Return the item of an utterance, or None where the robot itself stated these words."""
-        item = speech_item(utterance, start_ns, self._voices)
+        item = make_speech_item(utterance, start_ns, self._voices)
         own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
         return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
 
@@ -117,7 +117,7 @@ class HealthTrack:
         before = self._latest.get(status.node)
         if before is None and len(self._latest) >= MAX_NODES:
             return None
-        if before and _without_digits(before) == _without_digits(stretch):
+        if before and _mask_digits(before) == _mask_digits(stretch):
             if before["end"] + _FRESH_MS > known_ms and all(before[name] == value for name, value in stretch.items()):
                 return None
             item, is_new = {**before, **stretch, "end": known_ms}, False
@@ -128,7 +128,7 @@ class HealthTrack:
         return item, is_new
 
 
-def _without_digits(stretch: Item) -> list[str]:
+def _mask_digits(stretch: Item) -> list[str]:
     texts = [stretch["state"], stretch["health"], *stretch["reasons"], *stretch["notes"]]
     return [re.sub(r"\d+", "0", text) for text in texts]
 
@@ -174,7 +174,7 @@ class SessionTimeline:
                 case SocialFlag():
                     self._take_flag(record, start_ns, known_ms)
                 case Decision():
-                    self._put("decisions", decision_item(record, start_ns) | {"known": known_ms})
+                    self._put("decisions", make_decision_item(record, start_ns) | {"known": known_ms})
                 case MonitorStatus():
                     health = self._health.take(record, known_ms)
                     if health:
@@ -227,8 +227,8 @@ class SessionTimeline:
     def changes(self, since: int = 0, wait_s: float = 0.0) -> Item:
         """Return the changes after a version; wait up to `wait_s` for the first one."""
         with self._changed:
-            if not self._waits(lambda: self._version > since, wait_s):
-                self._waits(lambda: self._news > since, min(wait_s, CALM_S))
+            if not self._is_timed_out(lambda: self._version > since, wait_s):
+                self._is_timed_out(lambda: self._news > since, min(wait_s, CALM_S))
             used = {name for item in self._kinds["flags"].items.values() for name in item.get("attributes", ())}
             return {
                 "version": self._version,
@@ -247,7 +247,7 @@ class SessionTimeline:
     def _from(self) -> float:
         return 0.0 if self._keep_ms is None else max(0.0, self._end - self._keep_ms)
 
-    def _waits(self, changed: Callable[[], bool], wait_s: float) -> bool:
+    def _is_timed_out(self, changed: Callable[[], bool], wait_s: float) -> bool:
         """Wait for a change; return whether none came."""
         return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
 
@@ -264,12 +264,12 @@ class SessionTimeline:
     def _take_flag(self, flag: SocialFlag, start_ns: int, known_ms: float) -> None:
         views = number_views(self._measures.setdefault(flag.event_id, {}), flag)
         before = self._kinds["flags"].items.get(flag.event_id, {})
-        item = flag_item(flag, start_ns, views)
+        item = make_flag_item(flag, start_ns, views)
         state = {"at": known_ms, "state": flag.state.value, "probability": item["probability"]}
         item |= {"state": flag.state.value, "known": before.get("known", known_ms)}
         item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
         item["history"] = [*before.get("history", ()), state][-MAX_STATES:]
-        if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
+        if self._is_earlier(ms_since(start_ns, _find_end_ns(flag))):
             self._add_note(EARLIER)
             if before:
                 self._put("flags", {"id": item["id"], "start": self._from, "end": self._from, "is_removed": True})
@@ -306,6 +306,6 @@ class SessionTimeline:
             }
 
 
-def _last_known_ns(flag: SocialFlag) -> int:
+def _find_end_ns(flag: SocialFlag) -> int:
     """Return the end of a flag; of an open one, the end of its facts, as its decision may come much later."""
     return max(flag.onset_ns, *(fact.end_ns for fact in flag.evidence)) if flag.offset_ns is None else flag.offset_ns

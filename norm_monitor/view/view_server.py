@@ -18,11 +18,11 @@ from norm_monitor.view.page_server import (
     PageServer,
     StillAt,
     fill_page,
-    new_token,
-    number_in,
-    page_reply,
-    still_reply,
-    text_reply,
+    make_page_reply,
+    make_still_reply,
+    make_text_reply,
+    make_token,
+    parse_number,
 )
 from norm_monitor.view.timeline import SessionTimeline
 
@@ -44,7 +44,7 @@ class Controls(Protocol):
         """Record a verdict in the study log."""
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         plain = json.loads(body)
     except (ValueError, RecursionError):
@@ -52,10 +52,10 @@ def _object(body: bytes) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _answer(problem: str | None) -> PageReply:
+def _make_reply(problem: str | None) -> PageReply:
     if problem is None:
-        return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
-    return text_reply(HTTPStatus.CONFLICT, problem) if problem else text_reply(HTTPStatus.OK, "done")
+        return make_text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
+    return make_text_reply(HTTPStatus.CONFLICT, problem) if problem else make_text_reply(HTTPStatus.OK, "done")
 
 
 class ViewServer:
@@ -73,7 +73,7 @@ class ViewServer:
     ) -> None:
         """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError as PageServer does."""
         self._timeline, self._still_at, self._is_live, self._controls = timeline, still_at, is_live, controls
-        self._token = new_token()
+        self._token = make_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
         self.url = self._server.url(self._token)
         self.port, self.serve = self._server.port, self._server.serve
@@ -86,23 +86,23 @@ class ViewServer:
     def _answer(self, request: PageRequest) -> PageReply:
         match request.method, request.path:
             case "GET", "/":
-                return page_reply(self._page())
+                return make_page_reply(self._render_page())
             case "GET", "/changes":
-                since = number_in(request.query.get("since", ""))
+                since = parse_number(request.query.get("since", ""))
                 if since is None:
-                    return text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
+                    return make_text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
                 changes = self._timeline.changes(since, WAIT_S)
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
-                return still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
+                return make_still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
         return self._act(self._controls, request) if self._controls else NOT_FOUND
 
     def _act(self, controls: Controls, request: PageRequest) -> PageReply:
         match request.method, request.path:
             case "POST", "/settings":
-                return _answer(self._change(controls, _object(request.body)))
+                return _make_reply(self._change(controls, _parse_object(request.body)))
             case "POST", "/reviews":
-                return self._give_verdict(controls, _object(request.body))
+                return self._give_verdict(controls, _parse_object(request.body))
         return NOT_FOUND
 
     def _change(self, controls: Controls, plain: dict[str, Any]) -> str | None:
@@ -121,13 +121,13 @@ class ViewServer:
         try:
             review = from_plain(Review, plain)
         except (RecordError, ValueError) as error:
-            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
-        answer = _answer(controls.review(review))
+            return make_text_reply(HTTPStatus.BAD_REQUEST, str(error))
+        answer = _make_reply(controls.review(review))
         if answer.status is HTTPStatus.OK:
             self._timeline.add_review(to_plain(review))
         return answer
 
-    def _page(self) -> str:
+    def _render_page(self) -> str:
         title = self._timeline.title
         data = {"title": title, "token": self._token, "stills": self._still_at is not None}
         data |= {

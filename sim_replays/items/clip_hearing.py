@@ -7,7 +7,7 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -42,7 +42,7 @@ class ClipTranscriber:
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
         ears = Ears(config, HealthLog(), whisper_model, AUDIO)
-        written = [records for chunk in chunks_of(path, _BASE_NS) for records in ears.take_sound(chunk, _BASE_NS)]
+        written = [records for chunk in read_sound_file(path, _BASE_NS) for records in ears.take_sound(chunk, _BASE_NS)]
         heard = [*written, *ears.end_input()]
         return tuple(
             _from_beginning(utterance) for utterance in heard if isinstance(utterance, Utterance) and utterance.final

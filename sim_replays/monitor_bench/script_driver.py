@@ -40,7 +40,7 @@ from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.segmenter import SegmentConfig
-from norm_monitor.senses.speech.silence_marks import marks_of_script
+from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 
@@ -187,7 +187,7 @@ def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> li
     """Order the entries by arrival and add silence marks at a steady rate. An utterance arrives at its end."""
     utterances = [entry for entry in entries if isinstance(entry, Utterance)]
     records = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
-    marks = marks_of_script(utterances, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
+    marks = make_script_marks(utterances, truth.start_ns, truth.end_ns + 1, marks_every_ns, AUDIO)
     return sorted([*records, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
 
 

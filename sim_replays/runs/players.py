@@ -19,7 +19,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import Clock, WallClock
 from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import lines_of
-from norm_monitor.replay.node_process import NodeProcess, claimed_domain
+from norm_monitor.replay.node_process import NodeProcess, claim_domain
 from sim_replays.items.item_bag import Record, episodes
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, open_model
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
@@ -138,7 +138,7 @@ class OverDds:
                 },
             )
         self._stack = ExitStack()
-        self._node_name, self._domain_id = node, self._stack.enter_context(claimed_domain())
+        self._node_name, self._domain_id = node, self._stack.enter_context(claim_domain())
         self._node = self._stack.enter_context(
             NodeProcess([node], {node: parameters}, self._domain_id, start_timeout_s=MODEL_LOADED_WITHIN_S)
         )

@@ -19,8 +19,8 @@ from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.context.meaning import EncoderMatcher, TextMatcher
-from norm_monitor.encounters.encounter import Encounter, talk_name
-from norm_monitor.encounters.library import encounters, encounters_in
+from norm_monitor.encounters.encounter import Encounter, make_talk_name
+from norm_monitor.encounters.library import encounters, load_folder
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
@@ -179,14 +179,18 @@ class BenchInput:
 
     def read(self) -> tuple[Encounter, ...]:
         """Read the encounters."""
-        read = encounters_in(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
+        read = load_folder(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
         return read[: self.limit or None]
 
 
 def write_questions(talks: BenchInput, later: LaterJudge) -> None:
     """Write the questions of a judge about the encounters."""
     _run_monitor(
-        talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+        talks,
+        talks.read(),
+        load_meaning(),
+        Sensitivity.BALANCED,
+        lambda encounter: later.attend(make_talk_name(encounter)),
     )
     later.conclude()
 
@@ -224,7 +228,7 @@ def evaluate(
         rows[f"monitor and {model}"] = score_encounters(judged)
     if later:
         judged = _run_monitor(
-            talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: later.attend(talk_name(encounter))
+            talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: later.attend(make_talk_name(encounter))
         )
         asked = _judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
@@ -277,7 +281,7 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
         "reasons": dict(asking.reasons.most_common(3)),
         "latency_s": asking.latency_s(),
         "deadline_s": DEADLINE_S,
-        "late": asking.late_count(s_to_ns(DEADLINE_S)),
+        "late": asking.count_late(s_to_ns(DEADLINE_S)),
     }
 
 

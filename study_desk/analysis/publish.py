@@ -14,7 +14,12 @@ from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from norm_monitor.session_log.study_folder import Study
-from norm_monitor.session_log.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
+from norm_monitor.session_log.text_search import (
+    MEDIA_SUFFIXES,
+    ForbiddenContent,
+    TextSearch,
+    find_recognizable_sentences,
+)
 from study_desk.analysis.dataset import EDITABLE, PublicationKey, PublishError, make_dataset
 from study_desk.analysis.write_analysis import make_private_folder, write_private
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
@@ -36,7 +41,7 @@ _TIMES = tuple(
     )
 )
 _HOME = re.compile(r"(?:/home|/Users|[A-Z]:\\Users)[/\\]\w+")  # a folder with the name of a user
-_MEDIA = NO_TEXT | {".bag", ".db3", ".mcap"}  # endings of files that may show a face or carry a voice
+_MEDIA = MEDIA_SUFFIXES | {".bag", ".db3", ".mcap"}  # endings of files that may show a face or carry a voice
 _MAX_LEAKS_SHOWN = 20
 
 
@@ -76,7 +81,7 @@ def find_leaks(name: str, data: bytes, search: TextSearch, *, may_be_media: bool
 
 
 def _find_problems(line: str, search: TextSearch) -> Iterator[str]:
-    yield from search.hits(line)
+    yield from search.find(line)
     for kind, pattern in _TIMES:
         if match := pattern.search(line):
             yield f"{kind}: {match[0]}"
@@ -176,7 +181,7 @@ def _select_shared(study: Study, clock: Clock) -> tuple[dict[str, Recording], li
     return shared, remarks
 
 
-def _collect_forbidden(study: Study, names: NamesToRemove) -> Forbidden:
+def _collect_forbidden(study: Study, names: NamesToRemove) -> ForbiddenContent:
     """Collect names, the study's pseudonyms and speech, which no published file may hold."""
     participants: set[str] = {*study.file.participants}
     coders = {*study.file.coders}
@@ -186,13 +191,13 @@ def _collect_forbidden(study: Study, names: NamesToRemove) -> Forbidden:
             case SessionInfo():
                 participants.update(p.pseudonym for p in logged.participants)
             case Utterance() if logged.speaker is not Speaker.ROBOT:
-                sentences.update(telling_sentences(logged.text))
+                sentences.update(find_recognizable_sentences(logged.text))
             case Label() | Coding() | Review():
                 coders.add(logged.coder)
     coders -= {MONITOR, CONSENSUS}
     pseudonyms = dict.fromkeys(coders, "a coder's pseudonym in the study")
     pseudonyms |= dict.fromkeys(participants, "a participant's pseudonym in the study")
-    return Forbidden(
+    return ForbiddenContent(
         names={name: "a name of the key file" for name, _ in names.by_name},
         pseudonyms={name: kind for name, kind in pseudonyms.items() if len(name) > 1},
         sentences=frozenset(sentences),

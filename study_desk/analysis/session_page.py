@@ -11,11 +11,11 @@ from norm_monitor.assessment.finding import AT_MOST
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.view.page_items import (
     VoiceNumbers,
-    decision_item,
-    flag_item,
+    make_decision_item,
+    make_flag_item,
+    make_speech_item,
+    merge_presences,
     ms_since,
-    presence_stretches,
-    speech_item,
 )
 from norm_monitor.view.page_server import fill_page
 
@@ -33,7 +33,7 @@ def collect_page_data(recording: Recording) -> dict[str, Any]:
     """Collect the page's data, with times in milliseconds from the session's start."""
     info = recording.info
     start_ns = recording.start_ns
-    flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
+    flags = [make_flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
     voices = VoiceNumbers()
     used = {attribute for flag in flags for attribute in flag["attributes"]}
     return {
@@ -54,8 +54,8 @@ def collect_page_data(recording: Recording) -> dict[str, Any]:
         "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
         "all_attributes": [a.value for a in Attribute],
         "flags": flags,
-        "decisions": [decision_item(decision, start_ns) for decision in recording.decisions],
-        "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
-        "presence": presence_stretches(recording.presences, start_ns),
+        "decisions": [make_decision_item(decision, start_ns) for decision in recording.decisions],
+        "speech": [make_speech_item(utterance, start_ns, voices) for utterance in recording.speech],
+        "presence": merge_presences(recording.presences, start_ns),
         "reviews": [to_plain(review) for review in recording.reviews],
     }

@@ -98,7 +98,7 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
         coders = list_complete_coders(session)
         excluded = file.sessions[name].excluded
         analysed_by = "" if excluded else coder or _choose_coder(session, coders, study)
-        unlisted = file.unlisted_codes(x for who in (MONITOR, *coders) for x in session.labels.get(who, ()))
+        unlisted = file.count_unlisted_codes(x for who in (MONITOR, *coders) for x in session.labels.get(who, ()))
         if excluded:
             remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
         elif analysed_by not in coders:

@@ -14,7 +14,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, to_words
-from norm_monitor.session_log.labels import one_line
+from norm_monitor.session_log.labels import fold_lines
 from norm_monitor.session_log.study_folder import Study, StudyError
 from study_desk.analysis.event_rates import (
     METHOD,
@@ -287,7 +287,7 @@ def _format_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {key: one_line(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
+        {key: fold_lines(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows
     )
     return text.getvalue()
 

@@ -11,7 +11,7 @@ from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
-from norm_monitor.session_log.labels import in_order
+from norm_monitor.session_log.labels import sort_labels
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, Coding, Label, LabelRemoval
 from norm_monitor.session_log.study_file import Code, StudyFile
@@ -71,7 +71,7 @@ class CodingDesk:
 
     def list_labels(self, coder: str) -> tuple[Label, ...]:
         """List a coder's own labels."""
-        return self._coded.get(coder) or in_order(self._drafts[coder].values())
+        return self._coded.get(coder) or sort_labels(self._drafts[coder].values())
 
     def save(self, coder: str, form: EventForm) -> Label:
         """Write a new event of a coder, or a new version of one. Raises CodingError."""
@@ -101,7 +101,7 @@ class CodingDesk:
         """Mark a coding as done, also with no event. It cannot change afterwards. Raises CodingError."""
         with self._lock:
             self._check_open(coder)
-            labels = in_order(self._drafts[coder].values())
+            labels = sort_labels(self._drafts[coder].values())
             self._write(Coding(coder=coder, labels=len(labels)), self.recording.end_ns)
             self._coded = dict(sorted({**self._coded, coder: labels}.items()))
 

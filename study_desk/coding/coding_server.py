@@ -13,13 +13,13 @@ from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, Clock
-from norm_monitor.session_log.labels import monitor_labels
-from norm_monitor.session_log.recording import Recording, from_log
+from norm_monitor.session_log.labels import make_monitor_labels
+from norm_monitor.session_log.recording import Recording, load_log
 from norm_monitor.session_log.redact import Redactor
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, LabelRemoval, Opinion
 from norm_monitor.session_log.study_file import Code, StudyFile
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
-from norm_monitor.view.page_items import Item, VoiceNumbers, ms_since, speech_item
+from norm_monitor.view.page_items import Item, VoiceNumbers, make_speech_item, ms_since
 from norm_monitor.view.page_server import (
     NOT_FOUND,
     PageReply,
@@ -27,12 +27,12 @@ from norm_monitor.view.page_server import (
     PageServer,
     StillAt,
     fill_page,
-    number_in,
-    page_reply,
-    still_reply,
-    text_reply,
+    make_page_reply,
+    make_still_reply,
+    make_text_reply,
+    parse_number,
 )
-from norm_monitor.view.pictures import video_reply
+from norm_monitor.view.pictures import make_video_reply
 from study_desk.coding.coding_desk import CodingDesk, CodingError, ConsensusForm, EventForm, is_hsri
 from study_desk.coding.labels import ComparedEvent
 
@@ -74,7 +74,7 @@ def _render_page(  # noqa: PLR0917
         "notes": [note] if note else [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
-        "speech": [speech_item(utterance, start_ns, voices) for utterance in recording.speech],
+        "speech": [make_speech_item(utterance, start_ns, voices) for utterance in recording.speech],
         "presence": [],
         "decisions": [],
         "codes": [_make_code_item(code) for code in desk.codes.values() if code.attribute],
@@ -123,7 +123,7 @@ def _collect_unblinded_data(desk: CodingDesk, coder: str, coders: Sequence[str])
     compared = desk.compare(coder)
     decisions = {event.label_id: desk.find_decision(event.label_id) for event in compared}
     rows: Mapping[str, Iterable[Label]] = {
-        MONITOR: {label.event_id: label for label in monitor_labels(recording)}.values(),
+        MONITOR: {label.event_id: label for label in make_monitor_labels(recording)}.values(),
         **codings,
         CONSENSUS: [decision for decision in decisions.values() if isinstance(decision, Label)],
     }
@@ -220,7 +220,7 @@ class CodingServer:
         media: PlayerMedia | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        recording = from_log(folder)
+        recording = load_log(folder)
         self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
         self._coders = dict(coders)
         self._media = media or PlayerMedia()
@@ -253,24 +253,24 @@ class CodingServer:
         try:
             return self._show(coder, request) if request.method == "GET" else self._change(coder, request)
         except LogWriteError as error:
-            return text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
+            return make_text_reply(HTTPStatus.INSUFFICIENT_STORAGE, str(error))
         except CodingError as error:
-            return text_reply(HTTPStatus.CONFLICT, str(error))
+            return make_text_reply(HTTPStatus.CONFLICT, str(error))
         except (RecordError, ValueError) as error:
-            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+            return make_text_reply(HTTPStatus.BAD_REQUEST, str(error))
 
     def _show(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
                 note = self._notes.get(coder, "")
                 coders = [*self._coders.values()]
-                return page_reply(_render_page(self._desk, coder, request.token, self._media, coders, note))
+                return make_page_reply(_render_page(self._desk, coder, request.token, self._media, coders, note))
             case "/still":
-                return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
+                return make_still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":
                 return self._reply_with_sound(request.query.get("piece", ""))
             case path if path == _VIDEO_PATH and self._media.video:
-                return video_reply(self._media.video, request.byte_range)
+                return make_video_reply(self._media.video, request.byte_range)
         return NOT_FOUND
 
     def _change(self, coder: str, request: PageRequest) -> PageReply:
@@ -294,7 +294,7 @@ class CodingServer:
         return PageReply(json.dumps(answer).encode(), "application/json")
 
     def _reply_with_sound(self, piece: str) -> PageReply:
-        index = number_in(piece)
+        index = parse_number(piece)
         if index is None or self._media.sound_of is None:
             return NOT_FOUND
         start_ns = self._start_ns + index * _PIECE_MS * NS_PER_MS

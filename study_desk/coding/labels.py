@@ -8,7 +8,7 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.session_log.labels import flag_labels, in_order, monitor_labels
+from norm_monitor.session_log.labels import make_flag_labels, make_monitor_labels, sort_labels
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion, Review
 from scoring.agreement_coefficients import Tally
@@ -69,7 +69,7 @@ def collect_by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
 
     A coder who found nothing has no entry.
     """
-    coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
+    coders: dict[str, list[Label]] = {MONITOR: list(make_monitor_labels(recording))}
     coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
         coders.setdefault(label.coder, []).append(label)  # the consensus is not a coder
@@ -77,14 +77,14 @@ def collect_by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
         reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
         judged = [flag for flag in recording.flags if flag.event_id in reviews]
         coders[coder] = [label for flag in judged for label in _apply_review(flag, reviews[flag.event_id])]
-    return {coder: in_order(labels) for coder, labels in coders.items()}
+    return {coder: sort_labels(labels) for coder, labels in coders.items()}
 
 
 def _apply_review(flag: SocialFlag, review: Review) -> list[Label]:
     """Convert a flag to labels as its reviewer accepted or relabelled it; none if it was rejected."""
     if review.verdict is Verdict.REJECT:
         return []
-    first = flag_labels(flag)[0]
+    first = make_flag_labels(flag)[0]
     is_relabelled = review.verdict is Verdict.RELABEL
     return [
         Label(
@@ -199,7 +199,7 @@ class ComparedEvent:
 def collect_done_codings(recording: Recording) -> dict[str, tuple[Label, ...]]:
     """Collect the labels of those who coded the session alone, by coder. Drafts and verdicts are left out."""
     coders = sorted(recording.coders - {MONITOR})
-    return {coder: in_order(label for label in recording.labels if label.coder == coder) for coder in coders}
+    return {coder: sort_labels(label for label in recording.labels if label.coder == coder) for coder in coders}
 
 
 def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent, ...]:

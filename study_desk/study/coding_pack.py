@@ -18,7 +18,7 @@ from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import LinkedMedia, parse_media
 from norm_monitor.session_log.study_folder import NotWatchableError, Study, StudyError
-from norm_monitor.view.pictures import check_bag, reason_against_pictures
+from norm_monitor.view.pictures import check_bag, explain_hidden_pictures
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
@@ -42,7 +42,7 @@ def assign_coders(study: Study) -> Assignment:
     Whoever has coded such a session is one of its coders. The study has two coders or more.
     """
     file = study.file
-    sessions = {name: s for name, s in file.sessions.items() if not file.hidden_from_coders(s.participants)}
+    sessions = {name: s for name, s in file.sessions.items() if not file.explain_hidden(s.participants)}
     conditions = {name: session.condition for name, session in sessions.items()}
     stated = {name: session.coders for name, session in sessions.items() if session.coders}
     begun = {
@@ -241,7 +241,7 @@ def _link_media(
     all_media = [parse_media(text) for text in recording.info.media]
     if not all_media:
         return ()
-    if reason := reason_against_pictures(recording):
+    if reason := explain_hidden_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     links = []
@@ -272,7 +272,7 @@ def _make_media(  # noqa: PLR0917
     if not bag or not (study.folder / bag).exists():
         remarks.append(f"{name}: study.yaml names no media and no bag that is there: coders see and hear nothing there")
         return ()
-    if reason := reason_against_pictures(recording):
+    if reason := explain_hidden_pictures(recording):
         remarks.append(f"{name}: media left out. {reason}")
         return ()
     check_bag(recording, study.folder / bag)

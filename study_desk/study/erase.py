@@ -16,18 +16,18 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_monitor.session_log.reader import LogError, read, read_sound
-from norm_monitor.session_log.recording import without_superseded
+from norm_monitor.session_log.recording import drop_superseded_labels
 from norm_monitor.session_log.redact import (
     WITHHELD,
     NamesToRemove,
     RedactionPolicy,
     Redactor,
-    quotes_in,
-    replace_texts,
-    without_words,
+    clean_texts,
+    find_quotes,
+    withhold_words,
 )
 from norm_monitor.session_log.schema import (
-    FRAME,
+    FRAME_TYPES,
     Closed,
     Entry,
     Label,
@@ -36,9 +36,15 @@ from norm_monitor.session_log.schema import (
     Review,
     SessionInfo,
     Tombstone,
-    persons_in,
+    collect_person_ids,
 )
-from norm_monitor.session_log.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
+from norm_monitor.session_log.text_search import (
+    WordRuns,
+    make_name_pattern,
+    make_part_pattern,
+    normalize_words,
+    split_names,
+)
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
 
 # The shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
@@ -160,7 +166,7 @@ def erase(
     entries = list_erasable(contents.entries)
     copies = {e.seq: planned.changes.get(e.seq, e.record) for e in entries}
     copies |= {
-        seq: replace_texts(redactor.clean(copy), redactor.text) for seq, copy in copies.items() if copy is not None
+        seq: clean_texts(redactor.clean(copy), redactor.clean_text) for seq, copy in copies.items() if copy is not None
     }
     changes = {e.seq: copies[e.seq] for e in entries if copies[e.seq] != e.record}
     if changes or contents.half_erased:  # else another process may go on writing the log
@@ -176,7 +182,7 @@ def make_words_redactor(withheld: WordRuns, names: NamesToRemove | None = None) 
 
 def list_erasable(entries: Iterable[Entry]) -> list[Entry]:
     """List the entries that an erasure may change."""
-    return [e for e in entries if e.record is not None and not isinstance(e.record, FRAME)]
+    return [e for e in entries if e.record is not None and not isinstance(e.record, FRAME_TYPES)]
 
 
 def replace_with_tombstone(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Entry] = ()) -> None:
@@ -221,7 +227,7 @@ def _copy_changed(entries: Iterable[Entry], changes: Mapping[int, Any]) -> tuple
     """
     entries = list(entries)
     records = [e.record for e in entries]
-    current = {id(record) for record in without_superseded(records)}
+    current = {id(record) for record in drop_superseded_labels(records)}
     latest = {_identify_version(e.record): e.seq for e in entries}
     copies = [
         replace(e, record=changes[e.seq])
@@ -248,22 +254,22 @@ class _Traces:
         robot_texts = (e.record.text for e in entries if isinstance(e.record, RobotSpeech))
         other_texts += [text for text, _ in groupby(robot_texts)]
         self._utterance_ids = {u.utterance_id for u in own_speech}
-        self._own_words = "".join(plain_words(u.text) for u in own_speech)
-        self._other_words = "".join(map(plain_words, other_texts))
+        self._own_words = "".join(normalize_words(u.text) for u in own_speech)
+        self._other_words = "".join(map(normalize_words, other_texts))
         self._runs = WordRuns()
         for utterance in own_speech:
             self._runs.add(utterance.text)
         ids = [own.pseudonym, *(i for i in own.person_ids if len(i) >= _MIN_ID_CHARACTERS)]
-        patterns = [*(rf"(?<!\w){re.escape(i)}(?!\w)" for i in ids), *(rf"(?i:{name_pattern(n)})" for n in names)]
-        self._any_name = re.compile("|".join([*patterns, *map(part_pattern, name_parts(names))]))
+        patterns = [*(rf"(?<!\w){re.escape(i)}(?!\w)" for i in ids), *(rf"(?i:{make_name_pattern(n)})" for n in names)]
+        self._any_name = re.compile("|".join([*patterns, *map(make_part_pattern, split_names(names))]))
 
     def withhold_words(self, record: Any) -> Any:
         """Withhold all that a record quotes or says in words, and the participant's words anywhere else in it."""
-        return replace_texts(without_words(record), lambda text: self._runs.replaced_in(text, WITHHELD))
+        return clean_texts(withhold_words(record), lambda text: self._runs.replace_in(text, WITHHELD))
 
     def is_about_participant(self, record: Any) -> bool:
         """Whether a record is about the participant or about nobody by name, or names or quotes the participant."""
-        persons = persons_in(record)
+        persons = collect_person_ids(record)
         is_about_nobody = _may_concern_anybody(record) and not persons & self._other_ids
         if persons & self._ids or is_about_nobody:
             return True
@@ -285,19 +291,19 @@ class _Traces:
         """
         if isinstance(record, Utterance | RobotSpeech):
             return False
-        is_run_in = self._runs.occur_in(plain_words(_join_texts(record)).split())
+        is_run_in = self._runs.have_match_in(normalize_words(_join_texts(record)).split())
         is_evidence = isinstance(record, SocialFlag) and any(
             fact.utterance_id in self._utterance_ids for fact in record.evidence
         )
         return is_run_in or is_evidence or any(map(is_own_quote, _list_quotes(record)))
 
     def _is_only_own(self, quote: str) -> bool:
-        plain = plain_words(quote)
+        plain = normalize_words(quote)
         return bool(plain.strip()) and plain in self._own_words and plain not in self._other_words
 
     def _is_not_of_others(self, quote: str) -> bool:
-        plain = plain_words(quote)
-        return bool(plain.strip()) and plain != plain_words(WITHHELD) and plain not in self._other_words
+        plain = normalize_words(quote)
+        return bool(plain.strip()) and plain != normalize_words(WITHHELD) and plain not in self._other_words
 
 
 def _may_concern_anybody(record: Any) -> bool:
@@ -317,9 +323,9 @@ def _list_quotes(record: Any) -> list[str]:
     """List the quotes of a record. A correction quotes what the robot had better said, so it is left out."""
     match record:
         case SocialFlag():
-            return [*(fact.quote for fact in record.evidence), *quotes_in(record.rationale)]
+            return [*(fact.quote for fact in record.evidence), *find_quotes(record.rationale)]
         case Decision():
-            return [*quotes_in(record.situation), *quotes_in(record.explanation)]
+            return [*find_quotes(record.situation), *find_quotes(record.explanation)]
         case _:
             return []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_monitor.session_log.recording import Recording, file_beside
+from norm_monitor.session_log.recording import Recording, make_output_path
 from norm_monitor.session_log.study_folder import Study, append_line, read_lines, relative_path, study_of
 
 # The file in a study's folder with one line for each output.
@@ -57,7 +57,7 @@ class RemovedOutputs:
 
 def choose_report_path(source: Path, recording: Recording) -> Path:
     """Choose the path of a session's report: among the study's exports, or beside its source."""
-    beside, membership = file_beside(recording, ".html"), study_of(source)
+    beside, membership = make_output_path(recording, ".html"), study_of(source)
     if membership is None:
         return beside
     folder = membership[0].folder / "exports"

@@ -9,11 +9,11 @@ from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.reader import LogContents, is_log, read
 from norm_monitor.session_log.recording import (
-    from_log,
-    incomplete_revisions,
+    count_revisions,
+    explain_missing,
+    find_incomplete_revisions,
     is_emptied,
-    reason_missing,
-    revision_counts,
+    load_log,
 )
 from norm_monitor.session_log.schema import Consent, SessionInfo, Tombstone, Withdrawal, parse_media
 from norm_monitor.session_log.study_file import PlannedSession
@@ -38,7 +38,7 @@ class SessionStatus:
     retention_end_ns: int | None
     retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
-    hidden_from_coders: str = ""  # why, if somebody owes a coding
+    explain_hidden: str = ""  # why, if somebody owes a coding
 
 
 @record
@@ -92,15 +92,15 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
     records = [entry.record for entry in contents.entries] if contents else []
     if contents and state != "damaged":
         try:
-            recording = from_log(log)
+            recording = load_log(log)
             coders = recording.coders
-            problems += study.disagreements(name, recording.info)
+            problems += study.find_disagreements(name, recording.info)
         except TactfulError as error:
             problems.append(str(error))
         problems += _find_open_withdrawals(study, name, records)
         problems += [
             f"the revised coding by {coder} has {written} of {announced} labels: import it again with --replace"
-            for coder, (written, announced) in incomplete_revisions(records).items()
+            for coder, (written, announced) in find_incomplete_revisions(records).items()
             if not any(isinstance(record, Tombstone) for record in records)
         ]
         retention = find_retention(contents.entries, study.file.retention_days)
@@ -115,10 +115,10 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if not emptied and not _is_erasure_due(study, session):
         files = [session.bag, *(parse_media(text).path for text in session.media)]
         problems += [f"{path}: is not there" for path in files if path and not (study.folder / path).exists()]
-    is_missing = contents is not None and reason_missing(contents.entries)
+    is_missing = contents is not None and explain_missing(contents.entries)
     owed_by = () if is_missing else tuple(coder for coder in study.file.coders_of(name) if coder not in coders)
     hidden = ""
-    if owed_by and (reason := study.file.hidden_from_coders(session.participants)):
+    if owed_by and (reason := study.file.explain_hidden(session.participants)):
         hidden = f"{reason}, so no pack and no coding page shows it"
     return SessionStatus(
         name=name,
@@ -128,11 +128,11 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
         participants={pseudonym: study.file.participants[pseudonym].allowed for pseudonym in session.participants},
         coded_by=tuple(sorted(coders)),
         owed_by=owed_by,
-        revised=revision_counts(records),
+        revised=count_revisions(records),
         retention_end_ns=retention.end_ns if retention else None,
         retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),
-        hidden_from_coders=hidden,
+        explain_hidden=hidden,
     )
 
 

@@ -14,7 +14,7 @@ from norm_monitor.session_log.reader import read, read_sound
 from norm_monitor.session_log.redact import NAME, NamesToRemove
 from norm_monitor.session_log.schema import Consent, SessionInfo, Withdrawal, parse_media
 from norm_monitor.session_log.study_folder import Study
-from norm_monitor.session_log.text_search import Forbidden, TextSearch, WordRuns, search_folder
+from norm_monitor.session_log.text_search import ForbiddenContent, TextSearch, WordRuns, search_folder
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.study.erase import PlannedErasure, erase, find_runs_to_withhold, make_words_redactor, plan_erasure
 from study_desk.study.outputs import (
@@ -93,7 +93,7 @@ def withdraw(
         for name in sorted(logs.keys() - faults.keys(), key=lambda session: (session in planned, session)):
             plan = planned.get(name, PlannedErasure(participant=participant))
             with _note_fault(faults, name):
-                if count := erase(logs[name], plan, clock, redactor.text(reason), redactor):
+                if count := erase(logs[name], plan, clock, redactor.clean_text(reason), redactor):
                     changed[name] = count
     for name in sorted(own_logs.keys() - faults.keys()):
         with _note_fault(faults, name):
@@ -104,7 +104,7 @@ def withdraw(
     scope = ""
     if is_erasing:
         note_left_files(study, _expand_folders(study, _list_raw_files(study, touched - sessions)))
-        left, scope = _search_folder(study, Forbidden(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
+        left, scope = _search_folder(study, ForbiddenContent(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
     is_about_raw_files = bool({*consents} - {Consent.PUBLICATION, Consent.CODERS})
     return StudyErasure(
         entries={name: changed.get(name, 0) for name in sorted(touched & logs.keys() | faults.keys())},
@@ -162,7 +162,7 @@ def _plan_erasures(
     return planned
 
 
-def _search_folder(study: Study, forbidden: Forbidden, key_file: Path | None) -> tuple[dict[str, str], str]:
+def _search_folder(study: Study, forbidden: ForbiddenContent, key_file: Path | None) -> tuple[dict[str, str], str]:
     """Search the study's folder for what went, and remember the hits, as a later run does not know the words.
 
     The raw files of sessions are left out. Those of the participant's sessions are not reached anyway. The others

@@ -21,15 +21,15 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
+from norm_monitor.replay.bag_driver import feed_monitor, make_replay_monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.live_log import RecordsOf, log_bag, name_bag
 from norm_monitor.session_log.reader import is_log
-from norm_monitor.session_log.recording import bag_records, open_recording
+from norm_monitor.session_log.recording import open_recording, read_bag_records
 from norm_monitor.session_log.redact import Redactor
 from norm_monitor.session_log.schema import SessionInfo
-from norm_monitor.session_log.session_config import participants_of, redactor_of
+from norm_monitor.session_log.session_config import make_redactor, parse_participants
 from norm_monitor.session_log.study_folder import Study, is_study
 from study_desk.study.add_session import (
     AddedLog,
@@ -91,7 +91,7 @@ def add(  # noqa: PLR0917
         print_result(to_plain(bag), line, as_json=as_json)
         return
     study = Study(folder)
-    people = participants_of(participant or ())
+    people = parse_participants(participant or ())
     if keys:
         KeyFile(keys).check_pseudonyms(study.file.participants)
     if is_log(source):
@@ -121,7 +121,7 @@ def add(  # noqa: PLR0917
         words_topics=words_topic or (),
     )
     log = choose_log_folder(study, session, planned)
-    _log_session(source, log, info, redactor_of(keys, info.participants), run_monitor if watch else None, as_json)
+    _log_session(source, log, info, make_redactor(keys, info.participants), run_monitor if watch else None, as_json)
     note_session(study, session, planned)
 
 
@@ -170,11 +170,11 @@ def _run_monitor(
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
     senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
     clock = ReplayClock()
-    monitor = replay_monitor(senses.sources, clock)
+    monitor = make_replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)
     events: set[str] = set()
     try:
-        decisions = list(bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
+        decisions = list(read_bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
         with err.status("watching") as progress:
             for now_ns, record in heapq.merge(
                 feed_monitor(senses.records(), monitor, clock), decisions, key=lambda pair: pair[0]

@@ -12,16 +12,16 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, WallClock
 from norm_monitor.session_log.recording import Recording, open_recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, LinkedMedia, parse_media
-from norm_monitor.session_log.session_config import redactor_of
+from norm_monitor.session_log.session_config import make_redactor
 from norm_monitor.session_log.study_folder import Study, study_of
-from norm_monitor.view.page_server import new_token
+from norm_monitor.view.page_server import make_token
 from norm_monitor.view.pictures import (
     BagStills,
     check_bag,
+    explain_hidden_pictures,
     has_sound,
     is_playable,
-    reason_against_pictures,
-    sound_piece,
+    make_sound_piece,
 )
 from study_desk.coding.coding_server import CodingServer, PlayerMedia
 from study_desk.coding.forms.sheet import find_origin_ns
@@ -53,7 +53,7 @@ def code(  # noqa: PLR0917
     """
     membership = study_of(log)
     recording = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)
-    coders = {new_token(): name for name in coder}
+    coders = {make_token(): name for name in coder}
     _check_coders(coder, membership)
     if bag is None and membership and (planned := membership[0].session(membership[1]).bag):
         bag = membership[0].folder / planned
@@ -68,7 +68,7 @@ def code(  # noqa: PLR0917
         WallClock(),
         host=host,
         port=port,
-        redactor=redactor_of(keys),
+        redactor=make_redactor(keys),
         study=membership[0].file if membership else None,
         media=choose_player_media(recording, bag, videos),
         notes=_describe_order(membership, coder),
@@ -127,7 +127,7 @@ def choose_player_media(recording: Recording, bag: Path | None, videos: Sequence
     """Choose what the coders' player shows: a video, else stills and sound of the bag. Without consent, nothing."""
     if not (bag or videos):
         return PlayerMedia(why="No picture: this page was served without one.")
-    if reason := reason_against_pictures(recording):
+    if reason := explain_hidden_pictures(recording):
         return PlayerMedia(why=f"No picture: {reason}")
     if bag:
         check_bag(recording, bag)
@@ -135,7 +135,7 @@ def choose_player_media(recording: Recording, bag: Path | None, videos: Sequence
     media_start_ms = (find_origin_ns(recording) - recording.start_ns) / NS_PER_MS  # from the session's start
     return PlayerMedia(
         still_at=stills.at if stills and stills.topic else None,
-        sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
+        sound_of=partial(make_sound_piece, recording, bag) if bag and has_sound(bag) else None,
         video=Path(videos[0].path) if videos else None,
         video_offset_ms=media_start_ms - videos[0].offset_s * 1000 if videos else 0.0,
         why="No picture: the bag has no camera.",

@@ -12,7 +12,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.schema import Coding, Label
-from norm_monitor.session_log.session_config import redactor_of
+from norm_monitor.session_log.session_config import make_redactor
 from norm_monitor.session_log.study_folder import Study, is_study
 from study_desk.study.import_coding import (
     Addition,
@@ -71,7 +71,7 @@ def import_(  # noqa: PLR0917
             raise TactfulError(f"{target}: --retract takes a log and --coder, and no FILE")
         _retract(target, coder, as_json=as_json)
         return
-    redactor = redactor_of(keys)
+    redactor = make_redactor(keys)
     options = ImportOptions(
         coder=coder,
         replace=replace,

@@ -84,7 +84,7 @@ def _print_study(study: StudyStatus) -> None:
     for session in study.sessions:
         if session.head:
             show(f"{session.name}: head {session.head}")
-        remark(*(f"{session.name}: {text}" for text in (*session.problems, session.hidden_from_coders) if text))
+        remark(*(f"{session.name}: {text}" for text in (*session.problems, session.explain_hidden) if text))
     for removed in study.removed:
         reason = f": {removed.reason}" if removed.reason else ""
         remark(f"session {removed.session} was removed on {_format_day(removed.wall_ns)}{reason}")

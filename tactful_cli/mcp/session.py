@@ -125,7 +125,7 @@ class Session:
         if change is None:
             raise TactfulError(f"no flag has the event_id {event_id[:80]!r}; recent_flags lists those that are kept")
         _, flag, persons = change
-        explanation = self.policy.withheld(*persons) or fenced(explain(flag), "explanation, with quoted words")
+        explanation = self.policy.explain_withheld(*persons) or fenced(explain(flag), "explanation, with quoted words")
         return {**self._flag(flag, persons), "explanation": explanation}
 
     def recommend_action(
@@ -169,7 +169,11 @@ class Session:
             number = f" {len(people) + 1}" if people else ""
             who = "robot" if turn.is_robot else people.setdefault(turn.speaker_id, f"person{number}")
             persons = self.talk.speakers(turn.start_ns, turn.end_ns)  # several may share a turn
-            withheld = "" if turn.is_robot and self.policy.is_known else self.policy.withheld(turn.speaker_id, *persons)
+            withheld = (
+                ""
+                if turn.is_robot and self.policy.is_known
+                else self.policy.explain_withheld(turn.speaker_id, *persons)
+            )
             words = withheld or fenced(turn.text, "words of the robot" if turn.is_robot else "words of a person")
             lines.append(
                 {"who": who, "start_s": _seconds(turn.start_ns), "end_s": _seconds(turn.end_ns), "words": words}
@@ -187,12 +191,12 @@ class Session:
             "now_s": _seconds(self._stamp_ns()),
             "nodes": nodes,
             "flags": flags,
-            "words": self.policy.withheld("") or "given, as data",
+            "words": self.policy.explain_withheld("") or "given, as data",
             "check_utterance_by": self._check.read_by if self._check else "",
         }
 
     def _flag(self, flag: SocialFlag, persons: set[str]) -> Told:
-        withheld = self.policy.withheld(*persons)
+        withheld = self.policy.explain_withheld(*persons)
         quotes = dict.fromkeys(entry.quote for entry in flag.evidence if entry.quote and not withheld)
         return {
             **_parts(flag, OF_FLAG),

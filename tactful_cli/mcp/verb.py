@@ -25,7 +25,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, format_install_command, is_installed
 from norm_core.runtime.time import ReplayClock, WallClock, s_to_ns
-from norm_monitor.replay.bag_driver import feed_monitor, replay_monitor
+from norm_monitor.replay.bag_driver import feed_monitor, make_replay_monitor
 from norm_monitor.session_log.session_config import WordsPolicy
 from norm_monitor.session_log.study_folder import study_of
 from tactful_cli.console import complain
@@ -44,7 +44,7 @@ Log = Callable[[str], None]
 def policy_of(bag: Path) -> WordsPolicy:
     """Return whose words of a bag may be told, by the log of its study."""
     of_study = study_of(bag)
-    return WordsPolicy.of_participants(of_study[0].recording_of(of_study[1]).info.participants if of_study else ())
+    return WordsPolicy.from_participants(of_study[0].recording_of(of_study[1]).info.participants if of_study else ())
 
 
 def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> None:
@@ -52,7 +52,7 @@ def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> Non
     try:
         with BagReader(bag, options.names) as reader:
             senses, clock = options.senses(reader, str(bag)), ReplayClock()
-            monitor = replay_monitor(senses.sources, clock)
+            monitor = make_replay_monitor(senses.sources, clock)
             for _, taken in feed_monitor(senses.records(), monitor, clock):
                 session.take(taken)
                 if session.ended.is_set():
@@ -110,7 +110,7 @@ class GraphFeed:
     def _take(self, line: GraphLine) -> None:
         if line.kind == "reply" and line.record.get("id") == self._asked:
             if values := line.record.get("values"):
-                policy = WordsPolicy.of_settings(values)
+                policy = WordsPolicy.from_settings(values)
                 if self._policy not in {None, policy}:
                     self._session.forget()  # what was said before was said under other consents
                 self._session.policy = self._policy = policy

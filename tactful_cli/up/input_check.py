@@ -13,7 +13,7 @@ from norm_core.records.speech import SpeechContent
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
 from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
-from norm_monitor.senses.microphone.sample_rate import other_rate_hz, rate_problem, rate_remedy
+from norm_monitor.senses.microphone.sample_rate import describe_rate_problem, describe_rate_remedy, detect_other_rate_hz
 from tactful_cli.up.profile import NAMESPACE, EffectiveParameters, Survey, Topic
 
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"
@@ -245,11 +245,11 @@ def _with_rate(checked: CheckedInput, ears: Mapping[str, Any], survey: Survey) -
     except SoundError as error:
         return replace(checked, verdict=InputVerdict.WRONG, remedy=f"correct sample_format of ears: {error}")
     samples = topic.sound_values // (size * ears["channels"])
-    other_hz = other_rate_hz(samples, topic.sound_s, ears["rate_hz"], _SLACK_S)
+    other_hz = detect_other_rate_hz(samples, topic.sound_s, ears["rate_hz"], _SLACK_S)
     if other_hz is None:
         return checked
-    state = f"{describe(topic)}; {rate_problem(other_hz)}"
-    return replace(checked, verdict=InputVerdict.WRONG, found=state, remedy=rate_remedy(other_hz))
+    state = f"{describe(topic)}; {describe_rate_problem(other_hz)}"
+    return replace(checked, verdict=InputVerdict.WRONG, found=state, remedy=describe_rate_remedy(other_hz))
 
 
 def _gives_no_times(inputs: Sequence[Input], survey: Survey) -> bool:

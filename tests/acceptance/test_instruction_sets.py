@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.norm_monitor.senses.speech_path import START_NS, utterances
 from tests.patience import PATIENCE_S
@@ -84,7 +84,7 @@ def test_whisper_recognizes_nearly_the_same_words(row: str, tmp_path: Path) -> N
 
 
 def test_whisper_hears_the_same_with_any_number_of_threads(shared_data: Path) -> None:
-    sound = list(chunks_of(shared_data / "speech/jfk.flac", START_NS))
+    sound = list(read_sound_file(shared_data / "speech/jfk.flac", START_NS))
     one, *others = (utterances(sound, Whisper(WhisperConfig(threads=threads))) for threads in (1, 2, 4))
     assert one
     assert others == [one, one]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 
@@ -23,7 +23,7 @@ LATE = "messages have no stamps, and some came over 0.3 s late"
 def record(path: Path, exchanges: int, reply_after_s: float, seed: int, stalls: int) -> Path:
     """Record a person who asks every nine seconds, and the robot's answers, on a computer that stalls."""
     make, numbers = Maker({}), np.random.default_rng(seed)
-    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(SOUND)])
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(SOUND)])
     from_s, until_s = SPOKEN_S
     spoken = whole[round(from_s * RATE_HZ) : round(until_s * RATE_HZ)]
     sound = np.zeros(round(exchanges * EVERY_S * RATE_HZ), np.float32)

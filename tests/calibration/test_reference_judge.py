@@ -16,7 +16,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.encounters.encounter import talk_name
+from norm_monitor.encounters.encounter import make_talk_name
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import SPLITS, find, read
 from norm_monitor.judge.coding import RecordedJudge, UnitKeys, read_answer
@@ -32,7 +32,7 @@ CEILINGS = (10.0, 100.0, 240.0)
 @pytest.fixture(scope="module")
 def played() -> list[PlayedEncounter]:
     encounters = [read(find(name)) for name in NAMES]
-    return [play(one, recorded()[talk_name(one)], CEILINGS) for one in encounters]
+    return [play(one, recorded()[make_talk_name(one)], CEILINGS) for one in encounters]
 
 
 def test_the_card_holds_each_answer_by_kind_and_onset() -> None:
@@ -67,7 +67,7 @@ def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
     for place, name in enumerate((*NAMES, "w12_stairs_phone")):
         encounter = read(find(name))
         given, truth = records_of_script(encounter)
-        talk = talk_name(encounter)
+        talk = make_talk_name(encounter)
         attend = JudgeStandIn(RecordedJudge(talk, recorded()[talk]), WallClock())
         labelled = LabelledRecords(given=tuple(given), sources=(UTTERANCES,), truth=truth)
         units = labelled_units(place, labelled, meaning, table, attend)

@@ -40,8 +40,8 @@ from norm_monitor.encounters.library import find as find_scenario
 from norm_monitor.encounters.library import read as read_scenario
 from norm_monitor.judge.judge import read_note
 from norm_monitor.senses.camera.picture import picture_in
-from norm_monitor.senses.microphone.audio_message import chunks_of
-from norm_monitor.senses.microphone.pcm import compressed_kind
+from norm_monitor.senses.microphone.audio_message import read_sound_file
+from norm_monitor.senses.microphone.pcm import detect_compression
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read as read_log
 from norm_monitor.session_log.schema import SessionInfo
@@ -240,8 +240,8 @@ VIDEONORMS = b"""{"id":"a","clip":"c","show":"s","culture":"us","category":"gree
 "adherence","verbal":["Hi."],"transcript":"A: Hi."}\n"""
 
 TARGETS: dict[str, Target] = {
-    "sound_file": Target(_file("a.wav", chunks_of), (WAV,)),
-    "sound_kind": Target(compressed_kind, (WAV, b"ID3\x04\x00", b"\xff\xfb\x90\x00", b"OggS")),
+    "sound_file": Target(_file("a.wav", read_sound_file), (WAV,)),
+    "sound_kind": Target(detect_compression, (WAV, b"ID3\x04\x00", b"\xff\xfb\x90\x00", b"OggS")),
     "picture_message": Target(
         lambda data: [picture_in(data, compressed=kind) for kind in (True, False)], (b"\0\1\0\0",)
     ),

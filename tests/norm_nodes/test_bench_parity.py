@@ -14,10 +14,10 @@ from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.encounters.demo_session import shift_record
+from norm_monitor.encounters.demo_session import shift_bag
 from norm_monitor.encounters.generate import AUDIO
 from norm_monitor.encounters.library import HERE, find, read
-from norm_monitor.replay.node_driver import FLAGS, TransportError, over_dds
+from norm_monitor.replay.node_driver import FLAGS, TransportError, play_over_dds
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.players import open_players
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, selector_files
@@ -108,13 +108,13 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
     kinds = {item.split()[1] for item in items(direct)}
     assert kinds == {"window", "flag", "answer", "utterance"}
     for pace in (0.0, rate):
-        live = list(over_dds(bag, pace, domain_id=domain_id))
+        live = list(play_over_dds(bag, pace, domain_id=domain_id))
         assert live[-1].message["lost"] == {}
         assert first_differing_output(direct, live) is None
 
 
 def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path: Path, domain_id: int) -> None:
-    whole = list(shift_record(HERE / "shipped/kiosk_directions", 0))
+    whole = list(shift_bag(HERE / "shipped/kiosk_directions", 0))
     bag, end_ns = tmp_path / "bag", whole[0][0] + s_to_ns(CUT_SHORT_S)
     with BagWriter(bag) as writer:
         for stamp_ns, topic, content in whole:
@@ -123,7 +123,7 @@ def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path:
     direct = list(in_process(bag))
     assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
     for pace in (0.0, 4.0):
-        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+        assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None
 
 
 def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, domain_id: int) -> None:
@@ -135,10 +135,10 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
     direct = list(in_process(bag))
     assert "unsuitable_words" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
-        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+        assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")
 def test_sound_of_a_type_that_is_not_installed_is_named(domain_id: int) -> None:
     with pytest.raises(TransportError, match=r"/audio cannot be played: .*install audio_common_msgs"):
-        list(over_dds(HERE / "shipped/zoo_keeper", domain_id=domain_id))
+        list(play_over_dds(HERE / "shipped/zoo_keeper", domain_id=domain_id))

@@ -10,7 +10,7 @@ from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech as RobotSpeechRecord
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
 from norm_monitor.replay.node_process import NodeProcess
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.microphone.pcm import Resampler
 from tests.observer import Observer
 
@@ -22,7 +22,7 @@ AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
 
 def spoken(path: Path) -> np.ndarray:
     """The recording's first sentence, 16 kHz mono, with silence after it."""
-    sound = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(path)])[: 3 * 44_100]
+    sound = np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(path)])[: 3 * 44_100]
     resampler = Resampler(44_100, 16_000, 512)
     quiet = np.zeros(16_000, np.float32)
     return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])

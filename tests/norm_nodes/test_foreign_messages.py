@@ -13,7 +13,7 @@ from norm_core.records.messages import from_message
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.replay.node_process import NodeProcess
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from tactful_cli.main import app
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import ROS_DRIVERS
@@ -31,7 +31,7 @@ ROBOT_TEXT = "There are seven books about the sea."
 @pytest.fixture(scope="module")
 def sound() -> Any:
     """The robot's echo, then a user."""
-    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(SPEECH / "mixtures.flac")])
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(SPEECH / "mixtures.flac")])
     return int16(whole[: round(LENGTH_S * RATE_HZ)])
 
 

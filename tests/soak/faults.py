@@ -18,7 +18,7 @@ from pydantic import Field
 
 from norm_core.runtime.config import Config, load_yaml
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.replay.node_process import claimed_domain
+from norm_monitor.replay.node_process import claim_domain
 from tests.soak.running_graph import POLL_S, STUDY, RunningGraph
 
 # A fault that takes longer, or more memory, does not hold.
@@ -101,7 +101,7 @@ FAULTS = {name: Fault(**fields) for name, fields in _FILE["faults"].items()}
 def run_fault(name: str) -> FaultResult:
     """Run one fault against nodes of its own, on a domain of its own."""
     fault = FAULTS[name]
-    with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
+    with claim_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
         nodes = {
             node: {**_FILE["profile"].get(node, {}), **fault.nodes.get(node, {})}
             for node in (*_FILE["profile"], *fault.nodes)

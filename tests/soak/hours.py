@@ -24,8 +24,8 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import encounters
-from norm_monitor.replay.bag_driver import replay_monitor
-from norm_monitor.replay.node_process import claimed_domain
+from norm_monitor.replay.bag_driver import make_replay_monitor
+from norm_monitor.replay.node_process import claim_domain
 from norm_monitor.session_log.live_log import LiveLog
 from norm_monitor.session_log.schema import KINDS, SessionInfo
 from norm_monitor.session_log.writer import StudyLog
@@ -78,7 +78,7 @@ def run_hours(hours: float, on_sample: Callable[[SoakSample], None] = lambda sam
 
 def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda sample: None) -> SoakReport:
     """Run the nodes of `up` in real time, with a camera and speech, and look at their processes each minute."""
-    with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
+    with claim_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
         os.environ["ROS_DOMAIN_ID"] = str(domain)
         samples, began_s = list[SoakSample](), time.monotonic()
         try:
@@ -138,7 +138,7 @@ def growth_of(samples: tuple[SoakSample, ...], name: str) -> float:
 
 def _sampled(hours: float, folder: Path, on_sample: Callable[[SoakSample], None]) -> Iterator[SoakSample]:
     clock = ReplayClock()
-    monitor, selector = replay_monitor((UTTERANCES,), clock), open_selector(SelectorFiles(), clock)
+    monitor, selector = make_replay_monitor((UTTERANCES,), clock), open_selector(SelectorFiles(), clock)
     info, log_clock = SessionInfo(study="soak", session="S1"), ReplayClock(START_NS)
     log = LiveLog(lambda: StudyLog.begin(folder / "study", info, log_clock), HealthLog())
     flags, latencies_s, due_ns = 0, [], START_NS + SAMPLE_NS

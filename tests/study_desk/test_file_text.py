@@ -14,12 +14,14 @@ import pytest
 import zstandard
 
 from norm_monitor.session_log import text_search
-from norm_monitor.session_log.text_search import Forbidden, TextSearch, search_folder
+from norm_monitor.session_log.text_search import ForbiddenContent, TextSearch, search_folder
 from study_desk.analysis.publish import Leak, find_leaks
 
 SAID = "I don't “feel” über-well,\n\ttoday"
 SEARCH = TextSearch(
-    Forbidden(names={"Zebulon Quartermaine": "a name"}, pseudonyms={}, sentences=frozenset({" feel über well today "}))
+    ForbiddenContent(
+        names={"Zebulon Quartermaine": "a name"}, pseudonyms={}, sentences=frozenset({" feel über well today "})
+    )
 )
 
 
@@ -82,7 +84,7 @@ def test_a_name_is_found_in_the_name_of_a_file_and_kept_files_are_left_out(tmp_p
 
 
 FORBIDDEN = TextSearch(
-    Forbidden(
+    ForbiddenContent(
         names={
             "An": "a name",
             "Anna": "a name",

@@ -9,7 +9,7 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from norm_monitor.session_log.labels import Sheet, monitor_labels, write_csv
+from norm_monitor.session_log.labels import Sheet, make_monitor_labels, write_csv
 from norm_monitor.session_log.recording import Recording, open_recording
 from norm_monitor.session_log.schema import Label, LinkedMedia, Participant, parse_media
 from norm_monitor.session_log.study_file import HSRI
@@ -77,9 +77,9 @@ def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recor
     if name == "coded.eaf":
         eaf_of(build_sheet(session), tmp_path / name)
     else:
-        write_csv(tmp_path / name, replace(build_sheet(session), labels=monitor_labels(session)))
+        write_csv(tmp_path / name, replace(build_sheet(session), labels=make_monitor_labels(session)))
     form = CheckedForm(tmp_path / name)
-    coded = () if name == "coded.eaf" else monitor_labels(session)
+    coded = () if name == "coded.eaf" else make_monitor_labels(session)
     assert len(form.read_labels(replace(FROM_START, coder="Ana", session="S07"))) == len(coded)
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
         form.read_labels(replace(FROM_START, coder="Ana", session="S08"))

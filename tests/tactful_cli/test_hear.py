@@ -15,7 +15,7 @@ from norm_core.models.store import sha256_of_file
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.site_thresholds import made_with
 from norm_monitor.monitor import MonitorConfig
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from tactful_cli.flag_watch import FlagOptions, shipped_parts
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
@@ -30,7 +30,7 @@ SCENE: dict[str, Any] = json.loads((SPEECH / "mixtures.json").read_text(encoding
 
 def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[int, str, Any]]:
     """Four seconds with the robot's echo in the second channel, its edges, a picture and a text beside them."""
-    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(SPEECH / "mixtures.flac")])[: 4 * RATE_HZ]
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(SPEECH / "mixtures.flac")])[: 4 * RATE_HZ]
     both = np.stack([np.zeros_like(whole), whole], axis=1)
     made: list[tuple[int, str, Any]] = []
     for first in range(0, len(both), CHUNK):

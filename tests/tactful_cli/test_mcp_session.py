@@ -42,7 +42,7 @@ def session(policy: WordsPolicy) -> McpSession:
 
 
 def of_study(*no_words: str, ids: str = "=p1") -> WordsPolicy:
-    return WordsPolicy.of_settings({"study.participants": [f"P-1{ids}", "P-2=p2"], "study.no_words": list(no_words)})
+    return WordsPolicy.from_settings({"study.participants": [f"P-1{ids}", "P-2=p2"], "study.no_words": list(no_words)})
 
 
 @pytest.mark.parametrize(

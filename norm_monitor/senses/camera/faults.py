@@ -93,7 +93,7 @@ ADVICE: dict[CameraFault, Advice] = {
 }
 
 
-def advice_for(fault: CameraFault, topic: str) -> str:
+def format_advice(fault: CameraFault, topic: str) -> str:
     """Return the topic, its problem and the remedy, without figures."""
     return f"{topic}: {ADVICE[fault].problem}; {ADVICE[fault].remedy}"
 
@@ -101,4 +101,4 @@ def advice_for(fault: CameraFault, topic: str) -> str:
 def log_fault(health_log: HealthLog, topic: str, fault: CameraFault, detail: str = "") -> None:
     """Count a fault, and state it for a while with its remedy."""
     health_log.count(fault.value)
-    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault, topic), detail=detail, lasting_s=LASTS_S)
+    health_log.raise_issue(fault.value, Health.DEGRADED, format_advice(fault, topic), detail=detail, lasting_s=LASTS_S)

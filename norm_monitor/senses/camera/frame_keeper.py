@@ -15,7 +15,7 @@ from norm_core.records.stamps import is_usable_stamp
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
-from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
+from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, decode, name_codec
 
 cv2.setNumThreads(1)  # the threads of its pool spin after each call for longer than they save, and forbid a fork
 
@@ -63,7 +63,7 @@ class Sampler:
 
     def is_due(self, stamp_ns: int) -> bool:
         """Count irregularities of a stamp; return whether its frame should be decoded."""
-        if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):
+        if self._latest_ns is not None and not self._check_step(stamp_ns, self._latest_ns):
             return False
         self._latest_ns = stamp_ns
         return self._kept_ns is None or self.slot_of(stamp_ns) > self.slot_of(self._kept_ns)
@@ -76,7 +76,7 @@ class Sampler:
         """Return the period of a stamp; each period has one frame."""
         return stamp_ns // self._period_ns
 
-    def _follows(self, stamp_ns: int, latest_ns: int) -> bool:
+    def _check_step(self, stamp_ns: int, latest_ns: int) -> bool:
         step_ns = stamp_ns - latest_ns
         if step_ns == 0:
             log_fault(self._health_log, self._topic, CameraFault.DUPLICATE)
@@ -92,12 +92,12 @@ class Sampler:
             log_fault(self._health_log, self._topic, CameraFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
             return True
         leaves_empty = self.slot_of(stamp_ns) - self.slot_of(latest_ns) > 1
-        self._look_for_gap(_Step(length_ns=step_ns, leaves_period_empty=leaves_empty))
+        self._detect_gap(_Step(length_ns=step_ns, leaves_period_empty=leaves_empty))
         return True
 
-    def _look_for_gap(self, step: _Step) -> None:
+    def _detect_gap(self, step: _Step) -> None:
         if self._spans_ns:
-            pace_ns = self._pace_ns()
+            pace_ns = self._estimate_interval_ns()
             # After a frame that was only late, the next one comes so much the sooner.
             if self._late and self._late.length_ns + step.length_ns > (_SLACK + 1) * pace_ns:
                 self._count_gap(self._late)
@@ -111,7 +111,7 @@ class Sampler:
             if len(self._spans_ns) > _MANY - _SPAN + 1:
                 del self._sorted_spans_ns[bisect_left(self._sorted_spans_ns, self._spans_ns.popleft())]
 
-    def _pace_ns(self) -> float:
+    def _estimate_interval_ns(self) -> float:
         """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
         return self._sorted_spans_ns[:2][-1] / _SPAN
 
@@ -153,7 +153,7 @@ class FrameKeeper:
 
     def keep(self, picture: Picture) -> Frame | None:
         """Return the frame if this is its period's first usable picture."""
-        self._note_source(picture)
+        self._check_source(picture)
         if not is_usable_stamp(picture.stamp_ns):
             log_fault(self._health_log, self._topic, CameraFault.NO_STAMP)
             return None
@@ -179,7 +179,7 @@ class FrameKeeper:
             stamp_ns=stamp_ns,
             frame_id=picture.frame_id,
             source_topic=self._topic,
-            source_encoding=codec_of(picture),
+            source_encoding=name_codec(picture),
             source_width_px=width,
             source_height_px=height,
             payload_sha256=hashlib.sha256(memoryview(picture.data)).hexdigest(),
@@ -188,7 +188,7 @@ class FrameKeeper:
             tile_jpeg=jpeg.tobytes(),
         )
 
-    def _note_source(self, picture: Picture) -> None:
+    def _check_source(self, picture: Picture) -> None:
         source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
         if self._source not in (None, source):
             log_fault(

@@ -77,7 +77,7 @@ class Picture:
     data: Any  # data of the message, not copied: bytes, an array or a view
 
 
-def picture_of(message: Any) -> Picture:
+def make_picture(message: Any) -> Picture:
     """Return the picture in an Image or CompressedImage of any ROS library, identified by its fields."""
     header = message.header
     stamp_ns = join_stamp(header.stamp.sec, header.stamp.nanosec)
@@ -98,7 +98,7 @@ def picture_of(message: Any) -> Picture:
     )
 
 
-def codec_of(picture: Picture) -> str:
+def name_codec(picture: Picture) -> str:
     """Name the codec as Frame.source_encoding does: jpeg or png for a compressed picture, else its encoding."""
     if not picture.compressed:
         return picture.encoding
@@ -127,7 +127,7 @@ def _decode_compressed(picture: Picture) -> Pixels:
     data = np.frombuffer(picture.data, np.uint8)
     if not data.size:
         raise PictureFormatError(CameraFault.ZERO_SIZE, "the compressed image holds no bytes")
-    codec = codec_of(picture)
+    codec = name_codec(picture)
     if codec not in _MAGIC:
         raise PictureFormatError(CameraFault.UNKNOWN_ENCODING, f"format {picture.encoding!r}")
     found = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
@@ -171,11 +171,13 @@ def _decode_raw(picture: Picture) -> Pixels:
     if name.lower() in _PLANAR:
         if width % 2 or height % 2:
             raise PictureFormatError(CameraFault.DECODE_FAILED, f"{name} of odd size {width} x {height} px")
-        return np.asarray(cv2.cvtColor(_rows(picture, data, height * 3 // 2, width), _PLANAR[name.lower()]), np.uint8)
+        return np.asarray(
+            cv2.cvtColor(_slice_rows(picture, data, height * 3 // 2, width), _PLANAR[name.lower()]), np.uint8
+        )
     if name not in _PACKED:
         raise PictureFormatError(CameraFault.UNKNOWN_ENCODING, f"encoding {name!r}")
     sample_bytes, samples, conversion = _PACKED[name]
-    rows = _rows(picture, data, height, width * sample_bytes * samples)
+    rows = _slice_rows(picture, data, height, width * sample_bytes * samples)
     if sample_bytes == 2:
         wide = rows.view(">u2" if picture.big_endian else "<u2").reshape(height, width, samples)
         rows = (wide >> 8).astype(np.uint8)
@@ -185,7 +187,7 @@ def _decode_raw(picture: Picture) -> Pixels:
     return np.asarray(cv2.cvtColor(pixels, conversion), np.uint8)
 
 
-def _rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
+def _slice_rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
     """Return the rows without padding; the last row may lack it."""
     step = picture.step_bytes or row_bytes
     if step < row_bytes or data.size < step * (count - 1) + row_bytes:

@@ -43,9 +43,9 @@ class FaceWeightsMissingError(TactfulError, RuntimeError):
     """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
 
 
-def onnx_file(name: str, folder: Path | None = None) -> Path:
+def prepare_onnx_file(name: str, folder: Path | None = None) -> Path:
     """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
-    source = _tflite_file(name)
+    source = _find_tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     target = (folder or make_cache_folder("weights")) / f"{name}-{digest}.onnx"
     if not target.is_file():
@@ -53,7 +53,7 @@ def onnx_file(name: str, folder: Path | None = None) -> Path:
     return target
 
 
-def _tflite_file(name: str) -> Path:
+def _find_tflite_file(name: str) -> Path:
     """Find a model's pulled or packaged file without importing the package, which needs tensorflow."""
     model = _MODELS.get(name, name)
     files = Store().found(Catalogue().manifest(model))
@@ -101,11 +101,11 @@ class FaceDetector:
         providers: Sequence[Provider] = ("cpu",),
         on_fault: OnFault = lambda fault: None,
     ) -> None:
-        weights = onnx_file(name, weights_folder)
+        weights = prepare_onnx_file(name, weights_folder)
         self._session = open_session(weights, providers=in_order(providers), on_fault=on_fault)
         (self._input,) = self._session.inputs
         self.input_px, grids = _LAYOUTS[name]
-        self._anchors = np.concatenate([_anchors(self.input_px, cells, boxes) for cells, boxes in grids])
+        self._anchors = np.concatenate([_make_anchors(self.input_px, cells, boxes) for cells, boxes in grids])
         self._min_confidence = min_confidence
 
     def detect(self, bgr: Any) -> list[DetectedFace]:
@@ -131,19 +131,19 @@ class FaceDetector:
         faces: list[DetectedFace] = []
         for index in np.argsort(-scores[likely], kind="stable"):
             box = boxes[index]
-            if (box[2:] > 0).all() and all(_intersection_over_union(box, other.box) <= OVERLAP for other in faces):
+            if (box[2:] > 0).all() and all(_measure_overlap(box, other.box) <= OVERLAP for other in faces):
                 faces.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
         return faces
 
 
-def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
+def _make_anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
     """Return the points from which a grid measures boxes, in px of the model's input."""
     middle = (np.arange(cells) + 0.5) * side_px / cells
     x, y = np.meshgrid(middle, middle)
     return np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0)
 
 
-def _intersection_over_union(box: Numbers, other: Numbers) -> float:
+def _measure_overlap(box: Numbers, other: Numbers) -> float:
     """Return the intersection over union of two boxes."""
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     common = float(np.prod(np.maximum(sides, 0)))
@@ -159,7 +159,7 @@ class HeadPose:
     roll_deg: float
 
 
-def head_pose(points: Numbers) -> HeadPose | None:
+def measure_head_pose(points: Numbers) -> HeadPose | None:
     """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
     eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
     right = (eye_right - eye_left) + (mouth_right - mouth_left)
@@ -169,13 +169,13 @@ def head_pose(points: Numbers) -> HeadPose | None:
         return None
     right, nose = right / width, -into / depth
     return HeadPose(
-        yaw_deg=_degrees(math.atan2(nose[0], -nose[2])),
-        pitch_deg=_degrees(math.asin(max(-1.0, min(1.0, -nose[1])))),
-        roll_deg=_degrees(math.atan2(right[1], right[0])),
+        yaw_deg=_to_degrees(math.atan2(nose[0], -nose[2])),
+        pitch_deg=_to_degrees(math.asin(max(-1.0, min(1.0, -nose[1])))),
+        roll_deg=_to_degrees(math.atan2(right[1], right[0])),
     )
 
 
-def _degrees(radians: float) -> float:
+def _to_degrees(radians: float) -> float:
     """Round, so that the way through a message's radians is exact."""
     return round(math.degrees(radians), 3)
 
@@ -193,7 +193,7 @@ class FaceFinder:
         on_fault: OnFault = lambda fault: None,
     ) -> None:
         self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder, providers, on_fault)
-        mesh = onnx_file(LANDMARKS, weights_folder)
+        mesh = prepare_onnx_file(LANDMARKS, weights_folder)
         self._mesh = open_session(mesh, providers=in_order(providers), on_fault=on_fault)
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
@@ -205,13 +205,13 @@ class FaceFinder:
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
         faces = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
         return tuple(
-            self._face(rgb, face.score, face.box, face.eyes, measured=index < MAX_POSES)
+            self._make_face(rgb, face.score, face.box, face.eyes, measured=index < MAX_POSES)
             for index, face in enumerate(faces)
         )
 
-    def _face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, measured: bool) -> Face:
+    def _make_face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, measured: bool) -> Face:
         height, width = rgb.shape[:2]
-        pose = self._pose(rgb, box, eyes) if measured else None
+        pose = self._measure_pose(rgb, box, eyes) if measured else None
         away = pose is not None and (
             abs(pose.yaw_deg) > self._away_yaw_deg or abs(pose.pitch_deg) > self._away_pitch_deg
         )
@@ -227,7 +227,7 @@ class FaceFinder:
             looking_away=away,
         )
 
-    def _pose(self, rgb: Any, box: Numbers, eyes: Numbers) -> HeadPose | None:
+    def _measure_pose(self, rgb: Any, box: Numbers, eyes: Numbers) -> HeadPose | None:
         """Return the head's direction from the mesh on the face's upright crop; None if the mesh finds no face."""
         angle_deg = math.degrees(math.atan2(eyes[1, 1] - eyes[0, 1], eyes[1, 0] - eyes[0, 0]))
         zoom = LANDMARKS_PX / (CROP_SCALE * float(max(box[2:])))
@@ -241,4 +241,4 @@ class FaceFinder:
             return None
         points = mesh.reshape(-1, 3)[list(MESH_POINTS)].astype(np.float64)
         back = cv2.invertAffineTransform(to_crop)
-        return head_pose(np.column_stack([points[:, :2] @ back[:, :2].T + back[:, 2], points[:, 2] / zoom]))
+        return measure_head_pose(np.column_stack([points[:, :2] @ back[:, :2].T + back[:, 2], points[:, 2] / zoom]))

@@ -42,9 +42,9 @@ class PresenceTracker:
             self._restart()  # nobody was seen to leave meanwhile
         self._latest_ns = stamp_ns
         if away:
-            self._saw(stamp_ns, all(away))
+            self._mark_seen(stamp_ns, all(away))
         else:
-            self._missed(stamp_ns)
+            self._mark_missed(stamp_ns)
         return Presence(
             stamp_ns=stamp_ns,
             source_topic=source_topic,
@@ -54,7 +54,7 @@ class PresenceTracker:
             away_since_ns=self._away_ns,
         )
 
-    def _saw(self, stamp_ns: int, all_away: bool) -> None:
+    def _mark_seen(self, stamp_ns: int, all_away: bool) -> None:
         # Whoever returns after the leave time is a new person, even without a frame in between.
         gone = self._seen_ns is not None and stamp_ns - self._seen_ns > self._left_after_ns
         if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
@@ -65,7 +65,7 @@ class PresenceTracker:
         elif self._away_ns is None:
             self._away_ns = stamp_ns
 
-    def _missed(self, stamp_ns: int) -> None:
+    def _mark_missed(self, stamp_ns: int) -> None:
         match self._state:
             case PresenceState.PRESENT | PresenceState.LOST:
                 gone = self._seen_ns is not None and stamp_ns - self._seen_ns >= self._left_after_ns

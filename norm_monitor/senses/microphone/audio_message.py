@@ -16,7 +16,7 @@ from norm_monitor.senses.microphone.pcm import (
     Samples,
     SoundError,
     check_shape,
-    compressed_kind,
+    detect_compression,
     from_bytes,
     scaled,
 )
@@ -48,33 +48,35 @@ class SoundChunk:
 def decode(message: Any, stated: PcmFormat) -> SoundChunk:
     """Return a message's samples; `stated` supplies missing format fields. Raise SoundError if it is unusable."""
     if has_fields(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
-        samples = _from_raw(message.data, message.format)
-        return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), _ns(message.timestamp))
+        samples = _decode_raw(message.data, message.format)
+        return _make_chunk(
+            samples, int(message.number_of_channels), int(message.sample_rate), _to_ns(message.timestamp)
+        )
     if has_fields(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
         samples = scaled(np.asarray(message.data, np.int16))
-        return _chunk(samples, len(message.channel_map), int(message.frequency), _ns(message.header.stamp))
-    stamp_ns = _ns(message.header.stamp) if has_fields(message, "header") else _labelled_ns(message)
+        return _make_chunk(samples, len(message.channel_map), int(message.frequency), _to_ns(message.header.stamp))
+    stamp_ns = _to_ns(message.header.stamp) if has_fields(message, "header") else _read_label_ns(message)
     body = getattr(message, "audio", message)
     if has_fields(body, "audio_data", "info"):  # PortAudio's numbers
-        return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp_ns)
+        return _make_chunk(_decode_portaudio(body), int(body.info.channels), int(body.info.rate), stamp_ns)
     if has_fields(body, "int16_data"):
         raise SoundError(
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
     if has_fields(message, "layout", "data") and _holds_int16(message.data):  # an Int16MultiArray
-        return _chunk(scaled(np.asarray(message.data, np.int16)), stated.channels, stated.rate_hz, stamp_ns)
+        return _make_chunk(scaled(np.asarray(message.data, np.int16)), stated.channels, stated.rate_hz, stamp_ns)
     if has_fields(body, "data") and _holds_bytes(body):  # bytes only, with or without a stamp
-        return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
+        return _make_chunk(_decode_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
 
 
-def stamp_label(stamp_ns: int) -> str:
+def make_stamp_label(stamp_ns: int) -> str:
     """Return the layout label in which a UInt8MultiArray, which has no header, gives its first sample's stamp."""
     return f"{_STAMP_LABEL}{stamp_ns}"
 
 
-def format_of_info(info: Any, otherwise: PcmFormat) -> PcmFormat:
+def read_format(info: Any, otherwise: PcmFormat) -> PcmFormat:
     """Return the format in an AudioInfo message; `otherwise` supplies its empty fields."""
     if has_fields(info, "sample_rate", "sample_format", "coding_format"):
         coding = str(info.coding_format).lower()
@@ -95,11 +97,11 @@ def has_fields(message: Any, *names: str) -> bool:
     return all(map(hasattr, repeat(message), names))
 
 
-def _ns(stamp: Any) -> int:
+def _to_ns(stamp: Any) -> int:
     return join_stamp(int(stamp.sec), int(stamp.nanosec))
 
 
-def _labelled_ns(message: Any) -> int | None:
+def _read_label_ns(message: Any) -> int | None:
     dimensions: Any = message.layout.dim if has_fields(message, "layout") else ()
     label = str(dimensions[0].label) if len(dimensions) else ""
     digits = label.removeprefix(_STAMP_LABEL)
@@ -120,9 +122,9 @@ def _holds_int16(data: Any) -> bool:
     return getattr(data, "dtype", None) == np.int16 or getattr(data, "typecode", "") == "h"
 
 
-def _from_raw(data: Any, sample_format: str) -> Samples:
+def _decode_raw(data: Any, sample_format: str) -> Samples:
     raw = data.tobytes() if hasattr(data, "tobytes") else bytes(data)
-    kind = compressed_kind(raw)
+    kind = detect_compression(raw)
     if kind:
         raise SoundError(
             "audio_compressed", f"the stream is {kind}: let the capture node publish raw samples (format wave)"
@@ -130,7 +132,7 @@ def _from_raw(data: Any, sample_format: str) -> Samples:
     return from_bytes(raw, sample_format)
 
 
-def _from_portaudio(body: Any) -> Samples:
+def _decode_portaudio(body: Any) -> Samples:
     field = _PORTAUDIO.get(int(body.info.format))
     if field is None:
         formats = ", ".join(map(str, _PORTAUDIO))
@@ -138,7 +140,7 @@ def _from_portaudio(body: Any) -> Samples:
     return scaled(np.asarray(getattr(body.audio_data, field), _PORTAUDIO_DTYPES[field]))
 
 
-def _chunk(samples: Samples, channels: int, rate_hz: int, stamp_ns: int | None) -> SoundChunk:
+def _make_chunk(samples: Samples, channels: int, rate_hz: int, stamp_ns: int | None) -> SoundChunk:
     check_shape(rate_hz, channels)
     if not len(samples):
         raise SoundError("audio_empty", "a message without a single sample")
@@ -151,7 +153,7 @@ class SoundFileError(TactfulError, ValueError):
     """A file contains no readable sound."""
 
 
-def chunks_of(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
+def read_sound_file(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
     """Yield the sound in a file (wav, flac and other FFmpeg formats), stamped from `start_ns` on."""
     # Imported here: no node reads sound from files.
     import av  # noqa: PLC0415

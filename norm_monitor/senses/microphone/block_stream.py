@@ -74,7 +74,7 @@ class Microphone:
 
     def feed(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[Block]:
         """Return the blocks that a chunk completes; raise SoundError if it is unusable."""
-        samples = self._one_channel(chunk)
+        samples = self._select_channel(chunk)
         length_ns = len(samples) * NS_PER_S // chunk.rate_hz
         if chunk.stamp_ns is None:
             self.counts["audio_unstamped"] += 1
@@ -85,22 +85,22 @@ class Microphone:
             self.counts["audio_rate_changes" if timing is self._timing else "audio_timing_changes"] += 1
             yield from self.flush()
         if chunk.stamp_ns is None and not self._comes_ahead:
-            yield from self._count_on(samples, arrival_ns, chunk.rate_hz)
+            yield from self._take_unstamped(samples, arrival_ns, chunk.rate_hz)
         else:
-            yield from self._join_on(samples, stamp_ns, chunk.rate_hz, timing)
+            yield from self._take_stamped(samples, stamp_ns, chunk.rate_hz, timing)
 
     def flush(self) -> Iterator[Block]:
         """Return the last blocks of the stream, padded; the next chunk starts a new stream."""
         if self._late:
-            yield from self._place(len(self._late), _BELIEVED_NS)
+            yield from self._pass_on(len(self._late), _BELIEVED_NS)
         yield from self._finish()
 
     def _finish(self) -> Iterator[Block]:
         if self._resampler:
-            yield from self._blocks_of(self._resampler.flush())
+            yield from self._make_blocks(self._resampler.flush())
         self._resampler = None
 
-    def _count_on(self, samples: Samples, arrival_ns: int, rate_hz: int) -> Iterator[Block]:
+    def _take_unstamped(self, samples: Samples, arrival_ns: int, rate_hz: int) -> Iterator[Block]:
         """Time sound by its samples, once it is clear whether its arrival is late."""
         if arrival_ns < self._arrived_ns:  # the clock was set back
             yield from self.flush()
@@ -116,21 +116,21 @@ class Microphone:
         if self._resampler is None:
             if now_ns - self._late[0][1] < _SETTLES_NS:
                 return
-            self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
+            self._begin(min(self._measure_delays_ns()), self._rate_hz, Timing.ARRIVAL)
             self._min_delay_ns, self._paced_ns = _ON_TIME_NS, now_ns
-        delay_ns = self._delays_ns()[-1]
+        delay_ns = self._measure_delays_ns()[-1]
         if delay_ns < -_ON_TIME_NS:  # the stream began too late: no message comes before its samples
             self.counts["audio_stamp_jumps_back"] += 1
             self._uncertain_until_ns = now_ns + _UNCERTAIN_NS
             yield from self._finish()
         elif delay_ns <= _ON_TIME_NS:
-            yield from self._place(len(self._late), _ON_TIME_NS)
+            yield from self._pass_on(len(self._late), _ON_TIME_NS)
             self._keep_pace(delay_ns, now_ns)
         else:
             count = sum(now_ns - arrival_ns >= _BELIEVED_NS for _, arrival_ns in self._late)
-            yield from self._place(count, _ON_TIME_NS)
+            yield from self._pass_on(count, _ON_TIME_NS)
 
-    def _delays_ns(self) -> list[int]:
+    def _measure_delays_ns(self) -> list[int]:
         """Return by how much later than its samples say each waiting message came; from zero before any stream."""
         delays_ns, count = [], 0
         for samples, arrival_ns in self._late:
@@ -139,11 +139,11 @@ class Microphone:
         end_ns = self._end_ns if self._resampler else 0
         return [delay_ns - end_ns for delay_ns in delays_ns]
 
-    def _place(self, count: int, min_gap_ns: int) -> Iterator[Block]:
+    def _pass_on(self, count: int, min_gap_ns: int) -> Iterator[Block]:
         """Pass on the first waiting messages; the least delay from each on is a gap before it, if it is long enough."""
         if self._resampler is None:
-            self._begin(min(self._delays_ns()), self._rate_hz, Timing.ARRIVAL)
-        delays_ns = self._delays_ns()
+            self._begin(min(self._measure_delays_ns()), self._rate_hz, Timing.ARRIVAL)
+        delays_ns = self._measure_delays_ns()
         min_delays_ns = list(accumulate(reversed(delays_ns), min))[::-1]
         placed, self._late = self._late[:count], self._late[count:]
         gaps_ns = (
@@ -162,17 +162,17 @@ class Microphone:
     def _keep_pace(self, delay_ns: int, arrival_ns: int) -> None:
         """Follow the least delay: at once where it falls, slowly where it rises, as other delays are above it."""
         if delay_ns < 0:
-            self._shift(delay_ns)
+            self._shift_times(delay_ns)
         self._min_delay_ns = max(0, min(self._min_delay_ns, delay_ns))
         if arrival_ns - self._paced_ns >= _PACED_NS:
-            self._shift(min(self._min_delay_ns, _PACE_NS))
+            self._shift_times(min(self._min_delay_ns, _PACE_NS))
             self._min_delay_ns, self._paced_ns = _ON_TIME_NS, arrival_ns
 
-    def _shift(self, by_ns: int) -> None:
+    def _shift_times(self, by_ns: int) -> None:
         self._origin_ns += by_ns
         self._end_ns += by_ns
 
-    def _join_on(self, samples: Samples, stamp_ns: int, rate_hz: int, timing: Timing) -> Iterator[Block]:
+    def _take_stamped(self, samples: Samples, stamp_ns: int, rate_hz: int, timing: Timing) -> Iterator[Block]:
         if self._resampler is None:
             self._begin(stamp_ns, rate_hz, timing)
         else:
@@ -191,8 +191,8 @@ class Microphone:
 
     def _add(self, samples: Samples) -> Iterator[Block]:
         assert self._resampler
-        self._take(len(samples))
-        yield from self._blocks_of(self._resampler.feed(samples))
+        self._count_samples(len(samples))
+        yield from self._make_blocks(self._resampler.feed(samples))
 
     def _bridge(self, gap_ns: int, stamp_ns: int, rate_hz: int, timing: Timing) -> Iterator[Block]:
         if gap_ns <= _FILLED_NS:
@@ -212,20 +212,20 @@ class Microphone:
         self._received = self._blocks = 0
         less_than_block = BLOCK * rate_hz // RATE_HZ - 1
         silence = np.zeros(min(round(early_ns * rate_hz / NS_PER_S), less_than_block), np.float32)
-        self._take(len(silence))
+        self._count_samples(len(silence))
         self._resampler.feed(silence)
 
-    def _take(self, samples: int) -> None:
+    def _count_samples(self, samples: int) -> None:
         self._received += samples
         self._end_ns = self._origin_ns + self._received * NS_PER_S // self._rate_hz
 
-    def _blocks_of(self, blocks: list[Samples]) -> Iterator[Block]:
+    def _make_blocks(self, blocks: list[Samples]) -> Iterator[Block]:
         for samples in blocks:
             stamp_ns = self._origin_ns + self._blocks * BLOCK_NS
             yield Block(stamp_ns=stamp_ns, samples=samples, timing=self._timing, starts_anew=self._blocks == 0)
             self._blocks += 1
 
-    def _one_channel(self, chunk: SoundChunk) -> Samples:
+    def _select_channel(self, chunk: SoundChunk) -> Samples:
         if self._channel >= (count := chunk.samples.shape[1]):
             named = f"one from 0 to {count - 1}, or {ALL_CHANNELS} for the mean of all" if count > 1 else "0"
             raise SoundError(
@@ -234,15 +234,15 @@ class Microphone:
             )
         mix = self._channel == ALL_CHANNELS
         samples = chunk.samples.mean(axis=1) if mix else chunk.samples[:, self._channel]
-        peak = _peak(samples)
+        peak = _measure_peak(samples)
         if not isfinite(peak):
             self.counts["audio_not_finite"] += 1
             samples = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
-            peak = _peak(samples)
+            peak = _measure_peak(samples)
         if peak >= _CLIPPED and np.count_nonzero(np.abs(samples) >= _CLIPPED) > _CLIPPED_SHARE * len(samples):
             self.counts["audio_clipped"] += 1
         return np.ascontiguousarray(samples, np.float32)
 
 
-def _peak(samples: Samples) -> float:
+def _measure_peak(samples: Samples) -> float:
     return float(np.abs(samples).max(initial=0.0))

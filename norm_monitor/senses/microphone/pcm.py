@@ -108,20 +108,20 @@ def scaled(values: Any) -> Samples:
     return (array / float(-int(np.iinfo(array.dtype).min))).astype(np.float32)
 
 
-def compressed_kind(data: bytes) -> str | None:
+def detect_compression(data: bytes) -> str | None:
     """Return the name of the data's compressed format, or None if it may be samples."""
     for magic, name in _CONTAINERS.items():
         if data.startswith(magic):
             return name
-    length = _mp3_frame_length(data)
+    length = _read_mp3_frame_length(data)
     if length is None:
         return None
     # Two bytes of samples may look like a frame header, but not again at the next frame.
     rest = data[length:]
-    return "mp3" if not rest or _mp3_frame_length(rest) is not None else None
+    return "mp3" if not rest or _read_mp3_frame_length(rest) is not None else None
 
 
-def _mp3_frame_length(data: bytes) -> int | None:
+def _read_mp3_frame_length(data: bytes) -> int | None:
     if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
         return None
     version_bits, layer_bits = data[1] >> 3 & 3, data[1] >> 1 & 3

@@ -11,7 +11,7 @@ _MIN_S, _MAX_S, _SLACK_S = 5.0, 60.0, 1.0
 _PAUSE_S, _PAUSE_CHUNKS = 1.0, 8
 
 
-def other_rate_hz(samples: int, elapsed_s: float, stated_hz: int, slack_s: float) -> int | None:
+def detect_other_rate_hz(samples: int, elapsed_s: float, stated_hz: int, slack_s: float) -> int | None:
     """Return the rate at which samples came, where it cannot be the stated one within `slack_s` of delay."""
     surplus_s = samples / stated_hz - elapsed_s
     rate_hz = samples / elapsed_s
@@ -22,12 +22,12 @@ def other_rate_hz(samples: int, elapsed_s: float, stated_hz: int, slack_s: float
     return common_hz if is_common and -surplus_s > _FEWER * elapsed_s + slack_s else None
 
 
-def rate_problem(other_hz: int) -> str:
+def describe_rate_problem(other_hz: int) -> str:
     """Return the problem: samples arrive at another rate."""
     return f"about {other_hz} samples a second arrive, which is not the stated rate"
 
 
-def rate_remedy(other_hz: int) -> str:
+def describe_rate_remedy(other_hz: int) -> str:
     """Return the remedy for a wrong rate."""
     others = "channels, sample_format or the rate that its driver states"
     if other_hz in COMMON_RATES_HZ:
@@ -60,7 +60,7 @@ class SampleRateCheck:
         elapsed_s = ns_to_s(at_ns - self._begin_ns)
         if elapsed_s < _MIN_S:
             return
-        other_hz = other_rate_hz(self._samples, elapsed_s, chunk.rate_hz, self._slack_s)
+        other_hz = detect_other_rate_hz(self._samples, elapsed_s, chunk.rate_hz, self._slack_s)
         if other_hz is None and elapsed_s < _MAX_S:
             return
         is_news = not (other_hz and self.other_hz) or abs(other_hz / self.other_hz - 1) > _NEWS

@@ -101,47 +101,49 @@ class PeopleAdapter:
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Read the list of tracked people."""
-        _need(message, "ids")
-        ids_in_message = tuple(dict.fromkeys(self._id(raw_id) for raw_id in message.ids if raw_id))
+        _require_fields(message, "ids")
+        ids_in_message = tuple(dict.fromkeys(self._read_id(raw_id) for raw_id in message.ids if raw_id))
         beyond = len(ids_in_message) - self._config.most_persons
         if beyond > 0:
             self.counts["persons_over_limit"] += beyond
             ids_in_message = ids_in_message[: self._config.most_persons]
         stamp_ns = self._advance_by(message, arrival_ns)
         self._ids.put(stamp_ns, ids_in_message)
-        return self._settled_presences()
+        return self._take_settled()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
         """Read one person's engagement; a level outside REP-155 is counted as unknown."""
-        _need(message, "level")
+        _require_fields(message, "level")
         level = int(message.level)
         if level >= len(_LEVELS):
             self.counts["engagement_levels_unknown"] += 1
         stamp_ns = self._advance_by(message, arrival_ns)
-        self._person(person_id).engagement.put(stamp_ns, _LEVELS[level] if level < len(_LEVELS) else Engagement.UNKNOWN)
-        return self._settled_presences()
+        self._get_person(person_id).engagement.put(
+            stamp_ns, _LEVELS[level] if level < len(_LEVELS) else Engagement.UNKNOWN
+        )
+        return self._take_settled()
 
     def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Read who looks at whom. The robot has the empty id; its own gaze is ignored."""
-        _need(message, "sender", "receiver")
+        _require_fields(message, "sender", "receiver")
         stamp_ns = self._advance_by(message, arrival_ns)
         if message.sender:
             gaze = Gaze.ELSEWHERE if message.receiver else Gaze.AT_ROBOT
-            self._person(self._id(message.sender)).gaze.put(stamp_ns, gaze)
-        return self._settled_presences()
+            self._get_person(self._read_id(message.sender)).gaze.put(stamp_ns, gaze)
+        return self._take_settled()
 
     def anchor(self, person_id: str, message: Any) -> None:
         """Read the frame of one person's position. It has no stamp and holds until the next one."""
-        _need(message, "data")
+        _require_fields(message, "data")
         self._anchors.pop(person_id, None)
-        self._anchors[person_id] = self._id(message.data)
+        self._anchors[person_id] = self._read_id(message.data)
         while len(self._anchors) > MAX_KNOWN:
             self._anchors.pop(next(iter(self._anchors)))
             self.counts["persons_evicted"] += 1
 
     def transforms(self, message: Any, static: bool = False) -> list[Presence]:
         """Read a tf message; count and skip a transform that is invalid or from another timeline."""
-        _need(message, "transforms")
+        _require_fields(message, "transforms")
         for transform in message.transforms:
             stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
             moving = bool(stamp_ns) and not static
@@ -155,11 +157,11 @@ class PeopleAdapter:
                 continue
             if moving:
                 self._advance(stamp_ns)
-        return self._settled_presences()
+        return self._take_settled()
 
     def flush(self) -> list[Presence]:
         """Return the presences that still wait for the settling time, for example at the end of a bag."""
-        return self._presences_at(sorted(self._due))
+        return self._make_presences(sorted(self._due))
 
     def _advance_by(self, message: Any, arrival_ns: int) -> int:
         """Return the stamp of a message about people; it advances the time, or starts a new timeline after a jump."""
@@ -200,31 +202,31 @@ class PeopleAdapter:
             self.counts["messages_late"] += 1  # it still affects later presence
         self._now_ns = stamp_ns if self._now_ns is None else max(self._now_ns, stamp_ns)
 
-    def _settled_presences(self) -> list[Presence]:
+    def _take_settled(self) -> list[Presence]:
         if self._now_ns is None:
             return []
         certain_ns = self._now_ns - self._settle_ns
-        return self._presences_at(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
+        return self._make_presences(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
 
-    def _presences_at(self, due: list[int]) -> list[Presence]:
+    def _make_presences(self, due: list[int]) -> list[Presence]:
         # Before the first list, it is unknown whether anybody is present.
-        presences = [self._presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
+        presences = [self._make_presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
         if due:
             self._published_ns = due[-1]
             self._due.difference_update(due)
         return presences
 
-    def _presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
+    def _make_presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
         persons: list[Person] = []
         for person_id in sorted(listed):
             if at_ns - self._last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
                 self.counts["persons_timed_out"] += 1
             else:
-                persons.append(self._seen(person_id, at_ns))
+                persons.append(self._make_person(person_id, at_ns))
         step = self._tracker.step(at_ns, self._source_topic, [_is_away(person) for person in persons])
         return replace(step, frame_id=self._config.base_frame, persons=tuple(persons))
 
-    def _seen(self, person_id: str, at_ns: int) -> Person:
+    def _make_person(self, person_id: str, at_ns: int) -> Person:
         person = self._known.get(person_id)
         engagement = person.engagement.at(at_ns) if person else None
         gaze = person.gaze.at(at_ns) if person else None
@@ -248,13 +250,13 @@ class PeopleAdapter:
         # The default frame of a person in REP-155.
         return self._anchors.get(person_id) or f"person_{person_id}"
 
-    def _id(self, raw_id: Any) -> str:
+    def _read_id(self, raw_id: Any) -> str:
         text = str(raw_id)
         if len(text) > MAX_ID_CHARACTERS:
             self.counts["texts_cut"] += 1
         return text[:MAX_ID_CHARACTERS]
 
-    def _person(self, person_id: str) -> _Known:
+    def _get_person(self, person_id: str) -> _Known:
         person = self._known.pop(person_id, None) or _Known()
         self._known[person_id] = person  # move to the end: the least recently updated is dropped first
         while len(self._known) > MAX_KNOWN:
@@ -270,6 +272,6 @@ def _is_away(person: Person) -> bool:
     return person.gaze is Gaze.ELSEWHERE
 
 
-def _need(message: Any, *names: str) -> None:
+def _require_fields(message: Any, *names: str) -> None:
     if not all(hasattr(message, name) for name in names):
         raise NotPeopleError(f"{type(message).__name__} has not the fields {', '.join(names)}")

@@ -59,7 +59,7 @@ class Link:
     translation: Point
     rotation: tuple[float, float, float, float]
 
-    def out_of(self, point: Point) -> Point:
+    def to_parent(self, point: Point) -> Point:
         """Transform a point from the frame to its parent."""
         x, y, z = _rotate(self.rotation, point)
         return x + self.translation[0], y + self.translation[1], z + self.translation[2]
@@ -80,7 +80,7 @@ class TransformTree:
 
     def put(self, transform: Any, static: bool = False) -> int:
         """Store a TransformStamped and return its stamp, 0 if static; raise TransformError if it is invalid."""
-        child, link = _name(transform.child_frame_id), _link_of(transform)
+        child, link = _normalize_name(transform.child_frame_id), _read_link(transform)
         stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
         is_new = child not in self._links and child not in self._fixed
         if is_new and len(self._links) + len(self._fixed) >= MAX_FRAMES:
@@ -100,17 +100,17 @@ class TransformTree:
 
         The frame's own transform must be at most `believed_ns` old; the robot's joints may be older.
         """
-        frame, base = _name(frame), _name(base)
+        frame, base = _normalize_name(frame), _normalize_name(base)
         if not self._is_fresh(frame, at_ns, believed_ns):
             return None
         point: Point = (0.0, 0.0, 0.0)
         points = {frame: point}
-        for link in self._upwards(frame, at_ns):
-            point = link.out_of(point)
+        for link in self._climb(frame, at_ns):
+            point = link.to_parent(point)
             points[link.parent] = point
         downwards: list[Link] = []
         common = base
-        for link in self._upwards(base, at_ns):
+        for link in self._climb(base, at_ns):
             if common in points:
                 break
             downwards.append(link)
@@ -135,7 +135,7 @@ class TransformTree:
         stamp_ns = self.newest_ns(frame, at_ns)
         return frame not in self._links if stamp_ns is None else at_ns - stamp_ns <= believed_ns
 
-    def _upwards(self, frame: str, at_ns: int) -> Iterator[Link]:
+    def _climb(self, frame: str, at_ns: int) -> Iterator[Link]:
         for _ in range(MAX_CHAIN):
             link = self._link_at(frame, at_ns)
             if link is None:
@@ -150,7 +150,7 @@ class TransformTree:
         return self._fixed.get(frame)
 
 
-def _link_of(transform: Any) -> Link:
+def _read_link(transform: Any) -> Link:
     shift, turn = transform.transform.translation, transform.transform.rotation
     translation = (float(shift.x), float(shift.y), float(shift.z))
     rotation = (float(turn.x), float(turn.y), float(turn.z), float(turn.w))
@@ -160,7 +160,7 @@ def _link_of(transform: Any) -> Link:
             f"the transform of {transform.child_frame_id} is not a position and a rotation: {translation}, {rotation}"
         )
     x, y, z, w = (part / norm for part in rotation)
-    return Link(parent=_name(transform.header.frame_id), translation=translation, rotation=(x, y, z, w))
+    return Link(parent=_normalize_name(transform.header.frame_id), translation=translation, rotation=(x, y, z, w))
 
 
 def _rotate(rotation: tuple[float, float, float, float], point: Point) -> Point:
@@ -175,5 +175,5 @@ def _rotate(rotation: tuple[float, float, float, float], point: Point) -> Point:
     )
 
 
-def _name(frame: str) -> str:
+def _normalize_name(frame: str) -> str:
     return str(frame).removeprefix("/")

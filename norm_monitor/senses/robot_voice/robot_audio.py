@@ -7,7 +7,7 @@ from typing import Any
 from norm_core.engines.providers import OnFault
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.pcm import SoundError
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, sound_in
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, extract_sound
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 
 # How far a start or stop may lag behind the microphone: the pause that confirms a stop, and the wait for its segment.
@@ -29,7 +29,7 @@ class RobotAudio:
     def take(self, message: Any, arrival_ns: int) -> list[RobotVoiceState | SpeechSegment]:
         """Return what a message completes. Raises SoundError for unusable sound, NotRobotSpeechError for no sound."""
         try:
-            segments = self._front_end.take_audio(sound_in(message), arrival_ns)
+            segments = self._front_end.take_audio(extract_sound(message), arrival_ns)
         except SoundError as error:
             if error.fault == "audio_type_unknown":
                 raise NotRobotSpeechError(
@@ -37,11 +37,11 @@ class RobotAudio:
                 ) from error
             raise
         self._arrived_ns = arrival_ns
-        states = self._states_of(segments)
+        states = self._find_states(segments)
         onset_ns = self._front_end.segmenter.onset_ns
         if onset_ns is not None and onset_ns != self._onset_ns:
             self._onset_ns = onset_ns
-            states.append(self._state(onset_ns, speaking=True))
+            states.append(self._make_state(onset_ns, speaking=True))
         return states
 
     def advance(self, now_ns: int) -> list[RobotVoiceState | SpeechSegment]:
@@ -52,18 +52,18 @@ class RobotAudio:
     def flush(self) -> list[RobotVoiceState | SpeechSegment]:
         """End the stream and any speech in progress."""
         self._arrived_ns = None
-        return self._states_of(self._front_end.flush())
+        return self._find_states(self._front_end.flush())
 
-    def _states_of(self, segments: Iterable[SpeechSegment]) -> list[RobotVoiceState | SpeechSegment]:
+    def _find_states(self, segments: Iterable[SpeechSegment]) -> list[RobotVoiceState | SpeechSegment]:
         states: list[RobotVoiceState | SpeechSegment] = []
         for speech in segments:
             segment = speech.segment
             if segment.final:
                 if segment.start_ns != self._onset_ns:  # the whole speech came in one message
-                    states.append(self._state(segment.start_ns, speaking=True))
-                states.append(self._state(segment.end_ns, speaking=False))
+                    states.append(self._make_state(segment.start_ns, speaking=True))
+                states.append(self._make_state(segment.end_ns, speaking=False))
             states.append(replace(speech, is_robot_output=True))
         return states
 
-    def _state(self, stamp_ns: int, *, speaking: bool) -> RobotVoiceState:
+    def _make_state(self, stamp_ns: int, *, speaking: bool) -> RobotVoiceState:
         return RobotVoiceState(stamp_ns=stamp_ns, voice_id=self._topic, speaking=speaking)

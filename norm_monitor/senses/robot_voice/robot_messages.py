@@ -76,27 +76,27 @@ def read_robot_message(
     """Return the events in a message about the robot's speech. Raises NotRobotSpeechError for other types."""
     if any(hasattr(message, name) for name in _PERSON_FIELDS):
         raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
-    stamp_ns = _stamp_ns(message, arrival_ns)
+    stamp_ns = _read_stamp_ns(message, arrival_ns)
     if has_fields(message, "status_list"):
-        return list(_goal_states(message, arrival_ns))
+        return list(_read_goal_states(message, arrival_ns))
     if has_fields(message, "info", "request", "response"):  # a service event of an action's goal
         goals = [getattr(request, "goal", request) for request in message.request]
-        return [event for goal in goals for event in _command(goal, stamp_ns)]
+        return [event for goal in goals for event in _read_command(goal, stamp_ns)]
     if has_fields(message, "feedback"):
-        return _feedback(message, stamp_ns, topic)
+        return _read_feedback(message, stamp_ns, topic)
     if speaker_ids and getattr(message, "speaker_id", speaker_ids[0]) not in speaker_ids:
         return []
-    speaking = _flag_of(message)
+    speaking = _read_flag(message)
     if speaking is not None:
         return [RobotVoiceState(stamp_ns=stamp_ns, voice_id=topic, speaking=speaking)]
-    return _command(getattr(message, "goal", message), stamp_ns)
+    return _read_command(getattr(message, "goal", message), stamp_ns)
 
 
-def _command(message: Any, stamp_ns: int) -> list[RobotEvent]:
+def _read_command(message: Any, stamp_ns: int) -> list[RobotEvent]:
     """Read a text to say, or a stop."""
     inner = getattr(message, "rawtext", getattr(message, "sound_request", message))  # pal_interaction_msgs, sound_play
     if has_fields(inner, "sound", "command", "arg"):
-        return _sound_request(inner, stamp_ns)
+        return _read_sound_request(inner, stamp_ns)
     text = next((text for name in _TEXT_FIELDS if isinstance(text := getattr(inner, name, None), str)), None)
     if text is None:
         raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
@@ -107,7 +107,7 @@ def _command(message: Any, stamp_ns: int) -> list[RobotEvent]:
     return [TextToSay(stamp_ns=stamp_ns, text=spoken[:MAX_SPEECH_CHARACTERS], locale=locale, is_cut=is_cut)]
 
 
-def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
+def _read_sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
     if message.command == _SOUND_STOP and message.sound in (_SOUND_SAY, _SOUND_ALL):
         return [TextToSay(stamp_ns=stamp_ns, text="")]
     if message.sound != _SOUND_SAY or message.command == _SOUND_STOP:
@@ -117,7 +117,7 @@ def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
     return [TextToSay(stamp_ns=stamp_ns, text=text[:MAX_SPEECH_CHARACTERS], is_cut=is_cut)]
 
 
-def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
+def _read_goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
     """Yield the states of an action's goals: the end of one precedes the start of the next."""
     states = [(bytes(goal.goal_info.goal_id.uuid).hex(), goal.status) for goal in message.status_list]
     for speaking, wanted in ((False, _GOAL_ENDED), (True, _GOAL_RUNS)):
@@ -126,29 +126,29 @@ def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
                 yield RobotVoiceState(stamp_ns=arrival_ns, voice_id=goal_id, speaking=speaking)
 
 
-def _feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
+def _read_feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
     """Read an action's feedback; other feedback, such as progress, gives no event."""
     goal_id = getattr(message, "goal_id", None)
     voice_id = topic if goal_id is None else bytes(goal_id.uuid).hex()
     if hasattr(message.feedback, "audio"):
         raise NotRobotSpeechError(f"{type(message).__name__} carries sound")
-    word, speaking = getattr(message.feedback, "word", None), _flag_of(message.feedback)
+    word, speaking = getattr(message.feedback, "word", None), _read_flag(message.feedback)
     if isinstance(word, str):  # tts_msgs/TTS
         return [SpokenWord(stamp_ns=stamp_ns, text=word, voice_id=voice_id)] if word.strip() else []
     return [] if speaking is None else [RobotVoiceState(stamp_ns=stamp_ns, voice_id=voice_id, speaking=speaking)]
 
 
-def sound_in(message: Any) -> Any:
+def extract_sound(message: Any) -> Any:
     """Return the part of a message that may hold sound: some actions send the robot's voice as feedback."""
     return getattr(getattr(message, "feedback", None), "audio", message)
 
 
-def _flag_of(message: Any) -> bool | None:
+def _read_flag(message: Any) -> bool | None:
     values = (getattr(message, name, None) for name in _SPEAKING_FIELDS)
     return next((bool(value) for value in values if isinstance(value, bool | np.bool_)), None)
 
 
-def _stamp_ns(message: Any, arrival_ns: int) -> int:
+def _read_stamp_ns(message: Any, arrival_ns: int) -> int:
     if not hasattr(message, "header"):
         return arrival_ns
     return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
@@ -168,13 +168,13 @@ def is_likely_type(type_name: str) -> bool:
     return type_name.endswith(_LIKELY_TYPES)
 
 
-def speech_content(message: Any) -> SpeechContent:
+def detect_speech_content(message: Any) -> SpeechContent:
     """Return which part of the robot's speech messages of a type carry; the message may be empty."""
     try:
         events = read_robot_message(message, 0)
     except NotRobotSpeechError:
         try:
-            decode(sound_in(message), PcmFormat())
+            decode(extract_sound(message), PcmFormat())
         except SoundError as error:
             return SpeechContent.NOTHING if error.fault == "audio_type_unknown" else SpeechContent.SOUND
         return SpeechContent.SOUND

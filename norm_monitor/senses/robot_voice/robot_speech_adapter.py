@@ -133,9 +133,9 @@ class RobotSpeechAdapter:
                 last_ns = speech.last_word_ns or speech.start.stamp_ns
                 edges += self._stop(last_ns + estimate_duration_ns(""), estimated=True)
             elif now_ns > speech.arrived_ns + s_to_ns(self._longest_s):
-                edges += self._cut(speech, speech.start.stamp_ns + s_to_ns(self._longest_s))
+                edges += self._stop_early(speech, speech.start.stamp_ns + s_to_ns(self._longest_s))
                 self._has_voice = False
-                self._state_endless_voice()
+                self._report_endless_voice()
         elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
             self._speech = None
         if self._waiting and not self._speech and now_ns > self._waits_since_ns + _WAITS_NS:
@@ -173,14 +173,14 @@ class RobotSpeechAdapter:
         if speech.estimated_end_ns is not None and speech.estimated_end_ns <= latest_ns:
             self._speech = None  # its stop was given already
             return []
-        return self._cut(speech, latest_ns)
+        return self._stop_early(speech, latest_ns)
 
-    def _cut(self, speech: _Speech, latest_ns: int) -> list[RobotSpeech]:
+    def _stop_early(self, speech: _Speech, latest_ns: int) -> list[RobotSpeech]:
         """Stop a speech whose voice gave no stop: where its words end by estimate, or at the latest."""
         words_end_ns = speech.start.stamp_ns + estimate_duration_ns(speech.text)
         return self._stop(min(words_end_ns, latest_ns) if speech.text else latest_ns, estimated=True)
 
-    def _state_endless_voice(self) -> None:
+    def _report_endless_voice(self) -> None:
         self._health_log.count("robot_voices_endless")
         why = (
             f"robot speech: the robot is said to speak for over {self._longest_s:g} s, so its stop is estimated; "
@@ -199,11 +199,11 @@ class RobotSpeechAdapter:
         if not self._has_voice:
             return [*self._interrupt(text.stamp_ns), *self._estimate(text)]
         if speech and speech.estimated_end_ns is None and not speech.start.text:
-            self._speech = replace(speech, start=_with_words(speech.start, text))
+            self._speech = replace(speech, start=_add_words(speech.start, text))
             return [self._speech.start]
         if self._wordless and not speech and 0 <= text.stamp_ns - self._wordless[1] < _JOINS_NS:
             (start, _), self._wordless = self._wordless, None
-            return [_with_words(start, text)]
+            return [_add_words(start, text)]
         self._waiting.append(text)
         self._waits_since_ns = self._newest_ns
         if len(self._waiting) > _WAITING:
@@ -252,7 +252,7 @@ class RobotSpeechAdapter:
         """Return the speech that a voice begins, with the texts that waited for it."""
         start = RobotSpeech(stamp_ns=voice.stamp_ns, speech_id=f"voice-{voice.stamp_ns}", state=SpeechEdge.START)
         if self._waiting:
-            start = _with_words(start, *self._waiting)
+            start = _add_words(start, *self._waiting)
             self._waiting.clear()
         return _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
 
@@ -283,7 +283,7 @@ class RobotSpeechAdapter:
         """Return the start again with the texts that came while the voice spoke on, as far as its time allows."""
         start = speech.start
         while self._waiting and self._waiting[0].stamp_ns > start.stamp_ns:
-            longer = _with_words(start, self._waiting[0])
+            longer = _add_words(start, self._waiting[0])
             if estimate_duration_ns(longer.text) * _FITS > stop_ns - start.stamp_ns:
                 break
             start = longer
@@ -324,6 +324,6 @@ class RobotSpeechAdapter:
         return [stop]
 
 
-def _with_words(start: RobotSpeech, *texts: TextToSay) -> RobotSpeech:
+def _add_words(start: RobotSpeech, *texts: TextToSay) -> RobotSpeech:
     words = " ".join(filter(None, [start.text, *(text.text for text in texts)]))
     return replace(start, text=words, locale=start.locale or texts[0].locale)

@@ -80,7 +80,7 @@ class RobotVoice:
     def feed(self, edge: RobotSpeech, sound_until_ns: int | None) -> None:
         """Add a start or stop that arrived when the sound had reached a stamp; None before any sound."""
         late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._lateness_ns
-        if late and self._is_start_again(edge):
+        if late and self._repeats_a_start(edge):
             return  # its words alone are late
         if late:
             self.counts["robot_speech_late"] += 1
@@ -88,22 +88,22 @@ class RobotVoice:
             self._first_ns = edge.stamp_ns
         self._edges.setdefault(edge, late)
         if len(self._edges) > self._max_edges:
-            del self._edges[min(self._edges, key=_order_of)]
+            del self._edges[min(self._edges, key=_sort_key)]
 
-    def _is_start_again(self, edge: RobotSpeech) -> bool:
+    def _repeats_a_start(self, edge: RobotSpeech) -> bool:
         identity = (edge.speech_id, edge.stamp_ns, edge.state)
         return any((edge.speech_id, edge.stamp_ns, edge.state) == identity for edge in self._edges)
 
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""
         horizon_ns = end_ns + LEAD_NS
-        edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_order_of)
-        in_time = self._turns((edge for edge in edges if not self._edges[edge]), start_ns, horizon_ns)
-        of_all = self._turns(edges, start_ns, horizon_ns)
+        edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_sort_key)
+        in_time = self._build_turns((edge for edge in edges if not self._edges[edge]), start_ns, horizon_ns)
+        of_all = self._build_turns(edges, start_ns, horizon_ns)
         is_known = self._first_ns is not None and self._first_ns <= horizon_ns
         return RobotContext(turns=in_time, is_known=is_known, late=in_time != of_all)
 
-    def _turns(self, edges: Iterable[RobotSpeech], start_ns: int, horizon_ns: int) -> tuple[RobotTurn, ...]:
+    def _build_turns(self, edges: Iterable[RobotSpeech], start_ns: int, horizon_ns: int) -> tuple[RobotTurn, ...]:
         """Build turns; a start ends any earlier speech, because a robot has one voice."""
         turns: list[RobotTurn] = []
         start: RobotSpeech | None = None
@@ -114,16 +114,16 @@ class RobotVoice:
                 text = edge.text or text  # repeated, with more text
             elif edge.state is SpeechEdge.START:
                 if start:
-                    turns.append(self._turn(start, text, edge.stamp_ns, has_ended=True))
+                    turns.append(self._build_turn(start, text, edge.stamp_ns, has_ended=True))
                 start, text = edge, edge.text
             elif start and same:
-                turns.append(self._turn(start, edge.text or text, edge.stamp_ns, True, edge.estimated))
+                turns.append(self._build_turn(start, edge.text or text, edge.stamp_ns, True, edge.estimated))
                 start = None
         if start:
-            turns.append(self._turn(start, text, horizon_ns, has_ended=False))
+            turns.append(self._build_turn(start, text, horizon_ns, has_ended=False))
         return tuple(turn for turn in turns if turn.rings_until_ns > start_ns - LEAD_NS)
 
-    def _turn(
+    def _build_turn(
         self, start: RobotSpeech, text: str, end_ns: int, has_ended: bool, is_estimated: bool = False
     ) -> RobotTurn:
         longest_ns = start.stamp_ns + self._longest_ns
@@ -140,6 +140,6 @@ class RobotVoice:
         )
 
 
-def _order_of(edge: RobotSpeech) -> tuple[int, bool, str, str]:
+def _sort_key(edge: RobotSpeech) -> tuple[int, bool, str, str]:
     """A stop precedes a start with the same stamp."""
     return edge.stamp_ns, edge.state is SpeechEdge.START, edge.speech_id, edge.text

@@ -79,26 +79,28 @@ def attribute_words(speech: AttributedSpeech, echo: EchoLevel, louder_db: float)
     segment, robot = speech.segment, speech.robot
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
     if robot.late:
-        return [_utterance(speech, Speaker.UNKNOWN)]
+        return [_make_utterance(speech, Speaker.UNKNOWN)]
     words = speech.recognized.words
-    timed = words or _spread(speech)
+    timed = words or _spread_words(speech)
     in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
     if not any(in_robots_time):
-        return [_utterance(_within_words(speech), others)]
-    weights = _weights(speech, timed, in_robots_time, echo.usual_db, louder_db)
-    began, ended = _common_edges(segment, robot)
+        return [_make_utterance(_cut_to_words(speech), others)]
+    weights = _weigh_words(speech, timed, in_robots_time, echo.usual_db, louder_db)
+    began, ended = _weigh_common_edges(segment, robot)
     robots = _find_robot_words(weights, began, ended, _CHANGE if words else _CERTAIN)
     if segment.final and words:
-        _learn(segment, robot, timed, robots, echo)
+        _learn_echo(segment, robot, timed, robots, echo)
     if len(set(robots)) > 1:
         runs = [
             (own, [word for _, word in run]) for own, run in groupby(zip(robots, words, strict=True), lambda r: r[0])
         ]
-        return [_part(speech, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)]
+        return [
+            _make_part(speech, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)
+        ]
     doubt = _DOUBT if any(turn.text for turn in robot.turns) else _DOUBT_UNTOLD
     if all(in_robots_time) and abs(began + ended + sum(weights)) < doubt:
-        return [_utterance(speech, Speaker.UNKNOWN)]
-    return [_utterance(speech, Speaker.ROBOT) if robots[0] else _utterance(_within_words(speech), others)]
+        return [_make_utterance(speech, Speaker.UNKNOWN)]
+    return [_make_utterance(speech, Speaker.ROBOT) if robots[0] else _make_utterance(_cut_to_words(speech), others)]
 
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
@@ -121,7 +123,7 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
     return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
 
 
-def _weights(
+def _weigh_words(
     speech: AttributedSpeech,
     words: tuple[Word, ...],
     in_robots_time: list[bool],
@@ -148,7 +150,7 @@ def _weights(
     return weights
 
 
-def _common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
+def _weigh_common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
     """Return the weights of a common start and of a common end of segment and robot speech."""
     for turn in robot.turns:
         if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:
@@ -174,7 +176,7 @@ def _find_robot_words(weights: list[float], began: float, ended: float, change: 
     return path[::-1]
 
 
-def _learn(
+def _learn_echo(
     segment: AudioSegment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel
 ) -> None:
     """Learn the level of a segment that is certainly the robot's alone."""
@@ -186,7 +188,7 @@ def _learn(
         echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
 
 
-def _spread(speech: AttributedSpeech) -> tuple[Word, ...]:
+def _spread_words(speech: AttributedSpeech) -> tuple[Word, ...]:
     """Spread words without times evenly."""
     texts = speech.recognized.text.split() or [speech.recognized.text]
     start_ns, length_ns = speech.segment.start_ns, speech.segment.end_ns - speech.segment.start_ns
@@ -196,7 +198,7 @@ def _spread(speech: AttributedSpeech) -> tuple[Word, ...]:
     )
 
 
-def _utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
+def _make_utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
     segment, recognized = speech.segment, speech.recognized
     overlap_ns = 0 if speaker is Speaker.ROBOT else speech.robot.overlap_ns(segment.start_ns, segment.end_ns)
     return Utterance(
@@ -219,7 +221,7 @@ def _utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) -> Ut
     )
 
 
-def _within_words(speech: AttributedSpeech) -> AttributedSpeech:
+def _cut_to_words(speech: AttributedSpeech) -> AttributedSpeech:
     """Cut the robot's unrecognized voice before and after a person's words from their segment."""
     segment, words = speech.segment, speech.recognized.words
     if not words:
@@ -231,7 +233,7 @@ def _within_words(speech: AttributedSpeech) -> AttributedSpeech:
     return replace(speech, segment=replace(segment, start_ns=start_ns, end_ns=max(start_ns, end_ns)))
 
 
-def _part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
+def _make_part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
     """Return one speaker's run of words; it starts or ends with the segment at the edges."""
     segment, recognized = speech.segment, speech.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
@@ -249,4 +251,4 @@ def _part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: 
             else recognized.confidence,
         ),
     )
-    return _utterance(part if speaker is Speaker.ROBOT else _within_words(part), speaker, index)
+    return _make_utterance(part if speaker is Speaker.ROBOT else _cut_to_words(part), speaker, index)

@@ -18,7 +18,7 @@ from norm_core.engines.providers import PROVIDER_ORDER, OnFault, Provider
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
-from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
+from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, read_format
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
 from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
@@ -96,7 +96,7 @@ class AudioFrontEnd:
         self.segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
         self.sample_rate = SampleRateCheck()
         self.robot = RobotVoice(config.robot)
-        self._held: deque[AudioSegment] = deque()
+        self._waiting: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
         self.counts: Counter[str] = self._microphone.counts
         self.robot.counts = self.counts
@@ -111,7 +111,7 @@ class AudioFrontEnd:
         """No later segment starts before this stamp; None before any sound."""
         if self._sound_until_ns is None:
             return None
-        under_way = [segment.start_ns for segment in self._held]
+        under_way = [segment.start_ns for segment in self._waiting]
         speech_ns = self.segmenter.speech_since_ns
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
 
@@ -130,7 +130,7 @@ class AudioFrontEnd:
         """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
         self._refused = None
         try:
-            self._stated = format_of_info(info, self._stated)
+            self._stated = read_format(info, self._stated)
         except SoundError as error:
             self._refused = error
             raise
@@ -139,14 +139,14 @@ class AudioFrontEnd:
         """Return the segments that a chunk completes; raise SoundError if it is unusable."""
         self.sample_rate.take(chunk, arrival_ns)
         try:
-            return self._cut(self._microphone.feed(chunk, arrival_ns))
+            return self._cut_blocks(self._microphone.feed(chunk, arrival_ns))
         except SoundError as error:
             self.counts[error.fault] += 1
             raise
 
     def advance(self, now_ns: int) -> list[SpeechSegment]:
         """Return the segments that are due because time passed: of late sound without stamps."""
-        return self._cut(self._microphone.advance(now_ns))
+        return self._cut_blocks(self._microphone.advance(now_ns))
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Add the robot's start or stop, in its order of arrival among the sound."""
@@ -155,9 +155,9 @@ class AudioFrontEnd:
     def flush(self) -> list[SpeechSegment]:
         """End the stream and any speech in progress."""
         self.sample_rate = SampleRateCheck()
-        return [*self._cut(self._microphone.flush()), *self._hold(self.segmenter.flush()), *self._release(None)]
+        return [*self._cut_blocks(self._microphone.flush()), *self._hold(self.segmenter.flush()), *self._release(None)]
 
-    def _cut(self, blocks: Iterable[Block]) -> list[SpeechSegment]:
+    def _cut_blocks(self, blocks: Iterable[Block]) -> list[SpeechSegment]:
         """Cut blocks into segments, and return those whose context is complete."""
         segments: list[SpeechSegment] = []
         for block in blocks:
@@ -173,17 +173,19 @@ class AudioFrontEnd:
         unheld = []
         for segment in segments:
             if segment.final:
-                self._held.append(segment)
+                self._waiting.append(segment)
             else:
-                unheld.append(self._with_context(segment))
+                unheld.append(self._add_context(segment))
         return unheld
 
     def _release(self, sound_until_ns: int | None) -> list[SpeechSegment]:
         """Release the segments that the sound has passed by far enough; all of them if the stream has ended."""
         released = []
-        while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self.robot.waits_ns):
-            released.append(self._with_context(self._held.popleft()))
+        while self._waiting and (
+            sound_until_ns is None or sound_until_ns >= self._waiting[0].end_ns + self.robot.waits_ns
+        ):
+            released.append(self._add_context(self._waiting.popleft()))
         return released
 
-    def _with_context(self, segment: AudioSegment) -> SpeechSegment:
+    def _add_context(self, segment: AudioSegment) -> SpeechSegment:
         return SpeechSegment(segment=segment, robot=self.robot.about(segment.start_ns, segment.end_ns))

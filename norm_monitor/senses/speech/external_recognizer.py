@@ -25,7 +25,7 @@ class LiveSpeechAdapter:
         self._offset_ns: int | None = None
         self.has_edges = False
         self._has_text = False  # whether the text of the latest speech came after its end
-        self._texts = 0
+        self._text_count = 0
 
     def quiet_until_ns(self, now_ns: int) -> int:
         """No later text starts before this stamp, if texts keep to the lateness."""
@@ -45,28 +45,28 @@ class LiveSpeechAdapter:
         elif not speaking and under_way:
             self._offset_ns = stamp_ns
 
-    def live_speech(self, message: Any, arrival_ns: int, speaker_id: str = "") -> Utterance | None:
+    def take_text(self, message: Any, arrival_ns: int, speaker_id: str = "") -> Utterance | None:
         """Return the utterance of a LiveSpeech or transcript, None if empty; NotSpeechError without a text field."""
-        final_text, partial_text = _texts(message)
+        final_text, partial_text = _read_texts(message)
         text = final_text or partial_text
         if not text:
             return None
         header = getattr(message, "header", None)
         given_ns = join_stamp(int(header.stamp.sec), int(header.stamp.nanosec)) if header else 0
         stamp_ns = given_ns or arrival_ns
-        start_ns, end_ns, timing = self._times(stamp_ns, bool(final_text))
+        start_ns, end_ns, timing = self._find_times(stamp_ns, bool(final_text))
         if final_text:
-            self._texts += 1
+            self._text_count += 1
             self._has_text = self._offset_ns is not None
         confidence = float(getattr(message, "confidence", 0.0))
         return Utterance(
             stamp_ns=start_ns,
             frame_id=str(header.frame_id) if header else "",
-            utterance_id=f"{self._source_topic}@{start_ns}#{self._texts - bool(final_text)}",
+            utterance_id=f"{self._source_topic}@{start_ns}#{self._text_count - bool(final_text)}",
             speaker=Speaker.USER,
             speaker_id=speaker_id,
             text=text,
-            locale=_locale(message),
+            locale=_read_locale(message),
             start_ns=start_ns,
             end_ns=end_ns,
             confidence=confidence if 0.0 < confidence <= 1.0 else None,
@@ -75,7 +75,7 @@ class LiveSpeechAdapter:
             source_topic=self._source_topic,
         )
 
-    def _times(self, stamp_ns: int, final: bool) -> tuple[int, int, Timing]:
+    def _find_times(self, stamp_ns: int, final: bool) -> tuple[int, int, Timing]:
         if self._onset_ns is None or not 0 <= stamp_ns - self._onset_ns <= _STALE_NS:
             return stamp_ns, stamp_ns, Timing.ABSENT
         ended = final and self._offset_ns is not None and self._offset_ns >= self._onset_ns
@@ -84,7 +84,7 @@ class LiveSpeechAdapter:
         return self._onset_ns, end_ns, Timing.ARRIVAL
 
 
-def _texts(message: Any) -> tuple[str, str]:
+def _read_texts(message: Any) -> tuple[str, str]:
     """Return the final and the partial text; a transcript is final unless it states otherwise."""
     if hasattr(message, "final") and hasattr(message, "incremental"):
         return str(message.final).strip(), str(message.incremental).strip()
@@ -95,7 +95,7 @@ def _texts(message: Any) -> tuple[str, str]:
     raise NotSpeechError(f"{type(message).__name__} has none of the fields of a transcript")
 
 
-def _locale(message: Any) -> str:
+def _read_locale(message: Any) -> str:
     """Return the locale: version 2.0 has language, 2.1 locale and language, others only locale."""
     locale = getattr(message, "locale", "") or getattr(message, "language", "")
     return str(locale).replace("_", "-")

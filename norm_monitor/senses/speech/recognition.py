@@ -60,7 +60,7 @@ class GuardConfig(Config):
     )
 
 
-def hallucination_in(recognized: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
+def detect_hallucination(recognized: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
     """Return the kind of hallucination in a text from `speech_s` seconds of speech; None if it is credible."""
     words = normalize(recognized.text)
     if not words:

@@ -147,9 +147,9 @@ class Segmenter:
             and end_ns >= self._partial_due_ns
         ):
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
-            yield self._segment(self.onset_ns, end_ns, SegmentStage.PARTIAL)
+            yield self._make_segment(self.onset_ns, end_ns, SegmentStage.PARTIAL)
         else:
-            yield from self._likely_segment(self.onset_ns, end_ns)
+            yield from self._find_likely_segment(self.onset_ns, end_ns)
 
     def flush(self) -> Iterator[AudioSegment]:
         """End the stream and any speech in progress."""
@@ -167,15 +167,15 @@ class Segmenter:
             return
         onset_ns, self.onset_ns = self.onset_ns, None
         if onset_ns is not None and stamp_ns > onset_ns:
-            yield self._segment(onset_ns, stamp_ns, SegmentStage.FINAL)
+            yield self._make_segment(onset_ns, stamp_ns, SegmentStage.FINAL)
 
-    def _likely_segment(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
+    def _find_likely_segment(self, onset_ns: int, now_ns: int) -> Iterator[AudioSegment]:
         """Return the likely segment as soon as all its sound is there, in case the pause lasts."""
         quiet_ns = self._voice.changing_since_ns
         if quiet_ns is None or quiet_ns in (onset_ns, self._likely_end_ns) or now_ns < quiet_ns + self._padding_ns:
             return
         self._likely_end_ns = quiet_ns
-        yield self._segment(onset_ns, quiet_ns, SegmentStage.LIKELY)
+        yield self._make_segment(onset_ns, quiet_ns, SegmentStage.LIKELY)
 
     def _begin(self, onset_ns: int) -> None:
         self.onset_ns = onset_ns
@@ -188,13 +188,13 @@ class Segmenter:
         earliest_ns = self.onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
         late = [(probability, block.stamp_ns) for block, probability in self._blocks if block.stamp_ns >= earliest_ns]
         cut_ns = min(late)[1]
-        segment = self._segment(self.onset_ns, cut_ns, SegmentStage.FINAL)
+        segment = self._make_segment(self.onset_ns, cut_ns, SegmentStage.FINAL)
         self._begin(cut_ns)
         while self._blocks[0][0].stamp_ns < cut_ns - self._padding_ns:
             self._blocks.popleft()
         return segment
 
-    def _segment(self, start_ns: int, end_ns: int, stage: SegmentStage) -> AudioSegment:
+    def _make_segment(self, start_ns: int, end_ns: int, stage: SegmentStage) -> AudioSegment:
         first_ns, last_ns = start_ns - self._padding_ns - BLOCK_NS, end_ns + self._padding_ns
         blocks = [block for block, _ in self._blocks if first_ns < block.stamp_ns < last_ns]
         return AudioSegment(

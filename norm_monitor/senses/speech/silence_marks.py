@@ -72,7 +72,7 @@ class SilenceMarks:
             yield mark  # before the count falls, so that no later mark overtakes it
 
 
-def marks_of_script(
+def make_script_marks(
     utterances: Iterable[Utterance], start_ns: int, end_ns: int, every_ns: int, source_topic: str
 ) -> Iterator[tuple[int, Utterance]]:
     """Yield marks at a steady rate, each with its time, as ears with perfect transcripts would."""

@@ -6,7 +6,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, EchoLevel, attribute_words
 from norm_monitor.senses.speech.audio_front_end import HearingConfig, SpeechSegment
-from norm_monitor.senses.speech.recognition import HallucinationKind, RecognizedSpeech, Recognizer, hallucination_in
+from norm_monitor.senses.speech.recognition import HallucinationKind, RecognizedSpeech, Recognizer, detect_hallucination
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 
 
@@ -25,7 +25,7 @@ class Transcriber:
         recognized = self._recognize(segment)
         if segment.stage is SegmentStage.LIKELY:
             return []
-        why = hallucination_in(recognized, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
+        why = detect_hallucination(recognized, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
         if why is not HallucinationKind.NONE:
             self.counts[f"hallucinations_{why}"] += 1
             return []

@@ -78,12 +78,12 @@ class Voices:
     def is_speaking(self, speaking: bool, stamp_ns: int, voice_id: str = "") -> None:
         """Add a start or end of speech of one voice."""
         self._has_edges = True
-        self._adapter(voice_id).is_speaking(speaking, stamp_ns)
-        self._speaker(voice_id, begins=speaking)
+        self._get_adapter(voice_id).is_speaking(speaking, stamp_ns)
+        self._find_speaker(voice_id, begins=speaking)
 
-    def live_speech(self, message: Any, arrival_ns: int, voice_id: str = "") -> Utterance | None:
+    def take_text(self, message: Any, arrival_ns: int, voice_id: str = "") -> Utterance | None:
         """Return the utterance in a text of one voice, None if it is empty; NotSpeechError without a text field."""
-        return self._adapter(voice_id).live_speech(message, arrival_ns, self._speaker(voice_id))
+        return self._get_adapter(voice_id).take_text(message, arrival_ns, self._find_speaker(voice_id))
 
     def track(self, message: Any, arrival_ns: int) -> bool:
         """Read the list of tracked voices, and end the speech of all others. Returns False for an outdated list."""
@@ -96,7 +96,7 @@ class Voices:
                 adapter.is_speaking(False, arrival_ns)
         return True
 
-    def _adapter(self, voice_id: str) -> LiveSpeechAdapter:
+    def _get_adapter(self, voice_id: str) -> LiveSpeechAdapter:
         topic = self._topic.replace("{}", voice_id)
         adapter = self._adapters.pop(voice_id, None) or LiveSpeechAdapter(topic, lateness_ns=self._lateness_ns)
         self._adapters[voice_id] = adapter
@@ -104,7 +104,7 @@ class Voices:
             self._speakers.pop(dropped, None)
         return adapter
 
-    def _speaker(self, voice_id: str, *, begins: bool = False) -> str:
+    def _find_speaker(self, voice_id: str, *, begins: bool = False) -> str:
         """Return who speaks. A person stays known until the next speech, as a text may follow the end of a match."""
         earlier = "" if begins else self._speakers.get(voice_id, "")
         speaker = self._speakers[voice_id] = self.owners.person_of(voice_id) or earlier

@@ -30,7 +30,7 @@ _FRAMES_PER_S = 100
 _TOKENS_PER_S, _TOKENS_PER_S_ELSEWHERE, _TOKENS_ANYWAY = 12, 36, 24
 
 
-def model_folder(model: str) -> Path:
+def find_model_folder(model: str) -> Path:
     """Return a model's folder; raise ConfigError for a named model that is unknown, damaged or not installed."""
     catalogue, name = Catalogue(), model or DEFAULT_MODEL
     if "/" in name or (name not in catalogue.names() and Path(name).is_dir()):
@@ -101,7 +101,7 @@ class Whisper:
         Raises ConfigError if the model is missing, damaged or does not know the language.
         """
         self._config, self._on_fault = config, on_fault
-        folder = model_folder(config.model)
+        folder = find_model_folder(config.model)
         if not (folder / "model.bin").is_file():
             raise ConfigError(f"{folder}: holds no Whisper model (model.bin) for CTranslate2")
         self._folder = folder
@@ -132,7 +132,7 @@ class Whisper:
             if self.device == "cpu":
                 raise
             self._load("cpu")
-            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {_with_remedy(error)}"))
+            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {_add_remedy(error)}"))
             return self._recognize(segment)
 
     def _load(self, *devices: str) -> None:
@@ -141,7 +141,7 @@ class Whisper:
                 self._model = _WindowedModel(
                     str(self._folder),
                     device=device,
-                    compute_type=_number_type(device, self._config),
+                    compute_type=_choose_number_type(device, self._config),
                     cpu_threads=self._config.threads,
                     local_files_only=True,
                 )
@@ -151,7 +151,7 @@ class Whisper:
             except (RuntimeError, ValueError) as error:
                 if device == "cpu":
                     raise ConfigError(f"{self._folder}: the Whisper model cannot be loaded: {error}") from error
-                self._on_fault(ProviderFault(provider=device, reason=_with_remedy(error)))
+                self._on_fault(ProviderFault(provider=device, reason=_add_remedy(error)))
             else:
                 return
 
@@ -159,7 +159,7 @@ class Whisper:
         length_s = len(segment.samples) / 16_000
         window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
-        language = self._language_of(segment)
+        language = self._choose_language(segment)
         tokens_per_s = _TOKENS_PER_S if language in {"en", "zh"} else _TOKENS_PER_S_ELSEWHERE
         parts, _ = self._model.transcribe(
             segment.samples,
@@ -205,7 +205,7 @@ class Whisper:
             ),
         )
 
-    def _language_of(self, segment: AudioSegment) -> str:
+    def _choose_language(self, segment: AudioSegment) -> str:
         """Return the likeliest of the languages asked for; to detect one costs a second encoding."""
         if len(self._languages) == 1:
             return self._languages[0]
@@ -214,7 +214,7 @@ class Whisper:
         return max(self._languages, key=lambda code: probability_of[code])
 
 
-def _with_remedy(error: Exception) -> str:
+def _add_remedy(error: Exception) -> str:
     """Return the error's words; with a remedy where a library of another CUDA version is needed."""
     library = re.search(r"Library (lib\S+) is not found", str(error))
     if not library:
@@ -225,7 +225,7 @@ def _with_remedy(error: Exception) -> str:
     )
 
 
-def _number_type(device: str, config: WhisperConfig) -> str:
+def _choose_number_type(device: str, config: WhisperConfig) -> str:
     """Return the type asked for; on a CPU in the place of CUDA, only if the CPU has it.
 
     By itself: the type with half the memory of float32 and the same words, or float32; int8 gets some words wrong.

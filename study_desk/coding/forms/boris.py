@@ -13,8 +13,8 @@ from norm_core.files.atomic_file import private_path
 from norm_core.files.data_files import shipped_text
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
-from norm_monitor.session_log.labels import in_order, one_line
-from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
+from norm_monitor.session_log.labels import fold_lines, sort_labels
+from norm_monitor.session_log.schema import Label, LinkedMedia, make_relative_link
 from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, to_stamps_ns
 from study_desk.coding.forms.tables import TableRow, read_text
@@ -76,7 +76,7 @@ class BorisProject:
             names = ", ".join(self._observations) or "none"
             raise FormError(f"{self._path}: has no observation {name}; it has {names}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
-        return in_order(_pair_events(self._events[name], replace(target, origin_ns=origin_ns)))
+        return sort_labels(_pair_events(self._events[name], replace(target, origin_ns=origin_ns)))
 
     def _read_part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
@@ -175,8 +175,8 @@ class BorisTable:
                 (_read_event(row, "start (s)", "comment start"), _read_event(row, "stop (s)", "comment stop"))
                 for row in rows
             )
-            return in_order(_make_label(*pair, target) for pair in pairs)
-        return in_order(_pair_events((_read_event(row, "time", "comment") for row in rows), target))
+            return sort_labels(_make_label(*pair, target) for pair in pairs)
+        return sort_labels(_pair_events((_read_event(row, "time", "comment") for row in rows), target))
 
     def _select_rows(self, observation: str) -> list[TableRow]:
         names = dict.fromkeys(row.read_cell(_OBSERVATION) for row in self._rows)
@@ -232,11 +232,11 @@ def write_boris_project(
     coder: str,
 ) -> None:
     """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
-    by_name = {one_line(observation.session): observation for observation in observations}
+    by_name = {fold_lines(observation.session): observation for observation in observations}
     project = json.loads(_PROJECT)["project"]
     project["independent_variables"]["0"]["default value"] = coder
     project |= {
-        "project_name": one_line(study),
+        "project_name": fold_lines(study),
         "behaviors_conf": {str(index): _make_behaviour(code, severities) for index, code in enumerate(codebook)},
         "observations": {name: _make_observation(by_name[name], coder, path.parent) for name in by_name},
         _OWN_KEY: {
@@ -262,11 +262,11 @@ def _make_behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str,
     parts = json.loads(_PROJECT)
     behaviour: dict[str, Any] = parts["behaviour"]
     meanings = "; ".join(f"{severity.value}: {meaning}" for severity, meaning in severities.items())
-    modifier = {**parts["severity"], "description": one_line(meanings), "values": [*severities]}
+    modifier = {**parts["severity"], "description": fold_lines(meanings), "values": [*severities]}
     return behaviour | {
         "key": code.key,
-        "code": one_line(code.name),
-        "description": one_line(code.description),
+        "code": fold_lines(code.name),
+        "description": fold_lines(code.description),
         "color": _COLORS[code.polarity],
         "category": code.polarity.value,
         "modifiers": {"0": modifier} if code.polarity is Polarity.ERROR else {},
@@ -278,7 +278,7 @@ def _make_observation(observation: BorisObservation, coder: str, folder: Path) -
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
     for player, link in zip(plain["file"], observation.media, strict=False):
-        relative = path_from(link, folder).removeprefix("./")
+        relative = make_relative_link(link, folder).removeprefix("./")
         plain["file"][player] = [relative]
         with av.open(link.path) as container:
             pictures = container.streams.video

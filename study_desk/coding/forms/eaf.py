@@ -11,8 +11,8 @@ from pympi.Elan import Eaf, to_adocument
 from norm_core.files.atomic_file import private_path
 from norm_core.records.flag import Polarity, Severity
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.session_log.labels import Sheet, in_order, one_line
-from norm_monitor.session_log.schema import Label, LinkedMedia, path_from
+from norm_monitor.session_log.labels import Sheet, fold_lines, sort_labels
+from norm_monitor.session_log.schema import Label, LinkedMedia, make_relative_link
 from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import (
     CodingTarget,
@@ -47,18 +47,18 @@ class EafForm:
         """Raises FormError if the file is not an EAF."""
         self._path = path
         self._root = _read_root(path)
-        self._coder = one_line(_read_property(self._root, CODER))
+        self._coder = fold_lines(_read_property(self._root, CODER))
         self._slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
         """The session, the study and the coder, if the file states them."""
-        session, study = (one_line(_read_property(self._root, name)) for name in (SESSION, STUDY))
+        session, study = (fold_lines(_read_property(self._root, name)) for name in (SESSION, STUDY))
         return (FormPart(name=session, coder=self._coder, study=study),)
 
     def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels. Ignores tiers that name no code unless we gave the file to a coder."""
-        check_session(str(self._path), one_line(_read_property(self._root, SESSION)), target.session)
+        check_session(str(self._path), fold_lines(_read_property(self._root, SESSION)), target.session)
         stated_ns = self._read_origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
         labels: list[Label] = []
@@ -82,7 +82,7 @@ class EafForm:
                 f'{self._path}: has no tier named like "error engagement" or "competence emotions"; it has {names}; '
                 "rename one"
             )
-        return in_order(labels)
+        return sort_labels(labels)
 
     def _read_times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
         start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{number}")) for number in (1, 2))
@@ -193,17 +193,17 @@ def write_eaf(
     document.add_controlled_vocabulary(_SEVERITIES)
     document.add_cv_description(_SEVERITIES, "und", "how severe the error is")
     for severity, meaning in severities.items():
-        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", one_line(meaning))])
+        document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", fold_lines(meaning))])
     for polarity in Polarity:
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
     for link in media:
-        relative = path_from(link, path.parent)
+        relative = make_relative_link(link, path.parent)
         mime_type = _MIME_TYPES.get(Path(relative).suffix.lower(), "unknown")
         origin_ms = round(link.offset_s * 1000)
         time_origin = str(origin_ms) if origin_ms else None
         document.add_linked_file(relative, relative or None, mime_type, time_origin=time_origin)
-    properties = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
+    properties = {ORIGIN: sheet.origin_ns, SESSION: fold_lines(sheet.session), STUDY: fold_lines(study), CODER: coder}
     for name, value in properties.items():
         document.add_property(name, value)
     for tier, spans in group_speech_by_tier(sheet).items():
@@ -211,7 +211,7 @@ def write_eaf(
         for span in spans:
             document.add_annotation(tier, span.start_ms, span.end_ms, span.text)
     for code in codebook:
-        document.add_tier(one_line(code.name), code.polarity.value, ann=coder)
+        document.add_tier(fold_lines(code.name), code.polarity.value, ann=coder)
     root = to_adocument(document)
     with private_path(path) as part:
         ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")

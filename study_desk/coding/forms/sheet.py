@@ -11,7 +11,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.stamps import MAX_STAMP_NS, MIN_STAMP_NS
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
-from norm_monitor.session_log.labels import Sheet, one_line
+from norm_monitor.session_log.labels import Sheet, fold_lines
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import Label
 from norm_monitor.session_log.study_file import HSRI, Code
@@ -57,7 +57,7 @@ def _name_speakers(recording: Recording) -> dict[str, str]:
     person_ids = (utterance.speaker_id for utterance in recording.speech if utterance.speaker is not Speaker.ROBOT)
     if len({pseudonyms.get(person_id, "") for person_id in person_ids}) < 2:
         return {}
-    return {person_id: one_line(name) for person_id, name in pseudonyms.items() if person_id}
+    return {person_id: fold_lines(name) for person_id, name in pseudonyms.items() if person_id}
 
 
 def group_speech_by_tier(sheet: Sheet) -> dict[str, list[Span]]:
@@ -77,7 +77,7 @@ def _make_span(utterance: Utterance, origin_ns: int) -> Span:
     """Cut an utterance off before the media, as tools have no negative times. It lasts at least one millisecond."""
     start_ms = max(0, _round_to_ms(utterance.start_ns - origin_ns))
     end_ms = max(start_ms + 1, _round_to_ms(utterance.end_ns - origin_ns))
-    return Span(start_ms=start_ms, end_ms=end_ms, text=one_line(utterance.text))
+    return Span(start_ms=start_ms, end_ms=end_ms, text=fold_lines(utterance.text))
 
 
 def _distribute_over_lanes(spans: Iterable[Span]) -> list[list[Span]]:
@@ -98,7 +98,7 @@ def to_stamps_ns(start_ms: float, end_ms: float, origin_ns: int) -> tuple[int, i
 
 def check_session(place: str, stated: str, expected: str) -> None:
     """Refuse a coding that states another session than the log's."""
-    if stated and expected and stated != one_line(expected):
+    if stated and expected and stated != fold_lines(expected):
         raise FormError(
             f"{place}: is of session {stated}, and the log of {expected}: import it into that session's log"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.session_log.labels import RISKY, in_order, one_line
+from norm_monitor.session_log.labels import RISKY_STARTS, fold_lines, sort_labels
 from norm_monitor.session_log.schema import Label
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_session
 
@@ -48,7 +48,7 @@ class TableRow:
     def read_cell(self, column: str) -> str:
         """Read a cell, without the quote that keeps a spreadsheet from running it."""
         cell = self.cells.get(column, "")
-        return cell[1:] if cell[:1] == "'" and (cell[1:].startswith(RISKY) or cell == "'NA") else cell
+        return cell[1:] if cell[:1] == "'" and (cell[1:].startswith(RISKY_STARTS) or cell == "'NA") else cell
 
 
 def read_text(path: Path) -> str:
@@ -122,11 +122,11 @@ class LabelTable:
     def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of one session."""
         chosen = [row for row in self._rows if not target.part or row.read_cell("session") == target.part]
-        return in_order(_read_label(row, target) for row in chosen)
+        return sort_labels(_read_label(row, target) for row in chosen)
 
 
 def _read_label(row: TableRow, target: CodingTarget) -> Label:
-    check_session(row.place, one_line(row.read_cell("session")), target.session)
+    check_session(row.place, fold_lines(row.read_cell("session")), target.session)
     try:
         severity = row.read_cell("severity").lower()
         fields = {

@@ -91,8 +91,8 @@ def test_utterances_without_times_are_marked_so() -> None:
 def test_turns_keep_all_words_in_order_of_onset(said: list[tuple[float, float, bool]]) -> None:
     entries = [
         entry
-        for start_s, length_s, by_robot in said
-        for entry in (robot if by_robot else user)(start_s, start_s + length_s, f"w{start_s}")
+        for start_s, length_s, is_by_robot in said
+        for entry in (robot if is_by_robot else user)(start_s, start_s + length_s, f"w{start_s}")
     ]
     found = turns(*entries, until_s=200)
     words = [word for turn in found for word in turn.text.split()]

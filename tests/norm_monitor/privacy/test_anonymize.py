@@ -26,7 +26,7 @@ from norm_monitor.privacy.anonymize import (
     anonymize,
 )
 from norm_monitor.privacy.blur import NoFacePolicy
-from norm_monitor.senses.camera.picture import decode, picture_of
+from norm_monitor.senses.camera.picture import decode, make_picture
 from norm_monitor.session_log.redact import NAME, NamesToRemove
 
 START_NS = 1_700_000_000 * NS_PER_S
@@ -113,7 +113,7 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
         pixels = (
             cv2.imdecode(np.frombuffer(message.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
             if kind == "frame"
-            else decode(picture_of(message))
+            else decode(make_picture(message))
         )
         assert pixels is not None
         assert pixels.shape == NOISE.shape
@@ -143,14 +143,14 @@ def test_an_uncertain_face_is_blurred_and_vouches_for_its_picture_no_more_than_n
     assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == counts
     assert (camera.faces, camera.written, camera.changed) == (0, sum(counts), sum(counts))
     if counts[1]:
-        assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
+        assert decode(make_picture(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
 
 
 def test_without_a_detector_everything_is_blurred_and_it_says_so(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", raw(at(0), NOISE), at(0))
     report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), None)
-    assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
+    assert decode(make_picture(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
     assert not report.faces_were_looked_for
     assert "every picture is blurred as a whole" in report.warnings[0]
 

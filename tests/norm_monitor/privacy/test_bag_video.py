@@ -20,10 +20,10 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
-from norm_monitor.privacy.sound import audible_spans
-from norm_monitor.senses.microphone.audio_message import stamp_label
+from norm_monitor.privacy.sound import find_audible_spans
+from norm_monitor.senses.microphone.audio_message import make_stamp_label
 from norm_monitor.session_log.recording import Recording
-from norm_monitor.session_log.session_config import participants_of
+from norm_monitor.session_log.session_config import parse_participants
 from norm_monitor.session_log.study_folder import init_study
 from tactful_cli.main import app
 from tests.study_session import write_bag
@@ -48,7 +48,7 @@ def write_picture(bag: BagWriter, stamp_ns: int, image: NDArray[np.uint8], delay
 
 
 def write_sound(bag: BagWriter, stamp_ns: int, samples: NDArray[np.int16], delay_ns: int = 0) -> None:
-    dim = make("std_msgs/msg/MultiArrayDimension", {"label": stamp_label(stamp_ns), "size": 0, "stride": 0})
+    dim = make("std_msgs/msg/MultiArrayDimension", {"label": make_stamp_label(stamp_ns), "size": 0, "stride": 0})
     layout = make("std_msgs/msg/MultiArrayLayout", {"dim": [dim], "data_offset": 0})
     data = np.frombuffer(samples.astype("<i2").tobytes(), np.uint8)
     length_ns = len(samples) * NS_PER_S // RATE_HZ
@@ -187,8 +187,8 @@ def test_only_labelled_voices_of_consenting_participants_are_audible(
         )
         for label, second in VOICES.items()
     )  # fmt: skip
-    info = replace(session.info, participants=participants_of(people, consenting))
-    spans = audible_spans(replace(session, info=info, utterances=utterances), START_NS, START_NS + 20 * NS_PER_S)
+    info = replace(session.info, participants=parse_participants(people, consenting))
+    spans = find_audible_spans(replace(session, info=info, utterances=utterances), START_NS, START_NS + 20 * NS_PER_S)
     assert [(start - START_NS) // NS_PER_S for start, _ in spans] == [VOICES[label] for label in audible]
 
 

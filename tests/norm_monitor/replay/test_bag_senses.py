@@ -11,7 +11,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.streams.watermarks import FRAMES, PRESENCE
 from norm_monitor.encounters.library import HERE
-from norm_monitor.replay.bag_driver import BagSenses, words_topics_of
+from norm_monitor.replay.bag_driver import BagSenses, sort_words_topics
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 
 
@@ -39,4 +39,4 @@ def test_peoples_words_come_from_sound_or_from_texts_alone() -> None:
         BagReader(HERE / "shipped/garden_centre") as bag,
         pytest.raises(BagError, match="from sound or from texts; leave one out"),
     ):
-        words_topics_of(bag, ["/texts"], audio_topic="/audio")
+        sort_words_topics(bag, ["/texts"], audio_topic="/audio")

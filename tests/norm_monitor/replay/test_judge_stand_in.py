@@ -86,8 +86,8 @@ def test_answers_too_late_for_a_live_monitor_are_counted(meaning: EncoderMatcher
 
     asking = answering(think, clock)
     judged(meaning, ThresholdTable.shipped(), asking)
-    assert asking.late_count(s_to_ns(10)) == len(asking.spent_s) > 0
-    assert asking.late_count(s_to_ns(12)) == 0
+    assert asking.count_late(s_to_ns(10)) == len(asking.spent_s) > 0
+    assert asking.count_late(s_to_ns(12)) == 0
 
 
 def test_the_verb_shows_cues_alone_beside_cues_and_model(

@@ -12,7 +12,7 @@ from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import find, read
 from norm_monitor.replay import node_process
 from norm_monitor.replay.node_driver import WINDOWS
-from norm_monitor.replay.node_process import MIDDLEWARE, claimed_domain, has_room
+from norm_monitor.replay.node_process import MIDDLEWARE, claim_domain, has_room
 from sim_replays.session_replay import in_process
 from tests.sensed_bag import write_sensed
 
@@ -29,9 +29,9 @@ PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
 
 
 def test_two_runs_have_two_domains_and_none_is_used_again_at_once() -> None:
-    with claimed_domain() as first, claimed_domain() as second:
+    with claim_domain() as first, claim_domain() as second:
         assert first != second
-    with claimed_domain() as third:
+    with claim_domain() as third:
         assert third not in {first, second}
 
 
@@ -40,12 +40,12 @@ def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o1777)
         monkeypatch.setattr(tempfile, "tempdir", folder)
-        with claimed_domain() as of_root:
+        with claim_domain() as of_root:
             pass
         monkeypatch.setattr(node_process, "DOMAINS", range(of_root, of_root + 1))
         os.seteuid(65_534)
         try:
-            with claimed_domain() as of_another:
+            with claim_domain() as of_another:
                 assert of_another == of_root
         finally:
             os.seteuid(0)
@@ -54,7 +54,7 @@ def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch)
 def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PROFILES, raising=False)
     monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
-    with claimed_domain():
+    with claim_domain():
         ElementTree.parse(os.environ[PROFILES])
         assert os.environ[PROFILES] == str(MIDDLEWARE)
         assert has_room()
@@ -63,7 +63,7 @@ def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest
 
 def test_a_users_own_profiles_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILES, "mine.xml")
-    with claimed_domain():
+    with claim_domain():
         assert os.environ[PROFILES] == "mine.xml"
         assert not has_room()
     assert os.environ[PROFILES] == "mine.xml"

@@ -18,7 +18,7 @@ from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -35,7 +35,7 @@ NO_GPU = pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="a G
 @pytest.fixture
 def segment(shared_data: Path) -> AudioSegment:
     """The first words of a recorded speech."""
-    chunks = chunks_of(shared_data / "speech/jfk.flac", START_NS)
+    chunks = read_sound_file(shared_data / "speech/jfk.flac", START_NS)
     return next(one.segment for one in segments(chunks) if one.segment.final)
 
 
@@ -89,7 +89,7 @@ LIBRARY = "Library libcublas.so.12 is not found or cannot be loaded"
 def test_no_utterance_is_lost_where_whispers_gpu_breaks(
     encodings: int, error: str, told: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = list(chunks_of(shared_data / "speech/jfk.flac", START_NS))
+    sound = list(read_sound_file(shared_data / "speech/jfk.flac", START_NS))
     expected = utterances(sound, Whisper(WhisperConfig(compute_type="float32")))
     monkeypatch.setattr(GpuWhisper, "encodings", encodings)
     monkeypatch.setattr(GpuWhisper, "error", error)

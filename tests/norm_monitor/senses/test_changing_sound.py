@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, read_sound_file
 from norm_monitor.senses.microphone.block_stream import Microphone
 from norm_monitor.senses.microphone.pcm import Resampler
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
@@ -22,7 +22,7 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
 
 def test_a_rate_that_changes_between_words_loses_none() -> None:
     """Two of the generated scenes, the second at another rate."""
-    whole = np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(HERE / "mixtures.flac")])[: 12 * RATE_HZ]
+    whole = np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(HERE / "mixtures.flac")])[: 12 * RATE_HZ]
     resampler = Resampler(RATE_HZ, 48_000, 512)
     faster = np.concatenate([*resampler.feed(whole[6 * RATE_HZ :]), *resampler.flush()])[: 6 * 48_000]
     chunks = [second(i, whole[i * RATE_HZ : (i + 1) * RATE_HZ, None]) for i in range(6)]
@@ -45,7 +45,9 @@ def test_a_rate_that_changes_between_words_loses_none() -> None:
 
 
 def test_clipped_sound_is_counted_and_still_heard() -> None:
-    whole = np.concatenate([chunk.samples for chunk in chunks_of(HERE / "mixtures.flac")])[6 * RATE_HZ : 12 * RATE_HZ]
+    whole = np.concatenate([chunk.samples for chunk in read_sound_file(HERE / "mixtures.flac")])[
+        6 * RATE_HZ : 12 * RATE_HZ
+    ]
     shouted = np.clip(whole * 20, -1, 1)
     microphone = Microphone()
     for index in range(6):

@@ -12,7 +12,7 @@ import pytest
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.microphone.audio_message import chunks_of
+from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of, utterances
 
@@ -31,13 +31,13 @@ def whisper() -> Whisper:
 @pytest.fixture(scope="module")
 def mixtures(whisper: Whisper) -> list[Utterance]:
     edges = edges_of(scene["robot"] for scene in told("mixtures.json") if "robot" in scene)
-    return utterances([*edges, *chunks_of(HERE / "mixtures.flac", START_NS)], whisper)
+    return utterances([*edges, *read_sound_file(HERE / "mixtures.flac", START_NS)], whisper)
 
 
 def test_a_generated_conversation_is_heard_at_its_known_times(whisper: Whisper) -> None:
     truth = told("conversation.json")
     edges = edges_of(turn for turn in truth if turn["speaker"] == "robot")
-    heard = utterances([*edges, *chunks_of(HERE / "conversation.flac", START_NS)], whisper)
+    heard = utterances([*edges, *read_sound_file(HERE / "conversation.flac", START_NS)], whisper)
     assert [u.speaker.value for u in heard] == [turn["speaker"] for turn in truth]
     onsets = [abs(u.start_ns - START_NS - s_to_ns(t["start_s"])) for u, t in zip(heard, truth, strict=True)]
     offsets = [abs(u.end_ns - START_NS - s_to_ns(t["end_s"])) for u, t in zip(heard, truth, strict=True)]

@@ -22,8 +22,8 @@ from norm_monitor.senses.faces.finder import (
     SHORT_RANGE,
     FaceFinder,
     FaceWeightsMissingError,
-    head_pose,
-    onnx_file,
+    measure_head_pose,
+    prepare_onnx_file,
 )
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, scene
@@ -74,7 +74,7 @@ def test_known_angles_are_read_back(axis: str, angle_deg: float) -> None:
     # About up for yaw to the right, about left for pitch up, about forward for roll clockwise.
     vector = {"yaw": (0, -1, 0), "pitch": (-1, 0, 0), "roll": (0, 0, 1)}[axis]
     turn, _ = cv2.Rodrigues(np.radians(angle_deg) * np.array(vector, float))
-    pose = head_pose(HEAD @ turn.T)
+    pose = measure_head_pose(HEAD @ turn.T)
     assert pose is not None
     assert {name: round(getattr(pose, f"{name}_deg"), 3) + 0 for name in ("yaw", "pitch", "roll")} == {
         "yaw": 0, "pitch": 0, "roll": 0, axis: angle_deg
@@ -86,12 +86,12 @@ def test_weights_are_made_without_a_word_and_once(
 ) -> None:
     folder = tmp_path_factory.mktemp("weights")
     try:
-        first = onnx_file("face_landmark", folder)
+        first = prepare_onnx_file("face_landmark", folder)
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
     assert not caplog.records
     made_ns = first.stat().st_mtime_ns
-    assert onnx_file("face_landmark", folder).stat().st_mtime_ns == made_ns
+    assert prepare_onnx_file("face_landmark", folder).stat().st_mtime_ns == made_ns
     assert [path.name for path in folder.iterdir()] == [first.name]
 
 
@@ -109,7 +109,7 @@ def no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_missing_weights_are_named(no_package: Path) -> None:
     with pytest.raises(FaceWeightsMissingError, match=r"run \./tactful models add face-mesh"):
-        onnx_file(LANDMARKS, no_package)
+        prepare_onnx_file(LANDMARKS, no_package)
 
 
 def test_pulled_weights_need_no_package(no_package: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_pulled_weights_need_no_package(no_package: Path, tmp_path: Path) -> Non
     pulled.mkdir(parents=True)
     shutil.copy(packaged / f"{SHORT_RANGE}.tflite", pulled)
     write_lock(pulled, list_files(manifest))
-    assert onnx_file(SHORT_RANGE, tmp_path / "made").is_file()
+    assert prepare_onnx_file(SHORT_RANGE, tmp_path / "made").is_file()
 
 
 def test_a_person_comes_looks_away_and_leaves() -> None:

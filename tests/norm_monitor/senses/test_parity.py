@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, read_sound_file
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoice, RobotVoiceConfig
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
@@ -38,7 +38,7 @@ class Parrot:
 
 @pytest.fixture(scope="module")
 def sounds() -> list[SoundChunk]:
-    found = [chunk.samples for chunk in chunks_of(HERE / "mixtures.flac")]
+    found = [chunk.samples for chunk in read_sound_file(HERE / "mixtures.flac")]
     whole = np.concatenate(found)[: 24 * 16_000]
     return [
         SoundChunk(samples=whole[i : i + 1_600], rate_hz=16_000, stamp_ns=START_NS + i * NS_PER_S // 16_000)

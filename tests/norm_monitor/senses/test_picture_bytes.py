@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.bags.types import make, typestore
-from norm_monitor.senses.camera.picture import Picture, picture_in, picture_of
+from norm_monitor.senses.camera.picture import Picture, make_picture, picture_in
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 UINT32 = st.integers(0, 2**32 - 1)
@@ -51,7 +51,7 @@ def test_it_is_what_the_bag_library_reads(stated: tuple[str, Any], padding: int)
     data = bytes(typestore().serialize_cdr(message, type_name)) + bytes(padding)
     found = picture_in(data, compressed=type_name.endswith("CompressedImage"))
     assert found is not None
-    assert plain(found) == plain(picture_of(message))
+    assert plain(found) == plain(make_picture(message))
 
 
 def test_the_other_byte_order_is_read_as_well() -> None:

@@ -15,8 +15,8 @@ from norm_core.records.stamps import join_stamp
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.microphone.audio_message import chunks_of
-from norm_monitor.senses.robot_voice.robot_messages import speech_content
+from norm_monitor.senses.microphone.audio_message import read_sound_file
+from norm_monitor.senses.robot_voice.robot_messages import detect_speech_content
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.foreign_bag import int16
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
@@ -36,7 +36,7 @@ def whisper() -> Whisper:
 @pytest.fixture(scope="module")
 def sound() -> Any:
     """Two turns of the robot, and two of a person."""
-    return int16(np.concatenate([chunk.samples[:, 0] for chunk in chunks_of(HERE / "conversation.flac")]))
+    return int16(np.concatenate([chunk.samples[:, 0] for chunk in read_sound_file(HERE / "conversation.flac")]))
 
 
 def message(first: int, samples: Any) -> Fields:
@@ -118,4 +118,4 @@ def test_words_of_another_topic_stand_for_the_transcript(whisper: Whisper, sound
     ids=["String", "Bool", "GoalStatusArray", "UInt8MultiArray", "Image", "LiveSpeech"],
 )
 def test_a_type_tells_what_it_can_tell_of_the_robot(message: Fields, content: SpeechContent) -> None:
-    assert speech_content(message) is content
+    assert detect_speech_content(message) is content

@@ -11,11 +11,16 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.spoken_words import join_words
-from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, read_sound_file
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKind, RecognizedSpeech, hallucination_in
+from norm_monitor.senses.speech.recognition import (
+    GuardConfig,
+    HallucinationKind,
+    RecognizedSpeech,
+    detect_hallucination,
+)
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, model_folder
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, find_model_folder
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
@@ -31,7 +36,7 @@ def whisper() -> Whisper:
 
 @pytest.fixture
 def kennedy(shared_data: Path) -> np.ndarray:
-    return np.concatenate([chunk.samples for chunk in chunks_of(shared_data / "speech/jfk.flac", START_NS)])
+    return np.concatenate([chunk.samples for chunk in read_sound_file(shared_data / "speech/jfk.flac", START_NS)])
 
 
 def cut(sound: np.ndarray, length: int) -> Iterator[SoundChunk]:
@@ -108,7 +113,7 @@ def test_what_nobody_said_is_doubted(
     recognized = RecognizedSpeech(
         text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech
     )
-    assert hallucination_in(recognized, speech_s, GuardConfig()) is expected
+    assert detect_hallucination(recognized, speech_s, GuardConfig()) is expected
 
 
 @pytest.mark.parametrize(
@@ -137,14 +142,14 @@ def test_a_model_that_cannot_hear_is_refused(
 ) -> None:
     monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
     with pytest.raises(ConfigError, match=complaint):
-        model_folder(model)
+        find_model_folder(model)
 
 
 def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ours").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert model_folder("ours") == Path("ours")
-    assert model_folder("./ours") == Path("ours")
+    assert find_model_folder("ours") == Path("ours")
+    assert find_model_folder("./ours") == Path("ours")
 
 
 @pytest.mark.parametrize("language", ["zh", "en,zh", "auto"])

@@ -181,7 +181,7 @@ def test_live_speech_is_timed_by_the_edges_of_is_speaking(fields: dict[str, str]
     adapter.is_speaking(True, AT_NS - 3 * NS_PER_S)
     adapter.is_speaking(False, AT_NS - NS_PER_S)
     message = Fields(header=HEADER, incremental="", final="hello there", confidence=0.8, **fields)
-    utterance = adapter.live_speech(message, AT_NS, "v1")
+    utterance = adapter.take_text(message, AT_NS, "v1")
     assert utterance is not None
     assert (utterance.start_ns, utterance.end_ns) == (AT_NS - 3 * NS_PER_S, AT_NS - NS_PER_S)
     assert (utterance.text, utterance.locale, utterance.speaker_id) == ("hello there", locale, "v1")
@@ -190,6 +190,6 @@ def test_live_speech_is_timed_by_the_edges_of_is_speaking(fields: dict[str, str]
 
 def test_live_speech_without_edges_has_no_times() -> None:
     message = Fields(header=HEADER, incremental="hel", final="", confidence=0.0, locale="en")
-    utterance = LiveSpeechAdapter("/speech").live_speech(message, AT_NS)
+    utterance = LiveSpeechAdapter("/speech").take_text(message, AT_NS)
     assert utterance is not None
     assert (utterance.timing, utterance.final, utterance.confidence) == (Timing.ABSENT, False, None)

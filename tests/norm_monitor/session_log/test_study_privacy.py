@@ -14,7 +14,7 @@ from norm_core.records.presence import Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.privacy.sound import RATE_HZ, muted_sound
+from norm_monitor.privacy.sound import RATE_HZ, read_muted_sound
 from norm_monitor.session_log import writer as log_module
 from norm_monitor.session_log.key_file import KeyFile, KeyFileError
 from norm_monitor.session_log.live_log import log_bag, name_bag
@@ -22,9 +22,9 @@ from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import Recording, open_recording
 from norm_monitor.session_log.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
 from norm_monitor.session_log.schema import Label, Participant, Review, Tombstone
-from norm_monitor.session_log.session_config import redactor_of
+from norm_monitor.session_log.session_config import make_redactor
 from norm_monitor.session_log.writer import StudyLog
-from norm_monitor.view.pictures import OtherBagError, check_bag, reason_against_pictures
+from norm_monitor.view.pictures import OtherBagError, check_bag, explain_hidden_pictures
 from study_desk.study.erase import erase, plan_erasure
 from tests.study_session import START_NS, info, records, write_bag, write_log
 
@@ -68,7 +68,7 @@ def test_names_are_taken_out(text: str, clean: str) -> None:
         ("Ana", "P-1"), ("Ana Smith", "P-1"), ("Dr Bob Will", "P-4"), ("Lee Smith", "P-3"),
         ("Zebulon Quartermaine", "P-3"), ("李雷", "P-2"),
     )  # fmt: skip
-    assert Redactor(names=NamesToRemove(by_name=names)).text(text) == clean
+    assert Redactor(names=NamesToRemove(by_name=names)).clean_text(text) == clean
 
 
 def test_a_name_said_once_is_out_of_flags_too(session: Recording) -> None:
@@ -170,7 +170,7 @@ def test_a_name_has_letters_and_is_no_pseudonym(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
         keys.add(("Bo",), pseudonym="Ana")
     with pytest.raises(KeyFileError, match="Ana is a real name there"):
-        redactor_of(tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
+        make_redactor(tmp_path / "keys.json", (Participant(pseudonym="Ana"),))
     (tmp_path / "keys.json").write_text('{"participants": {"P-1": {"names": [""]}}}')
     with pytest.raises(KeyFileError, match="P-1 has the name '', without a letter"):
         KeyFile(tmp_path / "keys.json").names()
@@ -257,7 +257,7 @@ def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) 
     assert "was to be erased and is still there" in read(folder).faults[0].what
     shown = open_recording(folder)
     assert "words of p1" not in {utterance.text for utterance in shown.utterances}
-    assert any("an erasure broke off: 1 of these are left out" in note for note in shown.notes)
+    assert any("an erasure was interrupted: 1 of these" in note for note in shown.notes)
     assert erase(folder, plan_erasure(folder, "P-1"), ReplayClock(START_NS)) == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
@@ -312,12 +312,12 @@ def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path
 
 def test_sound_holds_consented_people_alone(bag: Path, of_bag: Recording) -> None:
     refused = replace(of_bag.info, participants=(Participant(pseudonym="P-7K3MX", clips=False),))
-    assert "P-7K3MX did not consent" in reason_against_pictures(replace(of_bag, info=refused))
-    assert reason_against_pictures(replace(of_bag, info=replace(of_bag.info, participants=())))
+    assert "P-7K3MX did not consent" in explain_hidden_pictures(replace(of_bag, info=refused))
+    assert explain_hidden_pictures(replace(of_bag, info=replace(of_bag.info, participants=())))
     people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
     talk = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
     spoken = replace(of_bag, info=info(participants=people), utterances=talk)
-    sound = muted_sound(spoken, bag, START_NS, START_NS + 10 * NS_PER_S)
+    sound = read_muted_sound(spoken, bag, START_NS, START_NS + 10 * NS_PER_S)
     assert sound is not None
     loud = [bool(np.abs(sound[s * RATE_HZ + 100 : (s + 1) * RATE_HZ - 100]).max() > 100) for s in range(10)]
     assert loud == [second == 3 for second in range(10)]

@@ -19,9 +19,9 @@ from norm_core.records.topics import FRAMES_TOPIC, PRESENCE_TOPIC
 from norm_core.runtime.config import LIVE
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.eyes import Eyes
-from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, advice_for
+from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, format_advice
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import picture_in, picture_of
+from norm_monitor.senses.camera.picture import make_picture, picture_in
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
@@ -126,7 +126,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self.health_log.count("images_received")
         self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
         picture = picture_in(data, compressed=self._type is CompressedImage)
-        for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
+        for record in self._eyes.take(picture or make_picture(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
                 self.health_log.count("frames_kept")
                 self._frames.publish(to_ros(record))
@@ -157,5 +157,5 @@ class CameraNode(NormNode[CameraNodeConfig]):
         health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
         if not holds:
             self.health_log.clear_issue(fault.value)
-        elif self.health_log.raise_issue(fault.value, health, advice_for(fault, self._subscription.topic_name)):
+        elif self.health_log.raise_issue(fault.value, health, format_advice(fault, self._subscription.topic_name)):
             self.health_log.count(fault.value)

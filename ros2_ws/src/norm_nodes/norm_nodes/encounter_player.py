@@ -17,7 +17,7 @@ from norm_core.records.status import Health
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import stamp_label
+from norm_monitor.senses.microphone.audio_message import make_stamp_label
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
@@ -96,7 +96,7 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
 
 def make_stamped_sound(samples: bytes, stamp_ns: int) -> UInt8MultiArray:
     """Wrap samples in the one message of standard ROS that can carry them, with the stamp of the first."""
-    dimension = MultiArrayDimension(label=stamp_label(stamp_ns), size=len(samples), stride=len(samples))
+    dimension = MultiArrayDimension(label=make_stamp_label(stamp_ns), size=len(samples), stride=len(samples))
     return UInt8MultiArray(layout=MultiArrayLayout(dim=[dimension]), data=samples)
 
 

@@ -13,7 +13,7 @@ from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.session_log.live_log import LiveLog
 from norm_monitor.session_log.schema import Review, SessionInfo
-from norm_monitor.session_log.session_config import StudyConfig, participants_of, redactor_of
+from norm_monitor.session_log.session_config import StudyConfig, make_redactor, parse_participants
 from norm_monitor.session_log.writer import StudyLog
 
 # The longest wait for the disk, in seconds, for a flag and for a verdict.
@@ -91,8 +91,8 @@ class StudySession:
 def _make_opener(
     config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
-    participants = participants_of(config.participants, config.clips, config.no_words)
-    redactor = redactor_of(_expand_path(config.key_file), participants, _expand_path(config.policy))
+    participants = parse_participants(config.participants, config.clips, config.no_words)
+    redactor = make_redactor(_expand_path(config.key_file), participants, _expand_path(config.policy))
     info = SessionInfo(
         study=config.name,
         session=config.session,

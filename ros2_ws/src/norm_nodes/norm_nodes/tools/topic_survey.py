@@ -16,7 +16,7 @@ from rclpy.serialization import deserialize_message
 from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.senses.robot_voice.robot_messages import speech_content
+from norm_monitor.senses.robot_voice.robot_messages import detect_speech_content
 from norm_nodes.base.convert import message_class
 from norm_nodes.base.executors import open_observer
 
@@ -143,7 +143,7 @@ def _compute_length_s(arrivals_s: list[float]) -> float:
 
 def _find_speech_content(types: list[str]) -> str | None:
     try:
-        return speech_content(message_class(types[0])())
+        return detect_speech_content(message_class(types[0])())
     except (ImportError, ValueError, IndexError):
         return None
 
