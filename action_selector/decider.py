@@ -254,7 +254,7 @@ class Decider:
 
     @property
     def _max_images(self) -> int | None:
-        return self._engine.model_info.image_limit(self.config.pictures_may_leave) if self._engine else 0
+        return self._engine.model_info.limit_images(self.config.pictures_may_leave) if self._engine else 0
 
     def _reserve_time(self, deadline: Deadline) -> Deadline:
         """Return the model's deadline, which leaves time to answer without it."""

@@ -8,10 +8,10 @@ from action_selector.request import Request
 from action_selector.retrieval import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.records.decision import Norm, OtherAgent
 
-_PROMPTS = prompt_file("select_action", "action_selector")
+_PROMPTS = load_prompt_file("select_action", "action_selector")
 VERSION = _PROMPTS.version
 STYLES = ("default", "egoplan", "exclusion")
 _MAX_UTTERANCES = 8
@@ -74,7 +74,7 @@ def build_observation_prompt(
 
     The sensors of the robot track `people`. The model adds what they do.
     """
-    wording = prompt_file(task, "action_selector")
+    wording = load_prompt_file(task, "action_selector")
     parts: list[Part] = [*select_pictures(request, max_images)]
     if request.situation.strip():
         parts += [

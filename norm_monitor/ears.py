@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from norm_core.engines.providers import fault_reporter
+from norm_core.engines.providers import make_fault_reporter
 from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
@@ -64,7 +64,7 @@ class Ears:
         Add `robot_offset_ns` to the stamps of the robot's starts and stops.
         """
         self._config, self._robot_offset_ns = config, robot_offset_ns
-        self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
+        self._on_fault = make_fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
         self._front_end.robot.allow_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))

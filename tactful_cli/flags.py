@@ -105,8 +105,10 @@ class LaterJudge:
             return
         for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)
-        if self.answers.unreadable:
-            complain(f"{self._folder}: {count_of(self.answers.unreadable, 'line')} cannot be read and count as missing")
+        if self.answers.unreadable_count:
+            complain(
+                f"{self._folder}: {count_of(self.answers.unreadable_count, 'line')} cannot be read and count as missing"
+            )
 
     @property
     def fits_nothing(self) -> bool:

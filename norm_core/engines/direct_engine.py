@@ -19,7 +19,7 @@ from norm_core.engines.errors import (
 from norm_core.engines.options import is_refusal
 from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
-from norm_core.engines.reply import Generation, ModelInfo, Scores, json_schema_of, parse_value
+from norm_core.engines.reply import Generation, ModelInfo, Scores, make_json_schema, parse_value
 from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock
@@ -33,17 +33,18 @@ class DirectEngine:
     """Ask a backend from one thread at a time (see SharedEngine)."""
 
     def __init__(self, backend: Backend[Any], clock: Clock) -> None:
-        self._backend, self.clock = backend, clock
+        self._backend = backend
+        self.clock = clock
         self._allowance = PictureAllowance(backend.model_info.model, clock)
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and limits."""
+        """The identity and limits of the model."""
         return self._backend.model_info
 
     @property
     def server_status(self) -> ServerStatus | None:
-        """Whether the model's server can be reached; None for a model in this process."""
+        """Whether the server of the model can be reached; None for a model in this process."""
         status: ServerStatus | None = getattr(self._backend, "server_status", None)
         return status
 
@@ -57,9 +58,9 @@ class DirectEngine:
         )
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
+        """Return one answer per question, in order. The prefix is encoded once, at the cost of the first answer.
 
-        If a backend reads several questions in one pass, the first carries the time, and each its own tokens.
+        If a backend reads several questions in one pass, the first answer has the time, and each its own tokens.
         If memory runs out, the failed questions are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
@@ -72,13 +73,10 @@ class DirectEngine:
             fitted_questions = [self._allowance.fit_question(question) for question in open_questions.values()]
             replies, starved_indices = self._ask_each(fitted_prefix, fitted_questions, deadline, retries)
             answers |= zip(open_questions, replies, strict=True)
-            open_questions = {
-                index: open_questions[index]
-                for position, index in enumerate(open_questions)
-                if position in starved_indices
-            }
-            pictured = [part for question in open_questions.values() for part in (*prefix.parts, *question.parts)]
-            if not (open_questions and self._allowance.reduce(pictured)):
+            starved_keys = [key for index, key in enumerate(open_questions) if index in starved_indices]
+            open_questions = {key: open_questions[key] for key in starved_keys}
+            parts = [part for question in open_questions.values() for part in (*prefix.parts, *question.parts)]
+            if not (open_questions and self._allowance.reduce(parts)):
                 return [answers[index] for index in range(len(questions))]
             retries += 1
 
@@ -91,7 +89,7 @@ class DirectEngine:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Return the model's text; with a schema, UNPARSED unless the text is valid JSON for it."""
+        """Return the text of the model; with a schema, UNPARSED unless the text is JSON of that schema."""
         deadline = deadline or Deadline(self.clock)
         self._allowance.restore()
         retries = 0
@@ -107,7 +105,8 @@ class DirectEngine:
     ) -> tuple[Generation[S], EngineError | None]:
         call = RequestContext(deadline)
         call.add_usage(retries=retries)
-        text, value = "", None
+        text = ""
+        value = None
 
         def write() -> None:
             nonlocal text, value
@@ -118,8 +117,8 @@ class DirectEngine:
             if not self.model_info.generates:
                 raise InvalidRequestError(f"{self.model_info.model} scores options and cannot write")
             call.enter_segment(ENCODE)
-            plain = json_schema_of(schema) if schema else None
-            text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
+            json_schema = make_json_schema(schema) if schema else None
+            text = self._backend.generate(prompt, call, schema=json_schema, max_tokens=max_tokens, seed=seed)
             call.enter_segment(PARSE)
             if is_refusal(text):
                 raise RefusedError(f"the model declined: {text:.200}")
@@ -127,21 +126,21 @@ class DirectEngine:
             call.check()
 
         fault = _catch_error(write)
-        common = _common_fields(call, fault, prompt.version, prompt.digest)
+        common = _make_common_fields(call, fault, prompt.version, prompt.digest)
         return Generation(text=text, value=None if fault else value, **common), fault
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
     ) -> list[Scores]:
-        """Return the answers of `ask_many` without asking the model."""
-        return [_scores(prefix, question, RequestContext(deadline), fault) for question in questions]
+        """Return failed answers in the form of `ask_many`, without asking the model."""
+        return [_make_scores(prefix, question, RequestContext(deadline), fault) for question in questions]
 
     def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
-        """Return the answer of `generate` without asking the model."""
-        return Generation(**_common_fields(RequestContext(deadline), fault, prompt.version, prompt.digest))
+        """Return a failed answer in the form of `generate`, without asking the model."""
+        return Generation(**_make_common_fields(RequestContext(deadline), fault, prompt.version, prompt.digest))
 
     def close(self) -> None:
-        """Release the model's memory."""
+        """Release the memory of the model."""
         self._backend.close()
 
     def _ask_each(
@@ -172,7 +171,7 @@ class DirectEngine:
         if fault and len(answers) < len(questions):
             if isinstance(fault, ModelMemoryError):
                 starved_indices |= set(range(len(answers), len(questions)))
-            answers.append(_scores(prefix, questions[len(answers)], call, fault))
+            answers.append(_make_scores(prefix, questions[len(answers)], call, fault))
             answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
         return answers, starved_indices
 
@@ -189,50 +188,52 @@ class DirectEngine:
             call.enter_segment(ENCODE)
             weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
             call.enter_segment(PARSE)
-            probabilities = _softmax(weights, len(question.options))
+            probabilities = _to_probabilities(weights, len(question.options))
             call.check()
 
         fault = _catch_error(ask)
-        return _scores(prefix, question, call, fault, probabilities), fault
+        return _make_scores(prefix, question, call, fault, probabilities), fault
 
     def _count_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
-        """Count the prompt's images; raise if they and those of the prefix exceed the limit."""
-        count, limit = len(before) + len(prompt.images), self.model_info.max_images
-        if limit is not None and count > limit:
-            remedy = "show fewer" if limit else "name a model that sees, or show none"
+        """Count the images of the prompt. Raises InvalidRequestError if they and those before exceed the limit."""
+        count = len(before) + len(prompt.images)
+        max_count = self.model_info.max_images
+        if max_count is not None and count > max_count:
+            remedy = "show fewer" if max_count else "name a model that sees, or show none"
             raise InvalidRequestError(
-                f"{count} pictures were given, and {self.model_info.model} takes at most {limit}; {remedy}"
+                f"{count} pictures were given, and {self.model_info.model} takes at most {max_count}; {remedy}"
             )
         call.add_usage(images=len(prompt.images))
 
     def _check_options(self, options: tuple[str, ...]) -> None:
+        """Raise InvalidRequestError if there are no options, too many, or equal ones."""
         if not options:
             raise InvalidRequestError("there are no options to choose from")
         if len(set(options)) < len(options):
             repeated = next(option for option in options if options.count(option) > 1)
             raise InvalidRequestError(f"the option {repeated!r:.80} appears {options.count(repeated)} times")
-        limit = self.model_info.max_options
-        if limit is not None and len(options) > limit:
+        max_count = self.model_info.max_options
+        if max_count is not None and len(options) > max_count:
             raise InvalidRequestError(
-                f"{len(options)} options were given, and {self.model_info.model} tells {limit} apart"
+                f"{len(options)} options were given, and {self.model_info.model} takes at most {max_count}; give fewer"
             )
 
 
 def _catch_error(step: Callable[[], None]) -> EngineError | None:
-    """Return the error of a step, or None. The error holds no traceback, which would hold the model's memory."""
+    """Return the error of a step, or None. The error has no traceback, which would keep the memory of the model."""
     try:
         step()
     except EngineError as fault:
         return fault.with_traceback(None)
     except MemoryError as error:
-        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt need more than there is'}")
-    except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must still work
+        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt do not fit'}")
+    except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must work
         _log.warning("an engine failed", exc_info=True)
         return EngineFailedError(f"{type(error).__name__}: {error}")
     return None
 
 
-def _common_fields(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
+def _make_common_fields(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
     """Return the fields that all replies share."""
     return {
         "outcome": fault.outcome if fault else Outcome.ANSWERED,
@@ -244,21 +245,24 @@ def _common_fields(call: RequestContext, fault: EngineError | None, version: str
     }
 
 
-def _scores(
+def _make_scores(
     prefix: Prompt,
     question: Question,
     call: RequestContext,
     fault: EngineError | None,
     probabilities: tuple[float, ...] = (),
 ) -> Scores:
-    common = _common_fields(call, fault, prefix.version, question.digest(prefix))
+    common = _make_common_fields(call, fault, prefix.version, question.digest(prefix))
     return Scores(probabilities=() if fault else probabilities, text=call.text, **common)
 
 
-def _softmax(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return probabilities that sum to one; a weight of minus infinity excludes an option, but not all."""
+def _to_probabilities(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """Return probabilities that sum to one; a weight of minus infinity excludes an option.
+
+    Raises UnparsedError if a weight is missing or not a number, or if all options are excluded.
+    """
     if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
         raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
-    highest = max(weights)
-    powers = [math.exp(weight - highest) for weight in weights]
+    max_weight = max(weights)
+    powers = [math.exp(weight - max_weight) for weight in weights]
     return tuple(power / sum(powers) for power in powers)

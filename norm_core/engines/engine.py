@@ -1,4 +1,4 @@
-"""The interfaces on both sides of an engine: the engine that callers ask, and the backend that runs the model."""
+"""The interfaces on both sides of an engine: Engine, which callers ask, and Backend, which runs the model."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -26,7 +26,7 @@ class EngineHealth:
 
 @record
 class ServerStatus:
-    """The state of a model's server; `outage` is empty while it can be reached."""
+    """The state of the server of a model; `outage` is empty while it can be reached."""
 
     outage: str = ""
     requests_refused: int = 0
@@ -37,7 +37,7 @@ class Engine(Protocol):
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and its limits."""
+        """The identity and limits of the model."""
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question over one shared prefix."""
@@ -51,19 +51,19 @@ class Engine(Protocol):
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Write text that fits `schema`, where given; an outcome other than ANSWERED has no value."""
+        """Write text, with a value of `schema` where given; an outcome other than ANSWERED has no value."""
 
 
 class Backend(Protocol[P]):
     """A model runtime, called from one thread at a time; P is its encoded prefix.
 
-    Any exception becomes an outcome, and the next call must work. A backend that reads several questions at once has
-    `expect(prefix, questions)`, which gets the questions before they are scored.
+    Any exception becomes an outcome, and the next call must work. A backend that reads several questions at once has a
+    method `expect(prefix, questions)`, which gets the questions before they are scored.
     """
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and its limits of tokens, images and options."""
+        """The identity of the model, and its limits of tokens, images and options."""
 
     def encoded(self, prefix: Prompt, call: RequestContext) -> AbstractContextManager[P]:
         """Encode the prefix once for all questions inside the block; release it on exit."""
@@ -76,7 +76,7 @@ class Backend(Protocol[P]):
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
-        """Return the model's text, greedy if seed is 0; `schema` is a JSON schema that may constrain it."""
+        """Return the text of the model, greedy if `seed` is 0; a JSON schema may constrain it."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Share one engine per model: urgent requests first, a bounded queue, and no caller waits past its deadline."""
+"""Share one engine per model: urgent requests first, a bounded queue, and no wait after the deadline."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -25,17 +25,16 @@ from norm_core.runtime.time import Clock
 R = TypeVar("R")
 S = TypeVar("S", bound=BaseModel)
 
-
-# How often a caller without a deadline checks that the engine is alive.
-_LOOK_S = 0.5
-# How long a caller waits past its deadline for the engine's own outcome.
+# The pause between two checks whether the engine is alive, for callers without a deadline.
+_CHECK_PAUSE_S = 0.5
+# The time after the deadline in which the engine may still answer.
 _GRACE_S = 0.05
 
 _log = logging.getLogger(__name__)
 
 
 class Urgency(IntEnum):
-    """Priority of a request. An action comes first, because the robot waits for it."""
+    """The priority of a request. An action comes first, because the robot waits for it."""
 
     ACTION = 0
     WINDOW = 1
@@ -43,50 +42,63 @@ class Urgency(IntEnum):
 
 
 class _QueuedRequest(Generic[R]):
+    """A request, with the functions that answer it and that decline it."""
+
     def __init__(
         self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
     ) -> None:
-        self.urgency, self.deadline, self._answer, self._decline = urgency, deadline, answer, decline
+        self.urgency = urgency
+        self.deadline = deadline
+        self._answer = answer
+        self._decline = decline
         self.reply: Future[R] = Future()
 
     def run(self) -> None:
+        """Answer the request, unless its deadline has passed."""
         try:
             self.deadline.check()
         except PastDeadlineError as fault:
-            self.give_up(fault)
+            self.decline(fault)
         else:
             self.reply.set_result(self._answer())
 
-    def give_up(self, fault: EngineError) -> None:
+    def decline(self, fault: EngineError) -> None:
+        """Set the declined answer as the reply."""
         self.reply.set_result(self._decline(fault))
 
-    def wait(self, engine_lives: Callable[[], bool]) -> R:
+    def wait(self, is_engine_alive: Callable[[], bool]) -> R:
         """Return the reply, or a declined one if the engine does not answer in time."""
         while True:
             remaining_s = self.deadline.remaining_s()
             try:
-                return self.reply.result(_LOOK_S if remaining_s is None else remaining_s + _GRACE_S)
+                return self.reply.result(_CHECK_PAUSE_S if remaining_s is None else remaining_s + _GRACE_S)
             except NotDone:
                 if remaining_s is not None:
                     self.deadline.cancel()
                     return self._decline(PastDeadlineError("the engine did not come back before the deadline"))
-                if not engine_lives():
+                if not is_engine_alive():
                     return self._decline(EngineFailedError("the engine was closed"))
 
 
 class SharedEngine:
-    """A thread that runs the requests of one engine's leases. A full queue drops the oldest of the least urgent."""
+    """A thread that runs the requests of all leases of an engine.
+
+    A full queue drops the oldest of the least urgent requests.
+    """
 
     def __init__(self, engine: DirectEngine, capacity: int = 8, name: str = "engine") -> None:
-        """Start the engine's thread. Raises ValueError if `capacity` is below 1."""
+        """Start the thread. Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
-        self.engine, self._capacity, self._name = engine, capacity, name
+        self.engine = engine
+        self._capacity = capacity
+        self._name = name
         self._waiting: list[_QueuedRequest[Any]] = []
-        self._holds: list[Urgency] = []
+        self._held_urgencies: list[Urgency] = []
         self._changed = Condition()
-        self._closed = False
-        self._received = self._dropped = 0
+        self._is_closed = False
+        self._received_count = 0
+        self._dropped_count = 0
         self._worker = Thread(target=self._work, name=name, daemon=True)
         self._worker.start()
 
@@ -100,14 +112,14 @@ class SharedEngine:
 
     @contextmanager
     def hold(self, urgency: Urgency) -> Iterator[None]:
-        """Hold back less urgent requests until the block ends, so that none runs between two requests of the block."""
+        """Hold back less urgent requests until the block ends, so that none runs between its requests."""
         with self._changed:
-            self._holds.append(urgency)
+            self._held_urgencies.append(urgency)
         try:
             yield
         finally:
             with self._changed:
-                self._holds.remove(urgency)
+                self._held_urgencies.remove(urgency)
                 self._changed.notify()
 
     def status(self) -> QueueStatus:
@@ -117,14 +129,14 @@ class SharedEngine:
                 name=self._name,
                 depth=len(self._waiting),
                 capacity=self._capacity,
-                received=self._received,
-                dropped=self._dropped,
+                received=self._received_count,
+                dropped=self._dropped_count,
             )
 
     def close(self, timeout_s: float = 5.0) -> bool:
-        """Decline waiting requests and release the model; return False if the model is stuck."""
+        """Decline the waiting requests and release the model; return whether that succeeded in time."""
         with self._changed:
-            self._closed = True
+            self._is_closed = True
             self._changed.notify_all()
         self._worker.join(timeout_s)
         if self._worker.is_alive():
@@ -134,43 +146,48 @@ class SharedEngine:
 
     def _admit(self, request: _QueuedRequest[Any]) -> None:
         with self._changed:
-            self._received += 1
-            if self._closed:
-                request.give_up(EngineFailedError("the engine was closed"))
+            self._received_count += 1
+            if self._is_closed:
+                request.decline(EngineFailedError("the engine was closed"))
                 return
             self._waiting.append(request)
             if len(self._waiting) > self._capacity:
-                dropped = max(self._waiting, key=lambda waiting: waiting.urgency)  # the oldest on a tie
+                dropped = max(self._waiting, key=lambda waiting: waiting.urgency)  # On a tie, max returns the oldest.
                 self._waiting.remove(dropped)
-                self._dropped += 1
-                dropped.give_up(PastDeadlineError("gave way to other requests: the engine is asked more than it can"))
+                self._dropped_count += 1
+                dropped.decline(
+                    PastDeadlineError(
+                        "gave way to other requests: the engine gets more requests than it can answer; ask less often"
+                    )
+                )
             self._changed.notify()
 
     def _work(self) -> None:
-        while request := self._next():
+        while request := self._wait_for_request():
             request.run()
 
-    def _next(self) -> _QueuedRequest[Any] | None:
+    def _wait_for_request(self) -> _QueuedRequest[Any] | None:
+        """Return the next request to run; None once the engine is closed."""
         with self._changed:
-            while not ((request := self._first()) or self._closed):
-                self._changed.wait(_LOOK_S)
-            if self._closed or request is None:
+            while not ((request := self._find_first()) or self._is_closed):
+                self._changed.wait(_CHECK_PAUSE_S)
+            if self._is_closed or request is None:
                 for waiting in self._waiting:
-                    waiting.give_up(EngineFailedError("the engine was closed"))
+                    waiting.decline(EngineFailedError("the engine was closed"))
                 self._waiting.clear()
                 return None
             self._waiting.remove(request)
             return request
 
-    def _first(self) -> _QueuedRequest[Any] | None:
+    def _find_first(self) -> _QueuedRequest[Any] | None:
         """Return the most urgent request that is not held back, the oldest on a tie."""
-        limit = min(self._holds, default=max(Urgency))
-        ready = [waiting for waiting in self._waiting if waiting.urgency <= limit]
+        max_urgency = min(self._held_urgencies, default=max(Urgency))
+        ready = [waiting for waiting in self._waiting if waiting.urgency <= max_urgency]
         return min(ready, key=lambda waiting: waiting.urgency, default=None)
 
 
 class EngineLease:
-    """A shared engine, asked with one urgency until `close`."""
+    """A shared engine for one user, whose requests have one urgency."""
 
     def __init__(
         self,
@@ -179,16 +196,19 @@ class EngineLease:
         give_back: Callable[["EngineLease"], object] | None = None,
     ) -> None:
         """Lease the engine until `close`, which calls `give_back`."""
-        self._shared, self._engine, self._urgency, self._give_back = shared, shared.engine, urgency, give_back
+        self._shared = shared
+        self._engine = shared.engine
+        self._urgency = urgency
+        self._give_back = give_back
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and limits."""
+        """The identity and limits of the model."""
         return self._engine.model_info
 
     @property
     def server_status(self) -> ServerStatus | None:
-        """Whether the model's server can be reached; None for a model in this process."""
+        """Whether the server of the model can be reached; None for a model in this process."""
         return self._engine.server_status
 
     @property
@@ -225,11 +245,11 @@ class EngineLease:
         )
 
     def hold(self) -> AbstractContextManager[None]:
-        """Let less urgent requests wait until the block ends."""
+        """Hold back less urgent requests until the block ends."""
         return self._shared.hold(self._urgency)
 
     def status(self) -> QueueStatus:
-        """Return the queue status of the shared engine, over all its users."""
+        """Return the status of the request queue of all users."""
         return self._shared.status()
 
     def close(self) -> None:
@@ -239,30 +259,35 @@ class EngineLease:
 
 
 class EnginePool:
-    """Shared engines by manifest name; any thread may lease and close."""
+    """Shared engines by the name of the manifest; any thread may lease and close."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._engines: dict[str, SharedEngine] = {}
         self._leases: dict[str, set[EngineLease]] = {}
-        # Locked while a model loads or closes, because memory may not hold two models.
+        # Locked while a model loads or closes, because two models may not fit into memory.
         self._lock = Lock()
 
     def lease(self, name: str, urgency: Urgency) -> EngineLease:
-        """Return a lease of a model's engine. The first lease opens it; raise a TactfulError if that fails."""
+        """Return a lease of the engine of a model, which the first lease opens.
+
+        Raises a TactfulError if the engine cannot be opened.
+        """
         with self._lock:
             if name not in self._engines:
                 engine = open_engine(Catalogue().manifest(name), self._clock)
                 self._engines[name] = SharedEngine(engine, name=f"engine_{name}")
-            lease = EngineLease(self._engines[name], urgency, lambda lease: self._take_back(name, lease))
+            lease = EngineLease(self._engines[name], urgency, lambda lease: self._close_lease(name, lease))
             self._leases.setdefault(name, set()).add(lease)
             return lease
 
-    def _take_back(self, name: str, lease: EngineLease) -> None:
+    def _close_lease(self, name: str, lease: EngineLease) -> None:
         with self._lock:
             leases = self._leases.get(name, set())
             if lease not in leases:
                 return
             leases.remove(lease)
             if not leases and not self._engines.pop(name).close():
-                _log.warning("engine %s: the model hangs, so its memory is lost; restart the process", name)
+                _log.warning(
+                    "engine %s: the model does not respond, so its memory stays in use; restart the process", name
+                )

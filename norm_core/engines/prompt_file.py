@@ -1,4 +1,4 @@
-"""Load a task's texts from its file."""
+"""Load the texts of a task from its file."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,13 +11,13 @@ from norm_core.runtime.config import Config, load_config
 
 
 class PromptFile(Config):
-    """One prompt file; the calling module looks up texts by name, some by locale first."""
+    """A prompt file. The calling module looks up texts by name, some of them by locale first."""
 
     version: str = Field(pattern=r"^[a-z_-]+-\d+$")
     texts: Mapping[str, Any]
 
 
 @cache
-def prompt_file(task: str, package: str) -> PromptFile:
-    """Return the texts of a task, such as select_action, from the file of that name in a package."""
+def load_prompt_file(task: str, package: str) -> PromptFile:
+    """Load the texts of a task, such as select_action, from the file of that name in a package."""
     return load_config(PromptFile, shipped_file(package, f"{task}.yaml"))

@@ -1,4 +1,4 @@
-"""The providers of ONNX Runtime, and a report of those that fail."""
+"""The providers of ONNX Runtime, and the report of those that fail."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -8,7 +8,8 @@ from norm_core.records.record import record
 from norm_core.records.status import Health
 
 Provider = Literal["tensorrt", "cuda", "cpu"]
-PROVIDER_ORDER = "tried in the given order, as [tensorrt, cuda]; one that fails gives way to the next, at last to cpu"
+# For descriptions of parameters.
+PROVIDER_ORDER = "tried in this order, as [tensorrt, cuda]; after a failure the next one runs, at last cpu"
 
 
 @record
@@ -22,15 +23,15 @@ class ProviderFault:
 OnFault = Callable[[ProviderFault], None]
 
 
-def fault_reporter(health_log: HealthLog, what: str, parameter: str) -> OnFault:
-    """Return a callback that counts each fault and raises an issue; `parameter` names the node's list of providers."""
+def make_fault_reporter(health_log: HealthLog, model_use: str, parameter: str) -> OnFault:
+    """Return a callback that counts each fault and raises an issue; `parameter` is the one that lists the providers."""
 
     def report(fault: ProviderFault) -> None:
         health_log.count("provider_fallbacks")
         reason = (
-            f"{what}: {fault.provider} does not run the model, and the next provider does: {fault.reason}; correct "
-            f"that and configure the node again, or change {parameter}"
+            f"{model_use}: {fault.provider} does not run the model, and the next provider does: {fault.reason}; "
+            f"correct that and configure the node again, or change {parameter}"
         )
-        health_log.raise_issue(f"accelerator of {what}: {fault.provider}", Health.DEGRADED, reason)
+        health_log.raise_issue(f"accelerator of {model_use}: {fault.provider}", Health.DEGRADED, reason)
 
     return report

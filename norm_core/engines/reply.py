@@ -1,4 +1,4 @@
-"""A model's identity and its replies."""
+"""The identity of a model, and its replies."""
 
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.errors import UnparsedError
-from norm_core.engines.options import without_thought
+from norm_core.engines.options import strip_reasoning
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
@@ -16,7 +16,7 @@ S = TypeVar("S", bound=BaseModel)
 
 @record
 class ModelInfo:
-    """A model's identity and limits; None means no limit."""
+    """The identity and limits of a model; None means no limit."""
 
     model: str
     engine: str
@@ -27,18 +27,18 @@ class ModelInfo:
     max_options: int | None = None
     generates: bool = True
     on_this_machine: bool = True
-    device: str = ""  # CPU, GPU, cuda:0 or a server's address; empty if it is not loaded
+    device: str = ""  # CPU, GPU, cuda:0 or the address of a server; empty if the model is not loaded
 
-    def image_limit(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
-        """Return how many images to show: none if they may not leave this machine."""
+    def limit_images(self, pictures_may_leave: bool, max_count: int | None = None) -> int | None:
+        """Return the number of images to show, at most `max_count`: 0 if they may not leave this machine."""
         if not (self.on_this_machine or pictures_may_leave):
             return 0
-        return min((bound for bound in (self.max_images, wanted) if bound is not None), default=None)
+        return min((limit for limit in (self.max_images, max_count) if limit is not None), default=None)
 
 
 @record
 class Usage:
-    """Tokens read, cached and written, images, retries, and the chunks that a lack of memory forced."""
+    """The numbers of tokens, images and retries, and of the chunks in which a prompt was read for lack of memory."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -83,7 +83,7 @@ class Generation(Reply, Generic[S]):
     value: S | None = None
 
 
-def provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", seed: int = 0) -> Provenance:
+def make_provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", seed: int = 0) -> Provenance:
     """Return the provenance of a flag or decision that rests on this reply."""
     return Provenance(
         window_digest=window_digest,
@@ -98,23 +98,27 @@ def provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", 
 
 
 @lru_cache(maxsize=64)
-def json_schema_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a model's answer; cached, because making it takes milliseconds. Do not change it."""
+def make_json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of an answer, cached because it takes milliseconds; the caller must not change it."""
     return schema.model_json_schema()
 
 
 def parse_value(text: str, schema: type[S]) -> S:
-    """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
-    answer = without_thought(text)
+    """Return the value in the text of a model.
+
+    Raises UnparsedError unless the text holds JSON of the schema.
+    """
+    answer = strip_reasoning(text)
     try:
         try:
             return schema.model_validate_json(answer)
-        except ValidationError:  # words or a fence around the object
-            begin, end = answer.find("{"), answer.rfind("}")
+        except ValidationError:  # Models put words or a fence around the object.
+            begin = answer.find("{")
+            end = answer.rfind("}")
             if not 0 <= begin < end or (begin == 0 and end == len(answer) - 1):
                 raise
             return schema.model_validate_json(answer[begin : end + 1])
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise UnparsedError(f"the answer is not JSON of the asked form: {place}: {first['msg']}") from None
+        location = ".".join(map(str, first["loc"])) or "the whole"
+        raise UnparsedError(f"the answer is not JSON of the asked form: {location}: {first['msg']}") from None

@@ -1,4 +1,4 @@
-"""One request: its deadline, its latency by segment and its usage."""
+"""One request: its deadline, its latency by segment, and its usage."""
 
 from dataclasses import fields
 from threading import Event
@@ -8,14 +8,21 @@ from norm_core.engines.reply import Usage
 from norm_core.records.provenance import LatencySegment
 from norm_core.runtime.time import NS_PER_MS, Clock, ns_to_s
 
-# The segments of an answer's latency, in order.
-QUEUE, ENCODE, PREFILL, DECODE, PARSE = SEGMENTS = ("queue", "encode", "prefill", "decode", "parse")
+# The segments of the latency of an answer.
+QUEUE = "queue"
+ENCODE = "encode"
+PREFILL = "prefill"
+DECODE = "decode"
+PARSE = "parse"
+# All segments in order.
+SEGMENTS = (QUEUE, ENCODE, PREFILL, DECODE, PARSE)
 
 
 class Deadline:
     """The start and end of a request in its clock's time; any thread may cancel it."""
 
-    is_patient = False  # whether requests wait for a busy server until the deadline
+    # Whether requests wait for a busy server until the deadline.
+    is_patient = False
 
     def __init__(self, clock: Clock, deadline_ns: int | None = None, cancelled: Event | None = None) -> None:
         self.clock = clock
@@ -45,7 +52,7 @@ class Deadline:
     def check(self) -> None:
         """Raise PastDeadlineError if the deadline has passed or the request was cancelled."""
         if self._cancelled.is_set():
-            raise PastDeadlineError("cancelled by whoever asked")
+            raise PastDeadlineError("cancelled by the caller")
         if self.deadline_ns is not None and (late_ns := self.clock.now_ns() - self.deadline_ns) >= 0:
             raise PastDeadlineError(f"the deadline passed {late_ns / NS_PER_MS:.0f} ms ago")
 
@@ -55,7 +62,8 @@ class SegmentTimer:
 
     def __init__(self, deadline: Deadline, first: str) -> None:
         self._deadline = deadline
-        self._segment, self._since_ns = first, deadline.asked_ns
+        self._segment = first
+        self._since_ns = deadline.asked_ns
         self._spent_ns = {first: 0}
 
     def enter_segment(self, segment: str) -> None:
@@ -67,7 +75,7 @@ class SegmentTimer:
     def latency(self, now_ns: int | None = None) -> tuple[LatencySegment, ...]:
         """Return the latency until now; the segments sum to the total."""
         self._count_until(self._deadline.clock.now_ns() if now_ns is None else now_ns)
-        return tuple(LatencySegment(name=name, duration_ns=spent) for name, spent in self._spent_ns.items())
+        return tuple(LatencySegment(name=name, duration_ns=spent_ns) for name, spent_ns in self._spent_ns.items())
 
     def _count_until(self, now_ns: int) -> None:
         self._spent_ns[self._segment] += now_ns - self._since_ns
@@ -75,13 +83,14 @@ class SegmentTimer:
 
 
 class RequestContext(SegmentTimer):
-    """A backend's view of one request: its deadline, its time by SEGMENTS and its usage."""
+    """The view of a backend on one request: its deadline, its time by SEGMENTS and its usage."""
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__(deadline, QUEUE)
-        self.text = ""  # the reply, where a backend reads an option from text
+        # The reply, if a backend reads an option from text.
+        self.text = ""
         self._spent_ns = dict.fromkeys(SEGMENTS, 0)
-        self._used = {field.name: 0 for field in fields(Usage)}
+        self._usage_counts = {field.name: 0 for field in fields(Usage)}
 
     def check(self) -> None:
         """Raise PastDeadlineError after the deadline; call it before each step that takes more than milliseconds."""
@@ -99,9 +108,9 @@ class RequestContext(SegmentTimer):
     def add_usage(self, **counts: int) -> None:
         """Add to the usage; the argument names are those of Usage."""
         for name, count in counts.items():
-            self._used[name] += count
+            self._usage_counts[name] += count
 
     @property
     def usage(self) -> Usage:
         """The usage so far."""
-        return Usage(**self._used)
+        return Usage(**self._usage_counts)

@@ -1,4 +1,4 @@
-"""The settings of a manifest by engine."""
+"""The settings in a manifest, by engine."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -18,13 +18,13 @@ class TransformersSettings(Config):
 
 
 class Guide(StrEnum):
-    """How to constrain a server's answer to one of the letters."""
+    """The way to constrain the answer of a server to one of the letters."""
 
     NONE = "none"
-    STRUCTURED_OUTPUTS = "structured_outputs"  # vLLM 0.12 and later
-    GRAMMAR = "grammar"  # llama-server
+    STRUCTURED_OUTPUTS = "structured_outputs"  # for vLLM 0.12 and later
+    GRAMMAR = "grammar"  # for llama-server
 
-    def request_fields(self, letters: Sequence[str]) -> dict[str, Any]:
+    def make_request_fields(self, letters: Sequence[str]) -> dict[str, Any]:
         """Return the request fields for this constraint."""
         match self:
             case Guide.NONE:
@@ -36,15 +36,15 @@ class Guide(StrEnum):
 
 
 class Answers(StrEnum):
-    """The source of the scores of options."""
+    """The part of a reply that scores options."""
 
     LOGPROBS = "logprobs"
-    TEXT = "text"  # the reply's words, which choose one option without a probability
-    AUTO = "auto"  # log-probabilities, then text once a reply has none
+    TEXT = "text"  # The words of the reply, which choose one option without a probability.
+    AUTO = "auto"  # Log-probabilities, then text after the first reply without them.
 
 
 class OpenAISettings(Config):
-    """Settings of a server; `model` is the server's name for the model, if it differs from the manifest's."""
+    """Settings of a server; `model` is its name for the model, by default the name in the manifest."""
 
     model: str = ""
     api_key_variable: str = ""

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, RootModel
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
 from norm_core.engines.prompt import Prompt, Quoted, Text
-from norm_core.engines.prompt_file import prompt_file
-from norm_core.engines.reply import ModelInfo, Reply, parse_value, provenance
+from norm_core.engines.prompt_file import load_prompt_file
+from norm_core.engines.reply import ModelInfo, Reply, make_provenance, parse_value
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
@@ -25,7 +25,7 @@ from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
 from norm_monitor.judge.judge import POLARITIES, JudgeCalibration, JudgeConfig, Note, with_note
 from norm_monitor.judge.questions import MARK
 
-_PROMPTS = prompt_file("coding", "norm_monitor.judge")
+_PROMPTS = load_prompt_file("coding", "norm_monitor.judge")
 ORDINARY = "ordinary"
 ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
 LABELS = (ERROR, COMPETENCE, ORDINARY)
@@ -223,7 +223,7 @@ class RecordedJudge:
             outcome=answer.outcome,
             reason=answer.reason,
             provenance=replace(
-                provenance(
+                make_provenance(
                     ModelInfo(model=answer.model, engine="recorded"), reply, window_digest=window_digest(view.window)
                 ),
                 config_sha256=self._config.sha256(),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import ModelInfo, Scores, provenance
+from norm_core.engines.reply import ModelInfo, Scores, make_provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
@@ -215,7 +215,7 @@ class JudgeConfig(PictureRules):
 
 def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     """Return how many images of a unit the model may see: its limit, or 0 if they may not leave this machine."""
-    return model_info.image_limit(config.pictures_may_leave, config.images) or 0
+    return model_info.limit_images(config.pictures_may_leave, config.images) or 0
 
 
 @record
@@ -264,7 +264,7 @@ class Judge:
             reason=first.reason,
             probability=dict(zip(POLARITIES, first.probabilities, strict=False)),
             provenance=replace(
-                provenance(model_info, first, window_digest=window_digest(view.window)),
+                make_provenance(model_info, first, window_digest=window_digest(view.window)),
                 config_sha256=config_sha256,
                 window_late=view.window.late,
             ),

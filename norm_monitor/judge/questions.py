@@ -3,11 +3,11 @@
 from bisect import bisect_right
 
 from norm_core.engines.prompt import Part, Prompt, Question, Quoted, Text
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.records.flag import Attribute
 
 MARK = ">>"  # before each line of the talk that is judged
-_FILE = prompt_file("judge", "norm_monitor.judge")
+_FILE = load_prompt_file("judge", "norm_monitor.judge")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
 # From which nearness on the words of `likeness` hold, beyond the first.
 _BANDS = (0.5, 0.8)

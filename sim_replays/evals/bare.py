@@ -21,7 +21,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from norm_core.engines.errors import UnparsedError
-from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_weights
+from norm_core.engines.options import OPTION_LETTERS, is_refusal, weigh_letters
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
@@ -159,7 +159,7 @@ def _probabilities(model: Model, query: Query, output: ModelOutput, reading: Rea
         if token.token.strip(" \"'()") == letters[reading.chosen[0]] and token.top_logprobs:
             likely = [(other.token.strip(" \"'()"), other.logprob) for other in token.top_logprobs]
             try:
-                weights = [math.exp(weight) for weight in letter_weights(likely, letters)]
+                weights = [math.exp(weight) for weight in weigh_letters(likely, letters)]
             except UnparsedError:
                 return None
             return [weight / sum(weights) for weight in weights]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from norm_core.engines.options import OPTION_LETTERS, letter_options, read_option
+from norm_core.engines.options import OPTION_LETTERS, format_options, read_option
 from norm_core.records.episode import Query
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
@@ -43,7 +43,7 @@ def control(choose: Literal["random", "first", "longest", "options"] = "random",
             if choose == "random":
                 place = random.Random(f"{seed}:{state.epoch}:{query.query_id}").randrange(len(offered))
             elif choose == "options":
-                output = await get_model().generate([ChatMessageUser(content=letter_options(offered))])
+                output = await get_model().generate([ChatMessageUser(content=format_options(offered))])
                 place = None if output.stop_reason == "max_tokens" else read_option(output.completion, offered)
             else:
                 place = _OF_OPTIONS[choose](offered)

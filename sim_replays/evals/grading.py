@@ -8,7 +8,7 @@ from dataclasses import replace
 from inspect_ai.model import Model
 
 from norm_core.engines.options import OPTION_LETTERS
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
 from sim_replays.evals.samples import SampleAnswer
@@ -17,7 +17,7 @@ from sim_replays.suites.suite import FORMS, letter, letters
 
 GRADER, COERCER = "grader", "coercer"  # roles of models: --model-role grader=NAME
 _VERDICT = re.compile(r"(?i:final verdict)\W*([1-5])(?!\.?\d)")
-_PROMPTS = prompt_file("grades", "sim_replays.evals")
+_PROMPTS = load_prompt_file("grades", "sim_replays.evals")
 # By task: the graded fields of the written answer, and the scorer's names of their grades.
 FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
 

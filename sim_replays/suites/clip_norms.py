@@ -1,12 +1,12 @@
 """Questions on a norm in words and a clip, as in VideoNorms: adherence, evidence and the norm itself."""
 
 from norm_core.engines.prompt import Part, Prompt, Question, Text
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.records.window import Window
 from norm_monitor.judge.questions import faces_aside_text
 from norm_monitor.judge.transcript import pictures, transcript
 
-_FILE = prompt_file("clip_norms", "sim_replays.suites")
+_FILE = load_prompt_file("clip_norms", "sim_replays.suites")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
 
 

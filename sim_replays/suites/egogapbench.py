@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.prompts import STYLES
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
@@ -163,7 +163,7 @@ def query(
     )
 
 
-_TEXTS = prompt_file("egogapbench_prompts", "sim_replays.suites").texts
+_TEXTS = load_prompt_file("egogapbench_prompts", "sim_replays.suites").texts
 
 
 def bare_query(item: EgoGapItem, style: str) -> Query:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.retrieval import Precedent
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
@@ -208,7 +208,7 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
 
 
 _NONE = '""'  # an empty string, which stands for none of the options
-_TEXTS = prompt_file("egonormia_prompts", "sim_replays.suites").texts
+_TEXTS = load_prompt_file("egonormia_prompts", "sim_replays.suites").texts
 
 
 def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:

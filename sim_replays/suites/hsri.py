@@ -9,7 +9,7 @@ from statistics import mean, stdev
 import numpy as np
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
@@ -84,7 +84,7 @@ def items(asking: RunConfig) -> RunItems:
     return RunItems(asked=tuple(asked), targets=tuple(targets(drawn)), files=(file,))
 
 
-_TEXTS = prompt_file("hsri_prompts", "sim_replays.suites").texts
+_TEXTS = load_prompt_file("hsri_prompts", "sim_replays.suites").texts
 # The place of each offered option in the order of the labels, where the paper's order differs.
 _ORDERS = {"error3": (1, 0, 2)}
 _FORMS = {"attributes": "letters", **dict.fromkeys(CHOICES, "number")}

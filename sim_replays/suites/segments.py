@@ -1,10 +1,10 @@
 """Questions to a coder about a segment of human-robot talk, in the terms of HSRI; the judge's prefix comes first."""
 
 from norm_core.engines.prompt import Question, Text
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_monitor.judge import questions as judge
 
-_FILE = prompt_file("segments", "sim_replays.suites")
+_FILE = load_prompt_file("segments", "sim_replays.suites")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
 KINDS = tuple(_TEXTS["known"])
 

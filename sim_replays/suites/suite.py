@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
-from norm_core.engines.options import read_option, without_thought
+from norm_core.engines.options import read_option, strip_reasoning
 from norm_core.records.episode import Query
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
@@ -42,7 +42,7 @@ Form = Callable[[Query, str], Reading | None]
 
 def json_letter(query: Query, reply: str) -> Reading | None:
     """Read `{"answer": "B", ...}`."""
-    answer_text, plain = without_thought(reply), json_object(reply)
+    answer_text, plain = strip_reasoning(reply), json_object(reply)
     answer = plain.get("answer") if plain else answer_text
     if not plain and answer_text.count('"answer"') > 1:
         return None
@@ -55,7 +55,7 @@ def json_letter(query: Query, reply: str) -> Reading | None:
 
 def letter(query: Query, reply: str) -> Reading | None:
     """Read one lettered option, such as `(B)`, or its words."""
-    answer_text, place = without_thought(reply), read_option(reply, query.options)
+    answer_text, place = strip_reasoning(reply), read_option(reply, query.options)
     if place is None:
         return None
     return Reading(chosen=(place,), strict=answer_text.strip(" ().") in {LETTERS[place], query.options[place]})
@@ -63,7 +63,7 @@ def letter(query: Query, reply: str) -> Reading | None:
 
 def letters(query: Query, reply: str) -> Reading | None:
     """Read one or more lettered options, such as `(A), (C)`; options named in words count too."""
-    answer_text, labels = without_thought(reply), LETTERS[: len(query.options)]
+    answer_text, labels = strip_reasoning(reply), LETTERS[: len(query.options)]
     if re.fullmatch(rf"\(?[{labels}]\)?(?:(?:,| and|,? +)+ *\(?[{labels}]\)?)*\.?", answer_text):
         return Reading(chosen=tuple(sorted({labels.index(name) for name in re.findall(rf"[{labels}]", answer_text)})))
     named = re.findall(rf"\(([{labels}])\)|^\W*([{labels}])[).:]", answer_text, re.MULTILINE)
@@ -75,7 +75,7 @@ def letters(query: Query, reply: str) -> Reading | None:
 def number(query: Query, reply: str) -> Reading | None:
     """Read the number on the last line, after any reasoning, or the words of one option there."""
     offered = query.justifications or query.options
-    line = without_thought(reply).rpartition("\n")[2].strip()
+    line = strip_reasoning(reply).rpartition("\n")[2].strip()
     strict = re.fullmatch(r"\(?(\d+)\)?\.?", line)
     named = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", line)
     if len(named) != 1:
@@ -87,7 +87,7 @@ def number(query: Query, reply: str) -> Reading | None:
 
 def number_list(query: Query, reply: str) -> Reading | None:
     """Read a list of numbers at the end, such as `[1, 4]`, after any reasoning."""
-    answer_text = without_thought(reply)
+    answer_text = strip_reasoning(reply)
     line = answer_text.rpartition("\n")[2].strip()
     bare_list = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
     listings = [*_LIST.finditer(answer_text)][-1:] or ([bare_list] if bare_list else [])
@@ -112,7 +112,7 @@ FORMS: Mapping[str, Form] = {
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """Return the one JSON object that stands in a reply; None for several that differ, or a key that appears twice."""
-    visible, at = without_thought(reply), 0
+    visible, at = strip_reasoning(reply), 0
     objects: list[dict[str, Any]] = []
     while (at := visible.find("{", at)) >= 0:
         try:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from norm_core import __version__
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.reply import Scores, provenance
+from norm_core.engines.reply import Scores, make_provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.episode import Answer, Query
 from norm_core.records.flag import Attribute
@@ -124,7 +124,7 @@ class SuiteAnswerer:
 
     @property
     def _images(self) -> int:
-        return self._model.model_info.image_limit(self._rules.pictures_may_leave, self._config.images) or 0
+        return self._model.model_info.limit_images(self._rules.pictures_may_leave, self._config.images) or 0
 
     def _leaves_faces_aside(self, window: Window) -> bool:
         """Whether pictures are shown in a context that forbids inferring emotions from them."""
@@ -134,7 +134,7 @@ class SuiteAnswerer:
     def _held_back(self, query: Query, window: Window) -> str:
         """Return which pictures of a query were withheld and why; empty if none were."""
         model_info = self._model.model_info
-        if window.frames and model_info.image_limit(True, self._config.images) and not self._images:
+        if window.frames and model_info.limit_images(True, self._config.images) and not self._images:
             return f"without its pictures, as the model {model_info.model} does not run on this machine"
         if _about_emotions(query) and self._leaves_faces_aside(window):
             context = self._rules.deployment_context
@@ -166,7 +166,7 @@ class SuiteAnswerer:
             if written.outcome is not Outcome.UNPARSED:
                 break
         made_by = replace(
-            provenance(self._model.model_info, written, window_digest=window_digest(window), seed=seed),
+            make_provenance(self._model.model_info, written, window_digest=window_digest(window), seed=seed),
             config_sha256=self._config_sha256,
             software_version=__version__,
         )
@@ -175,7 +175,7 @@ class SuiteAnswerer:
         return self._told(query, window, deadline, text=written.value.model_dump_json(), made_by=made_by)
 
     def _made_by(self, window: Window, scores: list[Scores]) -> Provenance:
-        made_by = provenance(self._model.model_info, scores[0], window_digest=window_digest(window))
+        made_by = make_provenance(self._model.model_info, scores[0], window_digest=window_digest(window))
         digests = [score.prompt_digest for score in scores]
         return replace(
             made_by,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from norm_core.engines.options import without_thought
-from norm_core.engines.prompt_file import prompt_file
+from norm_core.engines.options import strip_reasoning
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
@@ -118,7 +118,7 @@ def label(query: Query, reply: str) -> Reading | None:
     fields, strict = _fields(reply)
     place = _side(fields.get("label", ""))
     if place is None and "label" not in fields:
-        place, strict = _side(without_thought(reply)), False
+        place, strict = _side(strip_reasoning(reply)), False
     return None if place is None else Reading(chosen=(place,), strict=strict)
 
 
@@ -152,7 +152,7 @@ def _fields(reply: str) -> tuple[dict[str, str], bool]:
         return {name: value for name, value in plain.items() if isinstance(value, str)}, False
     flags = re.MULTILINE | re.IGNORECASE
     values = {
-        name: {value.strip(" []") for value in re.findall(_LINE.format(names), without_thought(reply), flags)}
+        name: {value.strip(" []") for value in re.findall(_LINE.format(names), strip_reasoning(reply), flags)}
         for name, names in _FIELDS.items()
     }
     return {name: value for name, lines in values.items() if len(lines) == 1 for value in lines}, True
@@ -203,7 +203,7 @@ def items(asking: RunConfig) -> RunItems:
     return RunItems(asked=tuple(asked), targets=tuple(targets(annotations)), files=(file,))
 
 
-_TEXTS = prompt_file("videonorms_prompts", "sim_replays.suites").texts
+_TEXTS = load_prompt_file("videonorms_prompts", "sim_replays.suites").texts
 
 
 def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:

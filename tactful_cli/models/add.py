@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from norm_core.engines.openai.served import find_served
+from norm_core.engines.openai.served import find_served_model
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, matching
@@ -69,7 +69,7 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     path, catalogue = Path(source).expanduser(), Catalogue()
     pulled: dict[str, Any] = {}
     if source.startswith(("http://", "https://")):
-        fields = find_served(source, stated.served_model, stated.api_key_variable)
+        fields = find_served_model(source, stated.served_model, stated.api_key_variable)
         name = fields["settings"]["model"].rpartition("/")[2]
     elif path.exists():
         fields = _of_files(path.absolute(), stated)

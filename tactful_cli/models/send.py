@@ -46,7 +46,7 @@ def send_batch(
     )
     sender, size = BatchSender(folder, connection, settings), BatchSize()
     try:
-        for request in sender.pending():
+        for request in sender.find_unanswered():
             size.add(request)
         err.print(f"{url}: {size}", soft_wrap=True, markup=False)
         with Progress(console=err) as progress:
@@ -54,9 +54,9 @@ def send_batch(
             sender.send(concurrency, lambda: progress.advance(task))
     finally:
         connection.close()
-        for reason, number in sender.reasons.most_common(3):
+        for reason, number in sender.failure_reasons.most_common(3):
             err.print(f"failed {count_of(number, 'time')}: {reason}", soft_wrap=True, markup=False)
-    if left := sum(1 for _ in sender.pending()):
+    if left := sum(1 for _ in sender.find_unanswered()):
         err.print(f"{folder}: {count_of(left, 'request')} without an answer; the same command asks again")
         raise typer.Exit(1)
 

@@ -142,11 +142,11 @@ def test_answers_about_a_minute_make_flags_and_each_failure_is_counted(ask: Ask,
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--ask-later", "batch"), "holds requests already"),
+        (("--ask-later", "batch"), "has requests already"),
         (("--ask-later", "new", "--answers", "batch"), "exclude each other"),
         (("--ask-later", "new", "--out", "run"), "exclude each other"),
-        (("--answers", "batch"), "holds no answers"),
-        (("--answers", "missing"), "holds no answers"),
+        (("--answers", "batch"), "there are no answers"),
+        (("--answers", "missing"), "there are no answers"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_bag_runs(

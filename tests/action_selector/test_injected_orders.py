@@ -14,7 +14,7 @@ import pytest
 from action_selector.request import Request
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.direct_engine import DirectEngine
-from norm_core.engines.options import letter_options
+from norm_core.engines.options import format_options
 from norm_core.engines.prompt import Prompt, Question, Text, neutralize_markup
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -57,7 +57,7 @@ def test_gullible_model_sees_no_injected_order(sentences: SentenceEncoder, pair:
     order = pair["order"]
 
     def obey(question: Question, call: RequestContext) -> list[float]:
-        unfenced = "\n".join([*list_own_texts(question.parts), letter_options(question.options)])
+        unfenced = "\n".join([*list_own_texts(question.parts), format_options(question.options)])
         assert order not in unfenced
         return [0.0 if o == "Yes" or any(word in o for word in RIGHT) else -2.0 for o in question.options]
 

@@ -212,4 +212,4 @@ def test_a_folder_without_requests_is_refused(tmp_path: Path, server: FakeServer
     (tmp_path / "answers.jsonl").write_text(json.dumps({"custom_id": "k"}), encoding="utf-8")
     result = send(tmp_path, server)
     assert result.returncode == 2
-    assert "holds no requests" in result.stderr
+    assert "there are no requests" in result.stderr

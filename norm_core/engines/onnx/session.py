@@ -24,8 +24,13 @@ from norm_core.runtime.extras import format_install_command
 
 Arrays = Mapping[str, NDArray[Any]]
 
-TENSORRT, CUDA, CPU = PROVIDERS = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider")
-
+TENSORRT = "TensorrtExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+CPU = "CPUExecutionProvider"
+# The fastest first.
+PROVIDERS = (TENSORRT, CUDA, CPU)
+_PROVIDERS_BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
+# The numpy type of each type name of ONNX Runtime.
 _TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -37,14 +42,15 @@ _TYPES = {
     "tensor(bool)": np.bool_,
 }
 
-onnxruntime.disable_telemetry_events()  # also if a program imported it before norm_core
-_BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
 _log = logging.getLogger(__name__)
+
+# Also here, because a program may import onnxruntime before norm_core.
+onnxruntime.disable_telemetry_events()
 
 
 @record
 class SessionSource:
-    """The arguments of a session, to create it again on another provider."""
+    """The arguments of a session, with which it is created again on another provider."""
 
     model: Path
     threads: int
@@ -54,13 +60,16 @@ class SessionSource:
 
 
 def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
-    """Return the model's session on the first provider; raise EngineFailedError if that cannot load it."""
+    """Create the session of a model on the first provider.
+
+    Raises EngineFailedError if that provider cannot load the model.
+    """
     provider = providers[0]
     if provider not in onnxruntime.get_available_providers():
         raise EngineFailedError(
-            f"this ONNX Runtime is built without it; {format_install_command('gpu')} brings one with it"
+            f"this ONNX Runtime does not contain it; run {format_install_command('gpu')} for one that does"
         )
-    missed = "" if provider == CPU else _load_libraries()
+    complaints = "" if provider == CPU else _load_libraries()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = source.threads
     options.enable_cpu_mem_arena = source.memory_arena
@@ -71,20 +80,21 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
     if source.weights:
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in source.weights.values()]
         options.add_external_initializers(list(source.weights), values)
-    # Single nodes may fall back to later providers; the whole model must not do so unnoticed.
+    # Single nodes of the graph may fall back to later providers, but not the whole model.
     available = [name for name in providers if name in onnxruntime.get_available_providers()]
-    providers_with_settings = [(name, _settings(name, source)) for name in dict.fromkeys((*available, CPU))]
+    providers_with_settings = [
+        (name, _make_provider_settings(name, source)) for name in dict.fromkeys((*available, CPU))
+    ]
     session = onnxruntime.InferenceSession(
         str(source.model), options, providers=providers_with_settings, enable_fallback=0
     )
-    used = session.get_providers()[0]
-    if used != provider:
-        raise EngineFailedError(f"its libraries could not be loaded ({missed or 'see the log'})")
+    if session.get_providers()[0] != provider:
+        raise EngineFailedError(f"its libraries could not be loaded ({complaints or 'see the log'})")
     return session
 
 
-def zeros_for(session: Any) -> dict[str, NDArray[Any]]:
-    """Return zeros of the declared shapes, with length one for a free dimension."""
+def make_zero_inputs(session: Any) -> dict[str, NDArray[Any]]:
+    """Return zeros of the declared shapes, with length one for a dimension of any length."""
     return {
         declared.name: np.zeros(
             [side if isinstance(side, int) else 1 for side in declared.shape], _TYPES[declared.type]
@@ -99,22 +109,22 @@ def _load_libraries() -> str:
     with redirect_stdout(complaints):
         onnxruntime.preload_dlls()
     with suppress(ImportError):
-        import_module("tensorrt_libs")  # loads its libraries
+        import_module("tensorrt_libs")  # The import loads the libraries.
     return complaints.getvalue().strip().replace("\n", "; ")
 
 
-def _settings(provider: str, source: SessionSource) -> dict[str, str]:
+def _make_provider_settings(provider: str, source: SessionSource) -> dict[str, str]:
     if provider != TENSORRT:
         return {}
     # Building an engine takes minutes, loading takes seconds. An engine fits only its weights and versions; TensorRT
     # adds the kind of GPU to its file name.
     digest = hashlib.sha256()
-    for suffix in ("", ".data", "_data"):  # files of external weights
+    for suffix in ("", ".data", "_data"):  # the model, and its files of external weights
         path = source.model.with_name(source.model.name + suffix)
         if path.is_file():
-            with path.open("rb") as part:
-                digest.update(hashlib.file_digest(part, "sha256").digest())
-    versions = f"onnxruntime-{onnxruntime.__version__}-tensorrt-{_tensorrt_version()}"
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    versions = f"onnxruntime-{onnxruntime.__version__}-tensorrt-{_read_tensorrt_version()}"
     folder = make_cache_folder("tensorrt") / f"{source.model.stem}-{digest.hexdigest()[:16]}-{versions}"
     folder.mkdir(parents=True, exist_ok=True)
     return {
@@ -125,7 +135,7 @@ def _settings(provider: str, source: SessionSource) -> dict[str, str]:
     }
 
 
-def _tensorrt_version() -> str:
+def _read_tensorrt_version() -> str:
     for library in ("libnvinfer.so.11", "libnvinfer.so.10"):
         with suppress(OSError, AttributeError):
             return str(ctypes.CDLL(library).getInferLibVersion())
@@ -133,13 +143,14 @@ def _tensorrt_version() -> str:
 
 
 class OnnxSession:
-    """A loaded model; `provider` runs it, `faults` lists failed providers. Any thread may run it."""
+    """A loaded model, which any thread may run; `provider` runs it, and `faults` lists the failed ones."""
 
     def __init__(self, source: SessionSource, providers: Sequence[str], example: Arrays | None) -> None:
-        """Load the model with the first provider that can run it; raise EngineFailedError if none can."""
-        self._source, self._lock = source, Lock()
+        """Load the model with the first provider that can run it. Raises EngineFailedError if none can."""
+        self._source = source
+        self._lock = Lock()
         self.faults: tuple[ProviderFault, ...] = ()
-        self._use(_first_running(source, providers, None, example))
+        self._use(_find_running(source, providers, None, example))
 
     @property
     def inputs(self) -> dict[str, tuple[int | None, ...]]:
@@ -150,9 +161,11 @@ class OnnxSession:
         }
 
     def run(self, outputs: Sequence[str] | None, inputs: Arrays) -> list[Any]:
-        """Return the outputs by name, or all outputs; raise EngineFailedError if the model cannot be run.
+        """Return the named outputs, or all.
 
         If the provider fails, the next one that can run these inputs takes its place.
+
+        Raises EngineFailedError if no provider can run the model.
         """
         session = self._session
         try:
@@ -163,17 +176,20 @@ class OnnxSession:
     def _run_elsewhere(self, failed: Any, outputs: Sequence[str] | None, inputs: Arrays, error: Exception) -> list[Any]:
         with self._lock:
             if self._session is failed:
-                fault = ProviderFault(provider=self.provider, reason=f"it failed at work: {_first_line(error)}")
+                fault = ProviderFault(provider=self.provider, reason=f"it failed at work: {_cut_to_first_line(error)}")
                 try:
-                    running = _first_running(self._source, self._later, outputs, inputs)
-                except EngineFailedError:  # the inputs are wrong or the file is gone, so the provider stays
-                    reason = f"{self._source.model.name}: cannot be run on {self.provider}: {_first_line(error)}"
+                    running = _find_running(self._source, self._later_providers, outputs, inputs)
+                except EngineFailedError:
+                    # The inputs are wrong or the file is missing, so the provider stays.
+                    reason = f"{self._source.model.name}: cannot be run on {self.provider}: {_cut_to_first_line(error)}"
                     raise EngineFailedError(reason) from error
                 self._use(replace(running, faults=(fault, *running.faults)))
         return list(self._session.run(outputs, inputs))
 
     def _use(self, running: "_Running") -> None:
-        self._session, self.provider, self._later = running.session, running.provider, running.later
+        self._session = running.session
+        self.provider = running.provider
+        self._later_providers = running.later_providers
         self.faults += running.faults
         for fault in running.faults:
             _log.warning("%s does not run on %s: %s", self._source.model.name, fault.provider, fault.reason)
@@ -182,11 +198,11 @@ class OnnxSession:
 
 @record
 class _Running:
-    """A session that ran once, the providers to try after its own, and the faults of those before it."""
+    """A session that ran once, the providers to try after its own, and the faults of the earlier ones."""
 
     session: Any
     provider: str
-    later: tuple[str, ...]
+    later_providers: tuple[str, ...]
     faults: tuple[ProviderFault, ...]
 
 
@@ -202,12 +218,13 @@ def open_session(
 ) -> OnnxSession:
     """Load the model with the first provider that can run it once, on `warm_up` or on zeros.
 
-    Without `providers`, all that this ONNX Runtime has are tried, the fastest first. `on_fault` is called for each that
-    fails, now or later. `weights` are the model's external tensors by name. Raise EngineFailedError if the file is
-    missing or no provider can run it.
+    By default, all providers of this ONNX Runtime are tried, the fastest first. `on_fault` is called for each failed
+    provider, now or later. `weights` are the external tensors of the model by name.
+
+    Raises EngineFailedError if the file is missing or no provider can run it.
     """
     if not model.is_file():
-        raise EngineFailedError(f"{model}: there is no such model file")
+        raise EngineFailedError(f"{model}: there is no such model file; correct the path, or download the model")
     if providers is None:
         providers = [name for name in PROVIDERS if name in onnxruntime.get_available_providers()]
     source = SessionSource(
@@ -216,27 +233,29 @@ def open_session(
     return OnnxSession(source, providers, warm_up)
 
 
-def in_order(names: Sequence[Provider]) -> tuple[str, ...]:
-    """Return ONNX Runtime's names of the providers, with the CPU last."""
-    return tuple(dict.fromkeys((*(_BY_NAME[name] for name in names), CPU)))
+def list_providers(names: Sequence[Provider]) -> tuple[str, ...]:
+    """Return the names of providers in ONNX Runtime, with the CPU last."""
+    return tuple(dict.fromkeys((*(_PROVIDERS_BY_NAME[name] for name in names), CPU)))
 
 
-def _first_running(
+def _find_running(
     source: SessionSource, providers: Sequence[str], outputs: Sequence[str] | None, example: Arrays | None
 ) -> _Running:
     faults: list[ProviderFault] = []
     for index, provider in enumerate(providers):
         try:
             session = create_session(source, providers[index:])
-            session.run(outputs, example or zeros_for(session))
+            session.run(outputs, example or make_zero_inputs(session))
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors share no other base
-            faults.append(ProviderFault(provider=provider, reason=_first_line(error)))
+            faults.append(ProviderFault(provider=provider, reason=_cut_to_first_line(error)))
         else:
-            later = tuple(providers[index + 1 :])
-            return _Running(session=session, provider=provider, later=later, faults=tuple(faults))
+            later_providers = tuple(providers[index + 1 :])
+            return _Running(session=session, provider=provider, later_providers=later_providers, faults=tuple(faults))
     reasons = "; ".join(f"{fault.provider}: {fault.reason}" for fault in faults)
-    raise EngineFailedError(f"{source.model}: cannot be loaded, so it may be cut off or no ONNX model: {reasons}")
+    raise EngineFailedError(
+        f"{source.model}: cannot be loaded: {reasons}; if it is cut off or not an ONNX model, download it again"
+    )
 
 
-def _first_line(error: Exception) -> str:
+def _cut_to_first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""The key of a server, redacted from all text of that server."""
+"""The key of a server, which is removed from all texts of that server."""
 
 import os
 import re
@@ -13,7 +13,7 @@ class ApiKey:
 
     def __init__(self, variable: str) -> None:
         self._key = os.environ.get(variable, "") if variable else ""
-        self._pattern = re.compile("".join(map(_any_spelling, self._key)), re.ASCII)
+        self._pattern = re.compile("".join(map(_match_any_spelling, self._key)), re.ASCII)
 
     def __bool__(self) -> bool:
         """Whether there is a key."""
@@ -25,15 +25,15 @@ class ApiKey:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     def redact(self, text: str) -> str:
-        """Return a server's text without the key, whether plain, escaped as in JSON or percent-encoded."""
+        """Return a text of the server without the key, whether plain, escaped as in JSON or percent-encoded."""
         return self._pattern.sub(_REDACTED, text) if len(self._key) >= _MIN_LENGTH else text
 
     def redact_bytes(self, content: bytes) -> bytes:
-        """Return a server's answer without the key."""
+        """Return an answer of the server without the key."""
         return self.redact(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
-def _any_spelling(character: str) -> str:
-    """Return a pattern for a character that is plain, percent-encoded or escaped, even twice."""
+def _match_any_spelling(character: str) -> str:
+    """Return a pattern for a character that is plain, percent-encoded or escaped, once or twice."""
     code = f"(?i:{ord(character):02x})"
     return rf"(?:\\{{0,4}}{re.escape(character)}|%(?:25)?{code}|\\{{1,4}}(?:u00|x){code})"

@@ -7,46 +7,49 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from norm_core.engines.errors import EngineFailedError, RefusedError
-from norm_core.engines.prompt import Image, Part, plain_text
+from norm_core.engines.prompt import Image, Part, write_part
 from norm_core.engines.request_context import RequestContext
 
 
-def user_message(parts: Sequence[Part]) -> dict[str, Any]:
-    """Return a prompt's parts as the message of a chat completion, with images as data URLs."""
-    return {"role": "user", "content": plain_content(content_of(parts))}
+def make_user_message(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the parts of a prompt as the message of a chat completion, with images as data URLs."""
+    return {"role": "user", "content": join_texts(make_content(parts))}
 
 
-def answer_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+def make_answer_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request field that constrains an answer to a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": schema.get("title", "answer"), "schema": schema}}
 
 
-def content_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """Return parts as message content."""
-    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": plain_text(part)} for part in parts]
+def make_content(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Return parts as the content of a message."""
+    return [
+        _make_image_content(part) if isinstance(part, Image) else {"type": "text", "text": write_part(part)}
+        for part in parts
+    ]
 
 
-def _image(image: Image) -> dict[str, Any]:
+def _make_image_content(image: Image) -> dict[str, Any]:
     url = "data:image/jpeg;base64," + base64.b64encode(image.jpeg).decode()
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def plain_content(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return one text if there are no images, because some servers do not accept parts."""
+def join_texts(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return one text if there are no images, because some servers accept only a text."""
     if all(item["type"] == "text" for item in content):
         return "\n".join(item["text"] for item in content)
     return content
 
 
-class _Top(BaseModel):
+class _LikelyToken(BaseModel):
     token: str
     logprob: float
 
 
-class TokenLogprob(_Top):
+class TokenLogprob(_LikelyToken):
     """One token of an answer, with the likeliest alternatives."""
 
-    top_logprobs: list[_Top] = []
+    top_logprobs: list[_LikelyToken] = []
 
 
 class _Logprobs(BaseModel):
@@ -64,14 +67,14 @@ class _Choice(BaseModel):
     logprobs: _Logprobs | None = None
 
 
-class _Cached(BaseModel):
+class _PromptTokenDetails(BaseModel):
     cached_tokens: int | None = None
 
 
-class _TokenCount(BaseModel):
+class _TokenCounts(BaseModel):
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    prompt_tokens_details: _Cached | None = None
+    prompt_tokens_details: _PromptTokenDetails | None = None
 
 
 class Completion(BaseModel):
@@ -79,7 +82,7 @@ class Completion(BaseModel):
 
     choices: list[_Choice] = Field(min_length=1)
     model: str = ""
-    usage: _TokenCount | None = None
+    usage: _TokenCounts | None = None
 
     @property
     def text(self) -> str:
@@ -97,25 +100,33 @@ class Completion(BaseModel):
         """Whether the server stopped the first choice at its limit of tokens."""
         return self.choices[0].finish_reason == "length"
 
-    def first_token(self) -> list[tuple[str, float]]:
-        """Return the likeliest first tokens, each once, with their log-probabilities."""
+    def read_first_token(self) -> list[tuple[str, float]]:
+        """Return the likeliest first tokens, each once, with their log-probabilities.
+
+        Raises EngineFailedError if the server sent none.
+        """
         if not self.tokens:
             raise EngineFailedError(
-                "the server returned no log-probabilities, from which options are scored: allow them there"
+                "the server returned no log-probabilities, from which options are scored; allow them there, or set "
+                "settings.answers to text"
             )
         first = self.tokens[0]
-        return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
+        return list({token.token: token.logprob for token in [first, *first.top_logprobs]}.items())
 
 
 def parse_completion(content: bytes, call: RequestContext) -> Completion:
-    """Parse a server's reply and add its tokens to the usage of `call`; a refusal raises RefusedError."""
+    """Parse the reply of a server, and add its tokens to the usage of `call`.
+
+    Raises EngineFailedError for another form, and RefusedError if the model or a filter declined.
+    """
     try:
         reply = Completion.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
+        location = ".".join(map(str, first["loc"])) or "the whole"
         raise EngineFailedError(
-            f"the server's answer is no chat completion: {place}: {first['msg']}: {content[:80]!r}"
+            f"the answer is not a chat completion: {location}: {first['msg']}: {content[:80]!r}; check that the "
+            "address is that of an OpenAI-compatible API"
         ) from None
     if usage := reply.usage:
         cached = (usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0
@@ -126,5 +137,5 @@ def parse_completion(content: bytes, call: RequestContext) -> Completion:
     if choice.message.refusal:
         raise RefusedError(f"the model declined: {choice.message.refusal:.200}")
     if choice.finish_reason == "content_filter":
-        raise RefusedError("the server's content filter kept the answer back")
+        raise RefusedError("the content filter of the server withheld the answer")
     return reply

@@ -15,7 +15,7 @@ import numpy as np
 
 from norm_core.engines.engine import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
-from norm_core.engines.options import letter_options
+from norm_core.engines.options import format_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
@@ -192,7 +192,7 @@ class TransformersBackend:
 
     def _question_pieces(self, prefix: _Prefix, question: Question, call: RequestContext) -> list["TokenSpan"]:
         loaded = self.loaded()
-        parts = (*question.parts, Text(text=letter_options(question.options)))
+        parts = (*question.parts, Text(text=format_options(question.options)))
         pieces = loaded.reader.closing(parts, self._picture_reader(parts, call))
         loaded.runner.check_fits(prefix.reading.tokens + sum(map(len, pieces)))
         return pieces

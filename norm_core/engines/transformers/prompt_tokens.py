@@ -14,7 +14,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.options import OPTION_LETTERS
-from norm_core.engines.prompt import Image, Part, plain_text
+from norm_core.engines.prompt import Image, Part, write_part
 from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
 
@@ -148,7 +148,7 @@ class PromptTokenizer:
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
-            yield part if isinstance(part, Image) else self._control.sub(_break_token, plain_text(part))
+            yield part if isinstance(part, Image) else self._control.sub(_break_token, write_part(part))
 
     def _pieces(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
         pieces = []

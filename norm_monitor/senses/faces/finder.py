@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.decoding.picture_decoding import decode_picture
-from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.onnx.session import list_providers, open_session
 from norm_core.engines.providers import OnFault, Provider
 from norm_core.files.atomic_file import atomic_path
 from norm_core.files.data_files import make_cache_folder
@@ -102,7 +102,7 @@ class FaceDetector:
         on_fault: OnFault = lambda fault: None,
     ) -> None:
         weights = prepare_onnx_file(name, weights_folder)
-        self._session = open_session(weights, providers=in_order(providers), on_fault=on_fault)
+        self._session = open_session(weights, providers=list_providers(providers), on_fault=on_fault)
         (self._input,) = self._session.inputs
         self.input_px, grids = _LAYOUTS[name]
         self._anchors = np.concatenate([_make_anchors(self.input_px, cells, boxes) for cells, boxes in grids])
@@ -194,7 +194,7 @@ class FaceFinder:
     ) -> None:
         self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder, providers, on_fault)
         mesh = prepare_onnx_file(LANDMARKS, weights_folder)
-        self._mesh = open_session(mesh, providers=in_order(providers), on_fault=on_fault)
+        self._mesh = open_session(mesh, providers=list_providers(providers), on_fault=on_fault)
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
     def find(self, frame: Frame) -> tuple[Face, ...]:

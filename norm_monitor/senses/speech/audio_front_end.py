@@ -13,7 +13,7 @@ import numpy as np
 from faster_whisper.utils import get_assets_path
 from pydantic import Field
 
-from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.onnx.session import list_providers, open_session
 from norm_core.engines.providers import PROVIDER_ORDER, OnFault, Provider
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
@@ -37,7 +37,7 @@ class Silero:
     def __init__(self, providers: Sequence[Provider] = ("cpu",), on_fault: OnFault = lambda fault: None) -> None:
         self._session = open_session(
             Path(get_assets_path(), "silero_vad_v6.onnx"),
-            providers=in_order(providers),
+            providers=list_providers(providers),
             on_fault=on_fault,
             memory_arena=False,
         )

@@ -102,7 +102,7 @@ class EngineContract:
             assert_answered(scores, 200)
         else:
             assert scores.outcome is Outcome.INVALID
-            assert f"tells {most} apart" in scores.reason
+            assert f"at most {most}" in scores.reason
 
     def test_one_bad_question_spoils_no_other(self, engine: DirectEngine) -> None:
         bad = Question(parts=(), options=())

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from norm_core.engines.openai.served import find_served
+from norm_core.engines.openai.served import find_served_model
 from norm_core.models.manifest import ModelSource
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.server_address import check_server_url, is_on_this_machine
@@ -46,7 +46,7 @@ def test_a_malformed_address_is_a_clear_error(url: str) -> None:
     with pytest.raises(ConfigError, match=f"here: url: .*{complaint}"):
         check_config(ModelSource, {"url": url}, "here")
     with pytest.raises(ConfigError, match=complaint):
-        find_served(url, "model", "")
+        find_served_model(url, "model", "")
 
 
 @pytest.mark.parametrize(

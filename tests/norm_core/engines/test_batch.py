@@ -56,7 +56,7 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
         (line({"status_code": 200, "body": body("ye", "length")}), Outcome.UNPARSED, "cut"),
         (line({"status_code": 200, "body": body(None, refusal="I will not")}), Outcome.REFUSED, "I will not"),
         (line({"status_code": 200, "body": body("", "content_filter")}), Outcome.REFUSED, "filter"),
-        (line({"status_code": 200, "body": {"choices": []}}), Outcome.FAILED, "no chat completion"),
+        (line({"status_code": 200, "body": {"choices": []}}), Outcome.FAILED, "not a chat completion"),
         (line({"status_code": 200, "body": "<html>"}), Outcome.FAILED, "<html>"),
         (line({"status_code": 400, "body": {"error": {"message": "too long"}}}), Outcome.INVALID, "too long"),
         (line({"status_code": 503, "body": {"error": {"message": "busy"}}}), Outcome.FAILED, "busy"),
@@ -80,14 +80,14 @@ def test_an_answer_counts_above_a_failure_whichever_comes_first(tmp_path: Path) 
         path = tmp_path / f"{number}.jsonl"
         path.write_bytes(b"\r\n".join([*lines, b"", b"[1]", b"\xff\xfe", b'{"custom_id": 3}', b"[" * 100_000]))
         answers = read_answers(path)
-        assert (answers.by_id["k"].text, answers.unreadable) == ("yes", 4)
+        assert (answers.by_id["k"].text, answers.unreadable_count) == ("yes", 4)
 
 
 def test_requests_beside_the_answers_say_what_was_asked(tmp_path: Path) -> None:
     writer = BatchWriter(tmp_path, "m")
     writer.add(request("k"))
     writer.flush()
-    with pytest.raises(BatchError, match="holds no answers"):
+    with pytest.raises(BatchError, match="there are no answers"):
         read_answers(tmp_path)
     (tmp_path / "z.jsonl").write_bytes(line({"status_code": 200, "body": body("yes")}))
     answer = read_answers(tmp_path).by_id["k"]

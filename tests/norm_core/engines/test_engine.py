@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import provenance
+from norm_core.engines.reply import make_provenance
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
@@ -124,7 +124,7 @@ def test_text_that_is_not_of_the_schema_is_unparsed_and_kept(text: str) -> None:
 def test_a_reply_says_what_made_it() -> None:
     engine = DirectEngine(ScriptedBackend(ascending), WallClock())
     scores = score(engine, SCENE, OPTIONS)
-    made_by = provenance(engine.model_info, scores, window_digest="w", seed=3)
+    made_by = make_provenance(engine.model_info, scores, window_digest="w", seed=3)
     assert (made_by.model, made_by.prompt_version, made_by.seed) == ("scripted", "contract-1", 3)
     assert made_by.prompt_digest == Question(parts=(), options=OPTIONS).digest(SCENE)
     assert made_by.total_ns == sum(segment.duration_ns for segment in scores.latency)

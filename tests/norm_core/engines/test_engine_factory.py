@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from norm_core.engines import engine_factory
-from norm_core.engines.engine_factory import OPENERS, check_memory, free_memory_mb, open_engine
+from norm_core.engines.engine_factory import OPENERS, check_memory, measure_free_memory, open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.settings import Guide
@@ -148,7 +148,7 @@ def test_a_backend_that_cannot_load_is_a_clear_error(
 
 
 def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="silero-vad-v6 runs on onnxruntime and answers no questions"):
+    with pytest.raises(InvalidRequestError, match="silero-vad-v6 runs on onnxruntime, which answers no questions"):
         open_engine(Catalogue().manifest("silero-vad-v6"), WallClock(), store=Store(tmp_path))
 
 
@@ -174,7 +174,7 @@ def needing(load_mb: float, peak_mb: float, **settings: Any) -> Manifest:
 
 
 def free_mb() -> float:
-    return free_memory_mb(needing(1, 1))[1]
+    return measure_free_memory(needing(1, 1))[1]
 
 
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(tmp_path: Path) -> None:

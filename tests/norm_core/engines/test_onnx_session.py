@@ -12,7 +12,7 @@ import pytest
 from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CPU, CUDA, TENSORRT, in_order, open_session
+from norm_core.engines.onnx.session import CPU, CUDA, TENSORRT, list_providers, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
@@ -41,7 +41,7 @@ def test_a_provider_that_fails_to_load_is_skipped_and_counted(monkeypatch: pytes
 @pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="this ONNX Runtime is built with CUDA")
 def test_a_provider_asked_for_and_not_built_in_is_told_with_its_remedy() -> None:
     told: list[ProviderFault] = []
-    session = open_session(SILERO, providers=in_order(["tensorrt", "cuda"]), on_fault=told.append)
+    session = open_session(SILERO, providers=list_providers(["tensorrt", "cuda"]), on_fault=told.append)
     assert session.provider == CPU
     assert [fault.provider for fault in told] == [TENSORRT, CUDA]
     assert all("setup gpu" in fault.reason for fault in told)

@@ -98,8 +98,8 @@ def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: Di
 @pytest.mark.parametrize(
     ("fault", "outcome", "words"),
     [
-        (answering(200, b"<html>welcome to your router</html>"), Outcome.FAILED, "no chat completion"),
-        (answering(200, b"[]"), Outcome.FAILED, "no chat completion"),
+        (answering(200, b"<html>welcome to your router</html>"), Outcome.FAILED, "not a chat completion"),
+        (answering(200, b"[]"), Outcome.FAILED, "not a chat completion"),
         (answering(200, {"choices": []}), Outcome.FAILED, "choices"),
         (answering(200, {"choices": [{"message": {"content": "A"}}]}), Outcome.FAILED, "no log-probabilities"),
         (answering(200, {"choices": [{"message": {"refusal": "I will not"}}]}), Outcome.REFUSED, "I will not"),
@@ -107,7 +107,11 @@ def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: Di
         (answering(401, error(401, "Incorrect API key provided")[1]), Outcome.FAILED, "refuses the key"),
         (answering(404, error(404, "The model `fake` does not exist.")[1]), Outcome.FAILED, "does not exist"),
         (answering(307, b"", Location="http://elsewhere.invalid/"), Outcome.FAILED, "307"),
-        (answering(400, error(400, "too long", "exceed_context_size_error")[1]), Outcome.INVALID, "over the context"),
+        (
+            answering(400, error(400, "too long", "exceed_context_size_error")[1]),
+            Outcome.INVALID,
+            "exceeds the context",
+        ),
         (answering(500, error(500, "image input is not supported")[1]), Outcome.INVALID, "pictures"),
         (answering(400, {"error": {"code": "content_filter", "message": "filtered"}}), Outcome.REFUSED, "filter"),
     ],
@@ -334,7 +338,7 @@ def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Direct
 def test_an_endless_answer_is_cut_off(
     server: FakeServer, engine: DirectEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("norm_core.engines.openai.client._MAX_BYTES", 1000)
+    monkeypatch.setattr("norm_core.engines.openai.client._MAX_ANSWER_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
     scores = score(engine, SCENE, OPTIONS)
     assert scores.outcome is Outcome.FAILED
@@ -345,17 +349,17 @@ def test_a_probe_is_due_after_its_pause() -> None:
     times_s = iter([100.0, 100.4, 110.4])
     breaker = CircuitBreaker(lambda: next(times_s))
     breaker.open("no route")
-    assert breaker.until_probe_s() == pytest.approx(0.1)
-    assert breaker.until_probe_s() == 0.0
+    assert breaker.time_until_probe_s() == pytest.approx(0.1)
+    assert breaker.time_until_probe_s() == 0.0
 
 
 def test_pauses_double_up_to_the_longest_and_a_second_outage_begins_with_the_short_one() -> None:
     breaker, pauses_s = CircuitBreaker(lambda: 100.0), []
     for _ in range(7):
         breaker.open("no route")
-        pauses_s.append(breaker.until_probe_s())
+        pauses_s.append(breaker.time_until_probe_s())
     assert pauses_s == [0.5, 1, 2, 4, 8, 15, 15]
     breaker.close()
     assert breaker.refuse() == ""
     breaker.open("down again")
-    assert breaker.until_probe_s() == 0.5
+    assert breaker.time_until_probe_s() == 0.5

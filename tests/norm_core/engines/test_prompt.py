@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.engines.options import OPTION_LETTERS, letter_options
+from norm_core.engines.options import OPTION_LETTERS, format_options
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text, neutralize_markup
 from tests.norm_core.engines.contract import picture
 
@@ -59,6 +59,6 @@ def test_pictures_are_marked_where_they_stand() -> None:
 
 @given(st.lists(st.text(), min_size=1, max_size=len(OPTION_LETTERS)))
 def test_each_option_is_one_lettered_line(options: list[str]) -> None:
-    *lines, request = letter_options(tuple(options)).split("\n")
+    *lines, request = format_options(tuple(options)).split("\n")
     assert [line[0] for line in lines] == list(OPTION_LETTERS[: len(options)])
     assert "letter" in request

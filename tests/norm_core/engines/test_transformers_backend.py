@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import PastDeadlineError
-from norm_core.engines.options import letter_options
+from norm_core.engines.options import format_options
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Deadline, RequestContext
@@ -84,7 +84,7 @@ def single_pass(
     reader, model = backend.loaded().reader, backend.loaded().runner.model
     whole = question.after(prefix)
     head = reader.head_of_picture if whole.images else reader.head
-    text = head + whole.as_text(reader.mark) + "\n" + letter_options(question.options) + reader.tail
+    text = head + whole.as_text(reader.mark) + "\n" + format_options(question.options) + reader.tail
     if whole.images:
         pixels = [np.asarray(cv2.imdecode(np.frombuffer(one.jpeg, np.uint8), 1))[..., ::-1] for one in whole.images]
         nested: list[Any] = [pixels] if family in {"idefics3", "smolvlm", "gemma3"} else pixels
@@ -249,7 +249,7 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
     control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
 
     def controls(said: str) -> int:
-        parts = (Text(text=said), Quoted(text=said, label=said), Text(text=letter_options((said, "wave"))))
+        parts = (Text(text=said), Quoted(text=said, label=said), Text(text=format_options((said, "wave"))))
         pieces = [*reader.opening(parts), *reader.closing(parts)]
         return sum(int(number) in control for piece in pieces for number in piece.ids[0])
 

@@ -10,7 +10,7 @@ import pytest
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CUDA
-from norm_core.engines.providers import ProviderFault, fault_reporter
+from norm_core.engines.providers import ProviderFault, make_fault_reporter
 from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
@@ -97,7 +97,7 @@ def test_no_utterance_is_lost_where_whispers_gpu_breaks(
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
     health_log = HealthLog()
     whisper = Whisper(
-        WhisperConfig(device="cuda"), fault_reporter(health_log, "speech recognition", "whisper_device of ears")
+        WhisperConfig(device="cuda"), make_fault_reporter(health_log, "speech recognition", "whisper_device of ears")
     )
     assert whisper.device == ("cuda" if encodings else "cpu")
     assert utterances(sound, whisper) == expected != []

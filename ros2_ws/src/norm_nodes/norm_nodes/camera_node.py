@@ -11,7 +11,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
+from norm_core.engines.providers import PROVIDER_ORDER, Provider, make_fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
@@ -113,7 +113,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
                 away_yaw_deg=config.away_yaw_deg,
                 away_pitch_deg=config.away_pitch_deg,
                 providers=config.face_providers,
-                on_fault=fault_reporter(self.health_log, "faces", "face_providers of camera"),
+                on_fault=make_fault_reporter(self.health_log, "faces", "face_providers of camera"),
             )
         except (FaceWeightsMissingError, EngineFailedError) as error:
             self.health_log.state_issue("faces", f"camera: no faces are detected, because {error}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Empty
 
-from norm_core.engines.providers import fault_reporter
+from norm_core.engines.providers import make_fault_reporter
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, UTTERANCES_TOPIC
@@ -58,7 +58,7 @@ class EarsNode(NormNode[EarsConfig]):
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
         self.notes = ()
         hearing = self.config.make_hearing_config()
-        on_fault = fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
+        on_fault = make_fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
         whisper = Whisper(hearing.whisper, on_fault) if self.config.words_from == "whisper" else None
         self._tasks: BoundedQueue[EarsTask] = self.health_log.queue("sounds", SOUND_QUEUE)
         self._speech: BoundedQueue[SpeechSegment] = self.health_log.queue("speech", SPEECH_QUEUE)
