@@ -181,7 +181,9 @@ def sighting_precision(units: Sequence[LabelledUnit]) -> dict[str, float]:
     count: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for unit in units:
-        outcomes = {(finding.cue_id, right) for finding, right in zip(unit.findings, unit.borne_out, strict=True)}
+        outcomes = {
+            (finding.reason.cue_id, right) for finding, right in zip(unit.findings, unit.borne_out, strict=True)
+        }
         for cue_id, is_borne_out in sorted(outcomes):
             count[cue_id] += 1
             right[cue_id] += is_borne_out

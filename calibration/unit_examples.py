@@ -102,9 +102,9 @@ def labelled_units(
 def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
     """Whether a label of the same polarity is near, and shares an attribute."""
     return any(
-        event.polarity is finding.polarity
+        event.polarity is finding.reason.polarity
         and abs(event.onset_ns - finding.unit.onset_ns) <= _NEAR_NS
-        and bool(set(event.attributes) & set(finding.attributes))
+        and bool(set(event.attributes) & set(finding.reason.attributes))
         for event in events
     )
 

@@ -1,8 +1,7 @@
 """The monitor: stamped records in, windows and flags out. No clock influences a decision."""
 
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -11,16 +10,14 @@ from pydantic import Field
 
 from norm_core import __version__
 from norm_core.engines.talk_reader import AUTO
-from norm_core.records.episode import Episode, EpisodeEdge, Query
+from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import SocialFlag
-from norm_core.records.frame import Frame
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
-from norm_core.records.presence import Presence
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
-from norm_core.records.window import ClosedWindow, Window, describe_closed_window, window_digest
+from norm_core.records.window import ClosedWindow
 from norm_core.runtime.artefact import resolve_artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
@@ -45,13 +42,12 @@ from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers
 from norm_monitor.windows.clock_skew import ClockSkew
 from norm_monitor.windows.cutter import Entry, Purpose, Record, WindowConfig
 from norm_monitor.windows.missing_sources import FirstSpeech, MissingReport, SpeechUnderWay, report_missing
+from norm_monitor.windows.window_book import BookedWindow, WindowBook
 
 ROBOT_MISSING = "nothing is heard of the robot, so nothing it says or leaves unsaid is flagged; name its speech topic"
-# How the configuration names the judge of a replay.
+# The judge of a replay, as the configuration names it.
 REPLAYED_JUDGE = "replayed"
-# How many closed windows wait for a consumer; beyond that, the oldest are dropped.
-MAX_CLOSED = 256
-# How long before a silence an unidentified voice still matters: it may be the speech to answer.
+# An unidentified voice matters up to this long before a silence, as it may be the speech to answer.
 _BEFORE_SILENCE_NS = 1 * NS_PER_S
 
 
@@ -109,15 +105,6 @@ class MonitorConfig(Config):
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
 
 
-@dataclass
-class _CitedWindow:
-    """A window that flags may cite, and its digest once one does."""
-
-    window: Window
-    digest: str = ""
-    is_closed: bool = False  # a window that is cited late is published then
-
-
 class Monitor:
     """Run the cues over windows: one window ends at every step, and one after each record that a cue may wait for.
 
@@ -149,8 +136,9 @@ class Monitor:
         `unit_model` replaces the weights that the configuration names. `note_closed` gets each unit once it takes no
         more evidence.
         """
-        self._table, self._matcher, self._clock, self._cues = table, matcher, clock, tuple(cues)
-        self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
+        self._table, self._matcher, self._clock = table, matcher, clock
+        self._cues = tuple(cues)
+        self._windows = WindowBook(config.windows)
         self._model = unit_model or config.unit_model(matcher)
         self._site = config.site_thresholds(self._model, table, matcher)
         self._parts_sha256 = self._hash_parts(config)
@@ -159,21 +147,22 @@ class Monitor:
             "judge_weight": fusion.judge_weight,
             "min_probability_judged": fusion.min_probability_judged,
         }
-        self._history, self._skew = History(config.memory), ClockSkew()
-        self._reasons = Reasons(table, matcher)
-        self._fusion = Fusion(fusion, self._model, note_closed, self._site, self._reasons.of)
+        self._history = History(config.memory)
+        self._skew = ClockSkew()
+        self._fusion = Fusion(fusion, self._model, note_closed, self._site)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
         self._debts = JudgeDebts(self._triggers, self._fusion)
-        self.expectation, self._config_sha256 = "", ""
+        self.expectation = ""
+        self._config_sha256 = ""
         self.reconfigure(config)
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
         self._other_language = ""  # of the newest window's talk, if its wording is not read
         self._newest_ns = BEFORE_ALL_NS
-        self._presence: tuple[object, ...] = ()
-        self._first_speech, self._under_way = FirstSpeech(), SpeechUnderWay()
-        self._is_live = self._has_ended = False
-        self._closed: deque[ClosedWindow] = deque(maxlen=MAX_CLOSED)
+        self._first_speech = FirstSpeech()
+        self._under_way = SpeechUnderWay()
+        self._is_live = False
+        self._has_ended = False
 
     def _hash_parts(self, config: MonitorConfig) -> dict[str, str | list[str]]:
         """Return the digests of all that decides and cannot change while the monitor runs."""
@@ -191,7 +180,7 @@ class Monitor:
     @property
     def counters(self) -> tuple[Counter, ...]:
         """The counters of windows, flags, judge triggers and memory."""
-        parts = (self._cutter, self._fusion, self._triggers, self._history.memory)
+        parts = (self._windows.cutter, self._fusion, self._triggers, self._history.memory)
         counters = tuple(counter for part in parts for counter in part.counters)
         late_notes = self._debts.notes_after_close
         return (*counters, Counter(name="notes_after_close", count=late_notes)) if late_notes else counters
@@ -202,7 +191,7 @@ class Monitor:
         """Report why the newest window had to do without its missing sources, as `report_missing` does."""
         return report_missing(
             self.missing,
-            self._cutter.received_sources,
+            self._windows.cutter.received_sources,
             speech_under_way=self._under_way.is_missing,
             active_nodes=active_nodes,
             silent=silent,
@@ -224,13 +213,13 @@ class Monitor:
         return self._skew.reason()
 
     @property
-    def hears_robot(self) -> bool:
-        """Whether any robot speech has arrived."""
+    def has_robot_speech(self) -> bool:
+        """Whether any speech of the robot has arrived."""
         return self._first_speech.has_robot
 
     @property
-    def robot_is_missing(self) -> bool:
-        """Whether people said several things and the robot's speech never arrived."""
+    def is_robot_missing(self) -> bool:
+        """Whether people said several things and no speech of the robot arrived."""
         return self._first_speech.lacks_robot(self._newest_ns)
 
     def reconfigure(self, config: MonitorConfig) -> list[SocialFlag]:
@@ -253,17 +242,13 @@ class Monitor:
         A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it. Live, the
         receive time of a record shows whether clocks lie apart; what that holds back differs in a replay.
         """
-        if isinstance(record, Query):
-            self._cutter.request(record.stamp_ns, Purpose.QUERY)
-            return []
-        if isinstance(record, Episode):
-            if record.state is EpisodeEdge.END:
-                self._cutter.request(record.end_ns, Purpose.QUERY)
+        if isinstance(record, Query | Episode):
+            self._windows.request_for(record)
             return []
         self._is_live |= received_ns is not None
         flags = self._close_if_ended(awaits_judge=False)
-        mark = self._watermarks.watermark_after(record)
-        if mark and self._cutter.jumps_back(*mark):
+        mark = self._windows.watermarks.watermark_after(record)
+        if mark and self._windows.cutter.jumps_back(*mark):
             flags += self._restart_timeline(*mark)
         self._add(record, received_ns)
         flags += self._advance(*mark) if mark else []
@@ -274,15 +259,16 @@ class Monitor:
     def _restart_timeline(self, source: str, watermark_ns: int) -> list[SocialFlag]:
         """End what is open, as stamps jumped back, and begin anew; return the last flags of the old timeline."""
         flags = self.end_input()
-        self._closed.extend(map(describe_closed_window, self._cutter.advance(source, watermark_ns)))
+        self._windows.restart(source, watermark_ns)
         flags += self._close_units(None)
         for part in (self._debts, self._history, self._fusion, self._triggers, self._skew):
             part.reset()
-        self._newest_ns, self._first_speech = watermark_ns, FirstSpeech()
+        self._newest_ns = watermark_ns
+        self._first_speech = FirstSpeech()
         return flags
 
     def _add(self, record: Entry, received_ns: int | None) -> None:
-        """Add a record to all that follows the talk, and request a window where a cue may wait for it."""
+        """Add a record to everything that follows the talk."""
         if isinstance(record, Utterance):
             self._under_way.add(record)
         elif isinstance(record, RobotSpeech):
@@ -290,24 +276,7 @@ class Monitor:
         self._first_speech.add(record)
         self._skew.add(record, received_ns)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
-        if not isinstance(record, Utterance) or record.final:
-            self._cutter.add(record)
-        end_ns = self._cue_end_of(record)
-        if end_ns is not None and not (isinstance(record, RobotSpeech) and self._cutter.is_past(end_ns)):
-            self._cutter.request(end_ns, Purpose.CUE)
-
-    def _cue_end_of(self, entry: Entry) -> int | None:
-        """Return the end of the window that a record calls for, if any; ends are exclusive."""
-        match entry:
-            case Utterance():
-                return entry.end_ns + 1 if entry.final else None
-            case RobotSpeech():
-                return entry.stamp_ns + 1
-            case Presence():
-                before, self._presence = self._presence, (entry.state, entry.away_since_ns)
-                return entry.stamp_ns + 1 if before != self._presence else None
-            case Frame():
-                return None
+        self._windows.add(record)
 
     def end_input(self, *, awaits_judge: bool = True) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.
@@ -315,12 +284,11 @@ class Monitor:
         The end does not count as silence: an omission is reported only if its time limit had passed. While the judge
         owes answers, the flags close with the last of them, or with the next record, unless nobody awaits it.
         """
-        end_ns = self._cutter.end_input()
+        end_ns = self._windows.cutter.end_input()
         flags = self._close_windows(end_ns)
         self._has_ended = True
         flags += self._close_if_ended(awaits_judge=awaits_judge)
-        for query_ns in self._cutter.requested_ends(Purpose.QUERY):  # those after the end, which no watermark will pass
-            self._closed.append(describe_closed_window(self._cutter.cut(query_ns, input_end_ns=end_ns)))
+        self._windows.publish_last_queries(end_ns)
         return flags
 
     def close_flags(self) -> list[SocialFlag]:
@@ -340,9 +308,7 @@ class Monitor:
 
     def closed_windows(self) -> list[ClosedWindow]:
         """Return the windows closed since the last call: on the grid, requested, or cited by a flag or the judge."""
-        windows = list(self._closed)
-        self._closed.clear()
-        return windows
+        return self._windows.take_published()
 
     def units_to_judge(self, max_count: int = MAX_DUE) -> list[UnitView]:
         """Return units for the judge, without those that would show forgotten speech; the most useful come first.
@@ -381,42 +347,51 @@ class Monitor:
         return self._close_units(None)
 
     def _close_units(self, until_ns: int | None) -> list[SocialFlag]:
-        return self._debts.close_units(until_ns, is_live=self._is_live)
+        """Close the units that take no more evidence, or all; return their final flags.
+
+        Live, the flags of unanswered units are marked outside parity, as the pace of the judge decided about them.
+        """
+        unanswered = self._debts.unanswered
+        flags = self._fusion.close(until_ns, unanswered if self._is_live else ())
+        self._debts.drop_closed(unanswered)
+        if self._is_live:
+            self._triggers.drop(self._fusion.is_closed)
+        return flags
 
     def _advance(self, source: str, watermark_ns: int) -> list[SocialFlag]:
-        self._cutter.advance(source, watermark_ns)
+        """Move the time of a source on; return the flags that this changes."""
+        self._windows.cutter.advance(source, watermark_ns)
         flags = self._close_windows()
         # Where nothing happens, no window shows that time has passed.
-        complete_ns = self._cutter.complete_until_ns
+        complete_ns = self._windows.cutter.complete_until_ns
         return flags if complete_ns is None else flags + self._close_units(complete_ns)
 
     def _close_windows(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         """Process and publish the windows that can close; return the flags that this changes."""
         flags: list[SocialFlag] = []
-        for closable, purposes in self._cutter.closable_windows(input_end_ns):
-            skew = self._skew.reason(closable.end_ns)
-            cited = _CitedWindow(replace(closable, late=True) if skew else closable)
-            end_ns = closable.end_ns
-            flags += self._fusion.hold_timing(bool(skew), end_ns, self._clock.now_ns())
-            is_last, is_on_grid = end_ns == input_end_ns, self._cutter.is_on_grid(end_ns)
+        for booked in self._windows.closable_windows(input_end_ns):
+            end_ns = booked.window.end_ns
+            has_skew = bool(self._skew.reason(end_ns))
+            if has_skew:
+                booked.window = replace(booked.window, late=True)
+            flags += self._fusion.hold_timing(has_skew, end_ns, self._clock.now_ns())
             try:
-                if is_last or is_on_grid or Purpose.CUE in purposes:
-                    flags += self._process_window(cited, input_ended=is_last)
+                if end_ns == input_end_ns or self._windows.has_cues(booked):
+                    flags += self._process_window(booked, input_ended=end_ns == input_end_ns)
             finally:  # publish the window even if a cue fails
-                cited.is_closed = True
-                if is_on_grid or Purpose.QUERY in purposes or cited.digest:
-                    self._closed.append(describe_closed_window(cited.window, cited.digest))
+                self._windows.publish(booked)
         return flags
 
-    def _process_window(self, cited: _CitedWindow, *, input_ended: bool) -> list[SocialFlag]:
+    def _process_window(self, booked: BookedWindow, *, input_ended: bool) -> list[SocialFlag]:
         """Run the cues and weigh the units of a window's scene; return the flags that this changes."""
-        window, now_ns, cite = cited.window, self._clock.now_ns(), partial(self._cite, cited)
+        window, now_ns, cite = booked.window, self._clock.now_ns(), partial(self._cite, booked)
         self.missing = window.missing
         self._under_way.close_window(window.end_ns)
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._close_units(window.end_ns)  # first, so that it does not matter how often the sources mark time
-        self._reasons.scene = scene
+        reasons = Reasons(scene, self._table, self._matcher)
+        self._fusion.begin_window(reasons)
         changed: list[SocialFlag | None] = []
         requested_ns = set[int]()
         # All cues first, so that one that fails leaves no finding of the others.
@@ -429,24 +404,20 @@ class Monitor:
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track_ends(units_of(scene, since_ns), now_ns)
-        if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, self._reasons.of):
+        if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, reasons.of):
             cite()  # the judge's answers cite the window
         for end_ns in sorted(requested_ns):
             if end_ns > window.end_ns:  # a cue that requests this window again would never end
-                self._cutter.request(end_ns, Purpose.CUE)
+                self._windows.cutter.request(end_ns, Purpose.CUE)
         return flags
 
-    def _cite(self, cited: _CitedWindow) -> Provenance:
-        """Return the provenance of what a window showed, by the config of now."""
-        if not cited.digest:  # once per window, and only if a flag cites it: it takes longer than most cues
-            cited.digest = window_digest(cited.window)
-            if cited.is_closed:
-                self._closed.append(describe_closed_window(cited.window, cited.digest))
+    def _cite(self, booked: BookedWindow) -> Provenance:
+        """Return the provenance of evidence from a window, by the present configuration."""
         return Provenance(
-            window_digest=cited.digest,
+            window_digest=self._windows.cite(booked),
             config_sha256=self._config_sha256,
             software_version=__version__,
-            window_late=cited.window.late,
+            window_late=booked.window.late,
         )
 
     def _provenance_of_judgement(self, judgement: UnitJudgement) -> Provenance:
@@ -461,15 +432,15 @@ class Monitor:
 
         A turn of the robot is also measured as it ends, before a reaction to it is known.
         """
-        robot_is_missing = self._first_speech.lacks_robot(scene.window.end_ns)
+        is_robot_missing = self._first_speech.lacks_robot(scene.window.end_ns)
         for measured in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
             is_turn = measured.unit.kind is UnitKind.ROBOT_TURN
-            may_be = is_turn or not (robot_is_missing or _robot_may_have_spoken(measured.unit, scene))
-            if (measured.settled and may_be) or (is_turn and not measured.turn.ongoing):
+            is_certain = is_turn or not (is_robot_missing or _may_robot_have_spoken(measured.unit, scene))
+            if (measured.settled and is_certain) or (is_turn and not measured.turn.ongoing):
                 yield measured
 
 
-def _robot_may_have_spoken(unit: Unit, scene: Scene) -> bool:
+def _may_robot_have_spoken(unit: Unit, scene: Scene) -> bool:
     """Whether an unidentified voice within or after a unit may have been the robot's."""
     since_ns = unit.onset_ns - _BEFORE_SILENCE_NS
     return any(turn.speaker is Speaker.UNKNOWN and turn.end_ns >= since_ns for turn in scene.turns)

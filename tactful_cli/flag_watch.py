@@ -82,7 +82,7 @@ def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str
     remarks = list(senses.remarks)
     if UTTERANCES not in senses.sources:
         remarks.append(explain_missing_words(bag, senses))
-    if not monitor.hears_robot:
+    if not monitor.has_robot_speech:
         remarks.append(_explain_missing_robot(bag, senses))
     return tuple(remarks)
 

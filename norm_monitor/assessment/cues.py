@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
-from norm_monitor.assessment.finding import Findings, RequestWindowAt
+from norm_monitor.assessment.finding import CueAnswer, RequestWindowAt
 from norm_monitor.assessment.sightings import leaving, looking_away, nearness
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_facts import NO_ANSWER_NS, owes_answer
 from norm_monitor.context.meaning import UnreadLanguageMatcher, WordMatcher
 from norm_monitor.context.scene import Scene
 
-CueFunction = Callable[[Scene, ThresholdTable, WordMatcher], Iterator[Findings]]
+CueFunction = Callable[[Scene, ThresholdTable, WordMatcher], Iterator[CueAnswer]]
 
 SIGHTINGS: tuple[CueFunction, ...] = (looking_away, leaving, nearness)
 
 
 def find_cues(
     scene: Scene, table: ThresholdTable, matcher: WordMatcher, custom: Sequence[CueFunction] = ()
-) -> Iterator[Findings]:
+) -> Iterator[CueAnswer]:
     """Yield the findings of all cues. In a language that is not read, words match no concept."""
     words = UnreadLanguageMatcher() if scene.other_language else matcher
     for cue in (*SIGHTINGS, *custom):

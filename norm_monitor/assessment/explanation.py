@@ -245,10 +245,13 @@ def explain_withdrawal(
     if now.judgement and now.judgement is not before.judgement:
         return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
     against = [
-        finding for finding in now.findings if finding not in before.findings and finding.polarity is not polarity
+        finding
+        for finding in now.findings
+        if finding not in before.findings and finding.reason.polarity is not polarity
     ]
     if against:
-        return FlagWithdrawal(reason=f"the cue {against[-1].cue_id} speaks against it", evidence=against[-1].evidence)
+        objection = against[-1].reason
+        return FlagWithdrawal(reason=f"the cue {objection.cue_id} speaks against it", evidence=objection.evidence)
     if now.measured and now.measured.is_accepted and now.measured.reaction:
         return FlagWithdrawal(reason=f"the person accepts it: {quote(now.measured.reaction)}")
     if before.measured and now.measured and before.measured.facts != now.measured.facts:

@@ -1,4 +1,4 @@
-"""Reports of cues about a unit: findings, which are evidence, and reasons, which only explain a flag."""
+"""Reports of cues about a unit: findings, which are evidence, and reasons, which word a flag."""
 
 from norm_core.records.flag import Attribute, Evidence, Failure, Polarity, Severity
 from norm_core.records.record import record
@@ -17,7 +17,7 @@ _QUOTED_WORDS = 12
 
 @record
 class Reason:
-    """A cue's explanation of a flag; it decides nothing."""
+    """The words of a flag, with what a cue measured; a reason alone decides nothing."""
 
     cue_id: str
     polarity: Polarity
@@ -30,30 +30,30 @@ class Reason:
 
 
 @record
-class Finding(Reason):
-    """One piece of evidence on a unit, from a sighting or a custom cue.
+class Finding:
+    """The evidence of a sighting or a custom cue on a unit; a newer one of the same cue replaces it.
 
-    A cue has one finding per unit; a newer one replaces it.
     Without a probability a finding decides nothing where the unit's facts are weighed.
     """
 
     unit: Unit
+    reason: Reason
     probability: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
-        """The key of a finding; a newer one with the same key replaces it."""
-        return self.unit.unit_id, self.cue_id
+        """The unit and the cue, which have one finding together."""
+        return self.unit.unit_id, self.reason.cue_id
 
 
 @record
 class RequestWindowAt:
-    """The cue cannot decide before this time."""
+    """The answer of a cue that cannot decide before a time."""
 
     at_ns: int
 
 
-Findings = Finding | RequestWindowAt
+CueAnswer = Finding | RequestWindowAt
 
 
 def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:

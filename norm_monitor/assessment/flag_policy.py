@@ -1,26 +1,21 @@
 """Decide whether the evidence on a unit suffices for a flag, and put the flag together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
 from norm_monitor.assessment.explanation import cited_facts, correction_of, cue_of, default_severity, note_of
-from norm_monitor.assessment.finding import Finding, Reason
+from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
 from norm_monitor.assessment.site_thresholds import SiteThresholds
-from norm_monitor.assessment.unit import Unit, UnitJudgement
+from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
 from norm_monitor.assessment.unit_model import AdditiveScore, UnitModel, is_slow
 from norm_monitor.assessment.weighing import Assessment, weigh
 
-
-class FindReasons(Protocol):
-    """Find the cues' reasons for a flag of a unit."""
-
-    def __call__(self, unit: Unit, *, without_timing: bool = False) -> Sequence[Reason]:
-        """Return the reasons for either polarity, the best first."""
+# Return the reasons of the cues for a flag of either polarity, the best first.
+FindReasons = Callable[[], Sequence[Reason]]
 
 
 @record
@@ -32,7 +27,7 @@ class FlagDecision:
     score: AdditiveScore | None  # of the unit's facts; None where they are not weighed
     attributes: tuple[Attribute, ...]
     threshold: float
-    support: tuple[Reason, ...]  # all reasons of cues for it
+    support: tuple[Reason, ...]  # every reason of a cue for it
     reason: Reason | None  # the one that words it; None for the judge alone
     cite: Cite
 
@@ -103,18 +98,11 @@ class FlagDecision:
 
 
 class FlagPolicy:
-    """Decide about flags by one configuration. A policy only reads: `Fusion` holds what is known of units."""
+    """Decide about flags by one configuration. A policy holds no state: `Fusion` holds what is known of units."""
 
-    def __init__(
-        self,
-        config: FusionConfig,
-        model: UnitModel,
-        site: SiteThresholds | None = None,
-        find_reasons: FindReasons | None = None,
-    ) -> None:
-        """Without `find_reasons`, only findings and facts word a flag."""
+    def __init__(self, config: FusionConfig, model: UnitModel, site: SiteThresholds | None = None) -> None:
         point = model.operating_points[config.sensitivity]
-        self._config, self._model, self._find_reasons = config, model, find_reasons
+        self._config, self._model = config, model
         self._thresholds = config.thresholds_at(point, site)
         self._judged_thresholds = config.thresholds_at(point, site, is_judged=True)
         self._early_thresholds = config.thresholds_at(point, site, is_early=True)
@@ -124,16 +112,17 @@ class FlagPolicy:
         """Compute the probabilities of a unit, without what is muted."""
         muted, reading = self._config.muted, evidence.reading
         findings = self._model.counted(evidence.unit.kind, evidence.findings)
-        findings = [finding for finding in findings if not (finding.probability and finding.cue_id in muted)]
+        findings = [finding for finding in findings if not (finding.probability and finding.reason.cue_id in muted)]
         if reading:
-            odds = {polarity: odds for polarity, odds in reading.odds.items() if self._score_of(evidence, polarity)}
+            is_weighed = {polarity: self._score_of(evidence, polarity) is not None for polarity in reading.odds}
+            odds = {polarity: value for polarity, value in reading.odds.items() if is_weighed[polarity]}
             reading = replace(reading, odds=odds)
         return weigh(findings, judgement, self._config.judge_weight, reading)
 
     def decide(
-        self, evidence: UnitEvidence, judgement: UnitJudgement | None, *, without_timing: bool = False
+        self, evidence: UnitEvidence, judgement: UnitJudgement | None, find_reasons: FindReasons
     ) -> FlagDecision | None:
-        """Return the flag for which the evidence suffices, or None."""
+        """Return the flag for which the evidence suffices, or None. Reasons are searched only for a flag."""
         muted, assessment = self._config.muted, self.assess(evidence, judgement)
         by_key = self._thresholds_of(evidence, judgement)
         thresholds = {
@@ -144,9 +133,9 @@ class FlagPolicy:
         }
         if not thresholds:
             return None
-        support = self._support(evidence.unit, assessment, without_timing=without_timing)
-        reason = _wording_reason(support, set(assessment.attributes))
-        part = reason.key if isinstance(reason, Finding) and not evidence.reading else FACTS
+        support, reason = _choose_wording(assessment, find_reasons())
+        worded_by = next((finding for finding in assessment.support if finding.reason is reason), None)
+        part = worded_by.key if worded_by and not evidence.reading else FACTS
         decision = FlagDecision(
             evidence=evidence,
             assessment=assessment,
@@ -180,23 +169,12 @@ class FlagPolicy:
             return self._slow_thresholds
         return self._early_thresholds if evidence.is_early else self._thresholds
 
-    def _support(self, unit: Unit, assessment: Assessment, *, without_timing: bool) -> tuple[Reason, ...]:
-        """Return all reasons for the likelier polarity, the best wording first."""
-        reasons = self._find_reasons(unit, without_timing=without_timing) if self._find_reasons else ()
-        return (
-            *(finding for finding in assessment.support if finding.probability),
-            *(reason for reason in reasons if reason.polarity is assessment.polarity),
-            *(finding for finding in assessment.support if not finding.probability),
-        )
 
-
-def _wording_reason(support: Sequence[Reason], attributes: set[Attribute]) -> Reason | None:
-    """Return the first reason that states a probability or is about one of the attributes."""
-    return next(
-        (
-            reason
-            for reason in support
-            if (isinstance(reason, Finding) and reason.probability) or attributes & set(reason.attributes)
-        ),
-        None,
-    )
+def _choose_wording(assessment: Assessment, reasons: Sequence[Reason]) -> tuple[tuple[Reason, ...], Reason | None]:
+    """Return every reason for the likelier polarity, and the first that states a probability or shares an attribute."""
+    stated = [finding.reason for finding in assessment.support if finding.probability]
+    others = [reason for reason in reasons if reason.polarity is assessment.polarity]
+    others += [finding.reason for finding in assessment.support if not finding.probability]
+    about = set(assessment.attributes)
+    fitting = (reason for reason in others if about & set(reason.attributes))
+    return (*stated, *others), next(iter(stated), None) or next(fitting, None)

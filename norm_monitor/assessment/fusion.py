@@ -1,7 +1,7 @@
 """Fuse the evidence on each unit into one flag, and limit floods."""
 
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -9,9 +9,10 @@ from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag, T
 from norm_core.records.status import Counter
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_monitor.assessment.explanation import FlagWithdrawal, explain_withdrawal
-from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.flag_policy import FindReasons, FlagDecision, FlagPolicy
+from norm_monitor.assessment.finding import Finding, Reason
+from norm_monitor.assessment.flag_policy import FlagDecision, FlagPolicy
 from norm_monitor.assessment.fusion_config import FusionConfig
+from norm_monitor.assessment.reasons.every_reason import Reasons
 from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence, refutes_error
@@ -130,10 +131,9 @@ class Fusion:
         model: UnitModel,
         note_closed: NoteClosed | None = None,
         site: SiteThresholds | None = None,
-        find_reasons: FindReasons | None = None,
     ) -> None:
-        """Call `note_closed` with each unit that takes no more evidence; word flags with `find_reasons`."""
-        self._model, self._note_closed, self._site, self._find_reasons = model, note_closed, site, find_reasons
+        """Call `note_closed` with each unit that takes no more evidence."""
+        self._model, self._note_closed, self._site = model, note_closed, site
         self._tally: Tally[str] = Tally()
         self._changes = 0  # of what other units and the settings contribute to a decision
         self.reset()
@@ -145,12 +145,17 @@ class Fusion:
         self._closed_until_ns = BEFORE_ALL_NS
         self._timing = _TimingHold()
         self._rate = _RateLimit()
+        self._reasons: Reasons | None = None
+
+    def begin_window(self, reasons: Reasons) -> None:
+        """Word flags by the talk of a window from now on; before the first, findings and facts word them."""
+        self._reasons = reasons
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
         self._changes += 1
         self._config = config
-        self._policy = FlagPolicy(config, self._model, self._site, self._find_reasons)
+        self._policy = FlagPolicy(config, self._model, self._site)
         return self._update_flags(decision_ns)
 
     def hold_timing(self, is_held: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
@@ -161,7 +166,9 @@ class Fusion:
             return []
         for open_unit in self._open.values():
             evidence, unit = open_unit.evidence, open_unit.unit
-            findings = tuple(finding for finding in evidence.findings if self._timing.admits(unit, finding.cue_id))
+            findings = tuple(
+                finding for finding in evidence.findings if self._timing.admits(unit, finding.reason.cue_id)
+            )
             judgement = None if unit.kind in _TIMED_KINDS else evidence.judgement
             open_unit.evidence = replace(evidence, findings=findings, judgement=judgement)
             if evidence.measured:
@@ -215,7 +222,7 @@ class Fusion:
         if is_new and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
-        if not self._timing.admits(finding.unit, finding.cue_id):
+        if not self._timing.admits(finding.unit, finding.reason.cue_id):
             self._tally["findings_without_timing"] += 1
             return None
         cite()  # a finding cites its window, whether it is flagged or not
@@ -333,8 +340,11 @@ class Fusion:
         return counted_judgement(evidence.unit, evidence.judgement, others)
 
     def _decide(self, evidence: UnitEvidence) -> FlagDecision | None:
-        without_timing = self._timing.covers(evidence.unit)
-        return self._policy.decide(evidence, self._counted_judgement(evidence), without_timing=without_timing)
+        def find_reasons() -> Sequence[Reason]:
+            without_timing = self._timing.covers(evidence.unit)
+            return self._reasons.of(evidence.unit, without_timing=without_timing) if self._reasons else ()
+
+        return self._policy.decide(evidence, self._counted_judgement(evidence), find_reasons)
 
     def _decide_anew(self, open_unit: _OpenUnit) -> FlagDecision | None:
         """Decide by all evidence. A flagged error stands, unless what came since speaks against it by itself."""

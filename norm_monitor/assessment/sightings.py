@@ -7,7 +7,7 @@ from norm_core.records.flag import Evidence
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.assessment.finding import Findings, RequestWindowAt, evidence_of, quote, quote_end
+from norm_monitor.assessment.finding import CueAnswer, RequestWindowAt, evidence_of, quote, quote_end
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.meaning import WordMatcher
@@ -85,7 +85,7 @@ def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float,
     )
 
 
-def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
+def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
     min_away_ns, min_talk_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
@@ -116,7 +116,7 @@ def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> I
         )
 
 
-def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
+def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
     """A person leaves and the robot talks on, or it begins to talk to nobody."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -167,7 +167,7 @@ def _is_excused(scene: Scene, matcher: WordMatcher, robot: Turn, gone_ns: int, l
     return any(_means(matcher, turn, _PARTING) for turn in last_turns)
 
 
-def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
+def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> CueAnswer:
     lost_s = table.cues["ignores_leaving"].value("lost_s")
     return table.finding(
         "ignores_leaving",
@@ -198,7 +198,7 @@ class _Spell:
     source_topic: str
 
 
-def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[Findings]:
+def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
     """The robot stays within a person's intimate distance without handing over or touching anything."""
     cue = table.cues["too_near"]
     nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))

@@ -1,7 +1,6 @@
 """The versioned table of cues: the flag of each, and the thresholds of those that are evidence."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -110,7 +109,8 @@ class ThresholdTable(Config):
         probability: float | None = None,
     ) -> Finding:
         """Return a finding of this cue about a unit; the table supplies the missing values."""
-        reason = self.reason(cue_id, evidence, rationale, severity)
-        stated = {field.name: getattr(reason, field.name) for field in fields(reason)}
-        by_table = self.cues[cue_id].probability
-        return Finding(unit=unit, probability=by_table if probability is None else probability, **stated)
+        return Finding(
+            unit=unit,
+            reason=self.reason(cue_id, evidence, rationale, severity),
+            probability=self.cues[cue_id].probability if probability is None else probability,
+        )

@@ -169,7 +169,7 @@ class UnitModel(Artefact):
         if kind in self.kinds:
             return list(findings)
         return [
-            replace(finding, probability=finding.probability or self.sightings.get(finding.cue_id, 0.0))
+            replace(finding, probability=finding.probability or self.sightings.get(finding.reason.cue_id, 0.0))
             for finding in findings
         ]
 

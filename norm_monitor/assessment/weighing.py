@@ -62,7 +62,7 @@ def steps_to(
         if finding.probability:
             doubt *= 1 - finding.probability
             before, at = at, log_odds(clip(1 - doubt))
-            measure = f"probability that {finding.cue_id} states"
+            measure = f"probability that {finding.reason.cue_id} states"
             steps.append(Step(measure=measure, value=finding.probability, weight=at - before))
     if judgement:
         likely = judgement.probability[polarity]
@@ -109,8 +109,8 @@ def weigh(
     polarity = max(Polarity, key=lambda polarity: odds[polarity])  # in a tie the error, which comes first
     support = tuple(
         sorted(
-            (finding for finding in findings if finding.polarity is polarity),
-            key=lambda finding: (-finding.probability, finding.cue_id),
+            (finding for finding in findings if finding.reason.polarity is polarity),
+            key=lambda finding: (-finding.probability, finding.reason.cue_id),
         )
     )
     supporting = judgement if judgement and is_for(judgement, polarity) else None
@@ -152,7 +152,7 @@ def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: Unit
     """Return the odds of a polarity by facts and findings, without a judge; None where nothing is weighed."""
     # Sorted, because rounding depends on the order.
     doubts = sorted(
-        1 - finding.probability for finding in findings if finding.polarity is polarity and finding.probability
+        1 - finding.probability for finding in findings if finding.reason.polarity is polarity and finding.probability
     )
     if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
@@ -164,7 +164,7 @@ def _attributes(
     support: Iterable[Finding], judgement: UnitJudgement | None, reading: UnitReading | None, polarity: Polarity
 ) -> tuple[Attribute, ...]:
     """Return the attributes of the judge and of findings with a probability, or else those of the facts."""
-    named = {attribute for finding in support if finding.probability for attribute in finding.attributes}
+    named = {attribute for finding in support if finding.probability for attribute in finding.reason.attributes}
     named |= set(judgement.attributes) if judgement else set()
     if named or reading is None:
         return tuple(attribute for attribute in Attribute if attribute in named)

@@ -1,8 +1,8 @@
 """What the judge was asked about, and the answers and notes that it owes."""
 
 from collections import deque
+from collections.abc import Collection
 
-from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_monitor.assessment.fusion import Fusion
 from norm_monitor.assessment.unit import Unit, UnitJudgement
@@ -84,16 +84,10 @@ class JudgeDebts:
         if outcome is Outcome.TIMED_OUT:
             self._timed_out.append(unit.unit_id)
 
-    def close_units(self, until_ns: int | None, *, is_live: bool) -> list[SocialFlag]:
-        """Close units in the fusion, and drop what is owed or due about them; return their final flags.
-
-        Live, the flags of unanswered units are marked outside parity, as the judge's pace decided about them.
-        """
-        due_notes = self._due_notes
-        flags = self._fusion.close(until_ns, self.unanswered if is_live else ())
+    def drop_closed(self, unanswered: Collection[str]) -> None:
+        """Drop the notes of units that closed; count those that were due, which are among the `unanswered` before."""
         is_open = self._fusion.is_open
-        self._possible_notes = {name: note for name, note in self._possible_notes.items() if is_open(note.view.unit)}
-        self.notes_after_close += sum(name not in self._possible_notes for name in due_notes)
-        if is_live:
-            self._triggers.drop(self._fusion.is_closed)
-        return flags
+        dropped = [name for name, note in self._possible_notes.items() if not is_open(note.view.unit)]
+        for name in dropped:
+            del self._possible_notes[name]
+        self.notes_after_close += sum(name in unanswered for name in dropped)

@@ -164,7 +164,7 @@ class JudgeTriggers:
 
 def _measured_evidence(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
     """Return the cues' evidence on a unit; the talk itself shows the length of a silence."""
-    own = [finding for finding in findings if finding.unit.unit_id == unit.unit_id]
+    own = [finding.reason for finding in findings if finding.unit.unit_id == unit.unit_id]
     shown = [*own, *(() if unit.kind is UnitKind.SILENCE else reasons)]
     return tuple(fact for reason in shown for fact in reason.evidence)
 

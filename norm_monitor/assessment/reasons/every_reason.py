@@ -43,24 +43,22 @@ _OF_WORDS: tuple[ReasonFunction, ...] = (
 
 
 class Reasons:
-    """Find the reasons for flags in the scene of the newest window."""
+    """Find the reasons for flags in the scene of a window."""
 
-    def __init__(self, table: ThresholdTable, matcher: TextMatcher) -> None:
-        self._table, self._matcher = table, matcher
-        self._order = {cue_id: index for index, cue_id in enumerate(table.cues)}
-        self.scene: Scene | None = None
+    def __init__(self, scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> None:
+        self._scene, self._table, self._matcher = scene, table, matcher
+        self._ranks = {cue_id: rank for rank, cue_id in enumerate(table.cues)}
 
     def of(self, unit: Unit, *, without_timing: bool = False) -> tuple[Reason, ...]:
         """Return the reasons for a flag of a unit, for either polarity, in the order of the table."""
-        scene = self.scene
-        turns = (turn for turn in (scene.turns if scene else ()) if turn.turn_id == unit.of_id)
+        turns = (turn for turn in self._scene.turns if turn.turn_id == unit.of_id)
         turn = next((turn for turn in turns if unit.onset_ns in {turn.start_ns, turn.end_ns}), None)
-        if scene is None or turn is None:
+        if turn is None:
             return ()
         functions = () if without_timing else _OF_TIMING[unit.kind]
-        if unit.kind is UnitKind.ROBOT_TURN and not scene.other_language:
+        if unit.kind is UnitKind.ROBOT_TURN and not self._scene.other_language:
             functions += () if without_timing else (ignores_stop,)
             functions += () if turn.ongoing else _OF_WORDS
-        moment = Moment(unit, turn, scene, self._table, self._matcher)
+        moment = Moment(unit, turn, self._scene, self._table, self._matcher)
         reasons = (reason for function in functions for reason in function(moment))
-        return tuple(sorted(reasons, key=lambda reason: self._order[reason.cue_id]))
+        return tuple(sorted(reasons, key=lambda reason: self._ranks[reason.cue_id]))

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.assessment.cues import CueFunction, source_sha256
-from norm_monitor.assessment.finding import Findings, evidence_of
+from norm_monitor.assessment.finding import CueAnswer, evidence_of
 from norm_monitor.assessment.threshold_table import Cue, ThresholdTable
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.meaning import EncoderMatcher, WordMatcher
@@ -27,7 +27,7 @@ TABLE = ThresholdTable.shipped().with_cues({"shouts": SHOUTS})
 TALK = [*user(1, 3, "Where can I buy a ticket?"), *robot(10, 12, "AT THE COUNTER!"), *user(13, 14, "Thank you.")]
 
 
-def shouts(scene: Scene, table: ThresholdTable, meaning: WordMatcher) -> Iterator[Findings]:
+def shouts(scene: Scene, table: ThresholdTable, meaning: WordMatcher) -> Iterator[CueAnswer]:
     for turn in scene.recent:
         if turn.is_robot and turn.text.isupper():
             yield table.finding(

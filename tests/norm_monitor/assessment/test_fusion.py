@@ -13,7 +13,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.fusion import Fusion
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
@@ -35,20 +35,18 @@ def unit(onset_s: float = 10, offset_s: float | None = 0) -> Unit:
     )
 
 
-def finding(about: Unit, cue_id: str = "rude", **changes: Any) -> Finding:
+def finding(about: Unit, cue_id: str = "rude", probability: float = 0.7, **changes: Any) -> Finding:
     end_ns = about.onset_ns + 1
-    base = Finding(
+    reason = Reason(
         cue_id=cue_id,
-        unit=about,
         polarity=Polarity.ERROR,
         attributes=(Attribute.EMOTIONS,),
         severity=Severity.MINOR,
-        probability=0.7,
         evidence=(Evidence(measure=cue_id, value=0.7, threshold=0.5, start_ns=about.onset_ns, end_ns=end_ns),),
         rationale=f"{cue_id} in {about.unit_id}.",
         correction="Do better.",
     )
-    return replace(base, **changes)
+    return Finding(unit=about, reason=replace(reason, **changes), probability=probability)
 
 
 def competence(about: Unit, cue_id: str = "greets", **changes: Any) -> Finding:
@@ -77,7 +75,9 @@ def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
         given = evidence.provenance
         return next(iter(fused.add_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
-    return fused.add_finding(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.unit.onset_ns)
+    return fused.add_finding(
+        evidence, partial(Provenance, window_digest=evidence.reason.cue_id), evidence.unit.onset_ns
+    )
 
 
 def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]:
@@ -108,8 +108,8 @@ def test_two_cues_about_one_unit_make_one_flag() -> None:
     flag = taken(fusion(), one, other)[-1]
     assert flag.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
     assert flag.probability == pytest.approx(0.88)
-    assert (flag.cue_id, flag.rationale) == ("rude", one.rationale)  # of the strongest, one claim
-    assert flag.evidence[:2] == (*one.evidence, *other.evidence)
+    assert (flag.cue_id, flag.rationale) == ("rude", one.reason.rationale)  # of the strongest, one claim
+    assert flag.evidence[:2] == (*one.reason.evidence, *other.reason.evidence)
 
 
 def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
@@ -158,7 +158,7 @@ def test_a_withdrawal_says_what_changed() -> None:
     greeting = competence(unit(), probability=0.7)
     by_finding = taken(fusion(), finding(unit(), probability=0.7), greeting)[-1]
     assert by_finding.rationale == "Withdrawn, as the cue greets speaks against it."
-    assert by_finding.evidence == greeting.evidence
+    assert by_finding.evidence == greeting.reason.evidence
     fused = fusion()
     take(fused, finding(unit()))
     assert reconfigured(fused, muted=["rude"])[0].rationale == "Withdrawn, as the settings now rule it out."

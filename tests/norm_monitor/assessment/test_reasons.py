@@ -110,9 +110,9 @@ LOOK_ALIKES: list[tuple[str, Parts]] = [
 
 def reasons_in(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
     """What words the flags of a talk, by cue."""
-    reasons = Reasons(TABLE, meaning)
-    reasons.scene = scene_of([entry for part in parts for entry in part])
-    return {reason.cue_id: reason for unit in units_of(reasons.scene, 0) for reason in reasons.of(unit)}
+    scene = scene_of([entry for part in parts for entry in part])
+    reasons = Reasons(scene, TABLE, meaning)
+    return {reason.cue_id: reason for unit in units_of(scene, 0) for reason in reasons.of(unit)}
 
 
 @pytest.mark.parametrize("cue_id", HAS)

@@ -4,7 +4,7 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.judge.excerpt import UnitView
@@ -26,15 +26,14 @@ def asked(views: list[UnitView]) -> list[tuple[str, float]]:
 
 def finding(unit: Unit, probability: float) -> Finding:
     fact = Evidence(measure="m", value=1.0, start_ns=unit.onset_ns, end_ns=unit.onset_ns)
-    return Finding(
+    reason = Reason(
         cue_id="c",
-        unit=unit,
         polarity=Polarity.COMPETENCE,
         attributes=(Attribute.ENGAGEMENT,),
-        probability=probability,
         evidence=(fact,),
         rationale="r",
     )
+    return Finding(unit=unit, reason=reason, probability=probability)
 
 
 def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:

@@ -394,8 +394,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """State that the robot is not heard: nobody publishes its speech, or only people ever speak."""
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
         topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
-        unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
-        self.health_log.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
+        unpublished = waited and not self._monitor.has_robot_speech and not self.count_publishers(topic)
+        self.health_log.state_issue("robot", NO_ROBOT if unpublished or self._monitor.is_robot_missing else "")
 
     def _publish_attention(self) -> None:
         if self._active:
