@@ -39,10 +39,10 @@ from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
 from norm_monitor.replay.node_driver import END, NodeOutput, play_over_dds
 from scoring.event_matching import match_events
 from tactful_cli.console import err, out, print_json
-from tactful_cli.verb import AsJson, single
+from tactful_cli.verb_options import AsJson, make_app
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
-from tactful_cli.watch.verb import EventScreen
+from tactful_cli.watch.watch import EventScreen
 
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
@@ -234,7 +234,7 @@ def _about(polarity: Polarity, attributes: Sequence[Attribute], rationale: str =
     return Text.assemble((f"{mark} {about}", colour), (f"\n{rationale}" if rationale else "", "dim"))
 
 
-app = single()
+app = make_app()
 
 
 @app.command()

@@ -27,9 +27,9 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from tactful_cli.console import print_result
 from tactful_cli.up.input_check import is_microphone
-from tactful_cli.verb import AsJson, single
+from tactful_cli.verb_options import AsJson, make_app
 
-app = single()
+app = make_app()
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE_TIMEOUT_S = 30.0

@@ -12,9 +12,9 @@ from rich.table import Table
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import find_installed_extras, is_installed
 from tactful_cli.console import print_result
-from tactful_cli.verb import PARTS, AsJson, single
+from tactful_cli.verb_options import PARTS, AsJson, make_app
 
-app = single()
+app = make_app()
 
 ROOT = Path(__file__).resolve().parents[1]
 

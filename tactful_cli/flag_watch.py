@@ -43,7 +43,7 @@ from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
-from tactful_cli.verb import Language, RobotTopics, WhisperModel, WordsTopics
+from tactful_cli.verb_options import Language, RobotTopics, WhisperModel, WordsTopics
 
 
 def senses_of(

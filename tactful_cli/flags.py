@@ -26,7 +26,7 @@ from norm_monitor.replay.flag_runs import BagFlags, count_error_attributes, erro
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, SenseOptions
-from tactful_cli.verb import RobotOffset, TopicRules, single, with_options
+from tactful_cli.verb_options import RobotOffset, TopicRules, make_app, with_options
 
 JUDGE = "judge"  # the model in a batch, where none is named
 
@@ -175,7 +175,7 @@ def _instead(flag: SocialFlag) -> list[str]:
     return [f"Instead: {flag.correction}"] if flag.correction else []
 
 
-app = single()
+app = make_app()
 
 
 @dataclass(frozen=True, kw_only=True)

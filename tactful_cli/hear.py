@@ -32,9 +32,9 @@ from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import WHISPER_HELP, Language, RobotOffset, RobotTopics, WordsTopics, single
+from tactful_cli.verb_options import WHISPER_HELP, Language, RobotOffset, RobotTopics, WordsTopics, make_app
 
-app = single()
+app = make_app()
 
 
 @app.command()

@@ -13,7 +13,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
-from tactful_cli.verb import PARTS, VerbsOnDemand
+from tactful_cli.verb_options import PARTS, VerbsOnDemand
 
 EXIT_INTERRUPTED = 130
 
@@ -23,7 +23,7 @@ VERBS = {
     "doctor": "tactful_cli.doctor",
     "setup": "tactful_cli.extras",
     "demo": "tactful_cli.demo",
-    "bag": "tactful_cli.bag",
+    "bag": "tactful_cli.bag.bag",
     "hear": "tactful_cli.hear",
     "flags": "tactful_cli.flags",
     "view": "tactful_cli.view",
@@ -32,9 +32,9 @@ VERBS = {
     "bench": "sim_replays.verbs.bench",
     "calibrate": "calibration.verbs.group",
     "study": "study_desk.verbs.group",
-    "up": "tactful_cli.up.verb",
-    "watch": "tactful_cli.watch.verb",
-    "mcp": "tactful_cli.mcp.verb",
+    "up": "tactful_cli.up.up",
+    "watch": "tactful_cli.watch.watch",
+    "mcp": "tactful_cli.mcp.serve",
     "test": "tactful_cli.tests",
 }
 # The verbs whose results the talk reader improves. A checkout's set-up makes it; a package, the first of these verbs.

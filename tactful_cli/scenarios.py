@@ -14,9 +14,9 @@ from norm_monitor.encounters.generate import GenerationConfig, generate, remove
 from norm_monitor.encounters.library import SPLITS, ScenarioError, count_events, encounters, find, read
 from norm_monitor.encounters.timeline import lay_out
 from tactful_cli.console import err, print_json, print_table, show
-from tactful_cli.verb import single
+from tactful_cli.verb_options import make_app
 
-app = single()
+app = make_app()
 
 
 @app.command()

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err
-from tactful_cli.verb import single
+from tactful_cli.verb_options import make_app
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,7 +28,7 @@ STAGES = {
 MAX_WORKERS = 4
 
 # pytest receives every option except --help.
-app = single(ignore_unknown_options=True, allow_extra_args=True)
+app = make_app(ignore_unknown_options=True, allow_extra_args=True)
 
 
 @app.command(epilog=" ".join(f"{name.capitalize()}: {what}." for name, what in STAGES.items()))

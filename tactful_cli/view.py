@@ -36,7 +36,7 @@ from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
-from tactful_cli.verb import AsJson, single, with_options
+from tactful_cli.verb_options import AsJson, make_app, with_options
 
 # The parameters of the monitor that the page shows.
 SENSITIVITY = "fusion.sensitivity"
@@ -238,7 +238,7 @@ def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> 
     return run()
 
 
-app = single()
+app = make_app()
 
 KEEP_S = 3 * 3600.0  # of a running graph
 WAIT_S = 0.25

@@ -11,7 +11,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, to_words
 from sim_replays.verbs.monitor_bench import NO_FIGURE, table_of, with_interval
 from tactful_cli.console import err, print_json, print_table, show
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 _READERS = 3  # without a ceiling of calls: fusion, judge, both
 _SEEN = (

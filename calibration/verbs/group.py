@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from tactful_cli.verb import VerbsOnDemand, group
+from tactful_cli.verb_options import VerbsOnDemand, make_group
 
 
 class CalibrateVerbs(VerbsOnDemand):
@@ -11,7 +11,7 @@ class CalibrateVerbs(VerbsOnDemand):
     modules: ClassVar = {name: f"calibration.verbs.{name}" for name in ("thresholds",)}
 
 
-app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
+app = make_group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
 
 
 @app.callback(cls=CalibrateVerbs)

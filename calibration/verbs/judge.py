@@ -38,9 +38,9 @@ from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.monitor_bench.script_driver import records_of_script
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.main import main
-from tactful_cli.verb import AsJson, single
+from tactful_cli.verb_options import AsJson, make_app
 
-app = single()
+app = make_app()
 
 
 @app.command()

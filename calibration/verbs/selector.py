@@ -20,12 +20,12 @@ from norm_core.runtime.wording import count_of
 from sim_replays.verbs.suite_runs import import_inspect
 from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.main import main
-from tactful_cli.verb import AsJson, single
+from tactful_cli.verb_options import AsJson, make_app
 
 if TYPE_CHECKING:
     from sim_replays.evals.logs import RobotRun
 
-app = single()
+app = make_app()
 
 
 @app.command()

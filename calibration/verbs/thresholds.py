@@ -24,9 +24,9 @@ from norm_monitor.replay.flag_runs import S_PER_HOUR, BagFlags
 from norm_monitor.session_log.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, SenseOptions, shipped_parts
-from tactful_cli.verb import AsJson, single, with_options
+from tactful_cli.verb_options import AsJson, make_app, with_options
 
-app = single()
+app = make_app()
 
 # Every error from this probability on is raised, so that any threshold above it can be tried.
 _EVERYTHING = FusionConfig(min_probability=("error=0.01",), max_per_attribute=1000)

@@ -13,9 +13,9 @@ from sim_replays.suites.item_check import HUMAN, MODEL
 from sim_replays.suites.suite import suites
 from sim_replays.verbs import item_sets, monitor_bench, suite_runs
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
-from tactful_cli.verb import AsJson, group
+from tactful_cli.verb_options import AsJson, make_group
 
-app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
+app = make_group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 
 
 @app.callback()

@@ -43,7 +43,7 @@ from study_desk.verbs.arguments import Media
 from tactful_cli.console import complain, err, print_result, remark
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.session_options import SessionPeople, holds_flags
-from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
+from tactful_cli.verb_options import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
 
 app = typer.Typer()
 

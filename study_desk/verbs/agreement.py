@@ -25,9 +25,9 @@ from study_desk.coding.reliability import (
     AgreementRow,
     Estimate,
 )
-from tactful_cli.bag import progress
 from tactful_cli.console import print_result, titled_table
-from tactful_cli.verb import AsJson
+from tactful_cli.progress import show_progress
+from tactful_cli.verb_options import AsJson
 
 _LEGEND = (
     "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
@@ -134,7 +134,7 @@ def agreement(
     sessions = collect_sessions(recordings)
     if not sessions and left_out:
         raise TactfulError(f"agreement: no session is left to compare: {'; '.join(left_out)}")
-    with progress("computing agreement") as show_progress:
-        result = measure_agreement(sessions, resamples=resamples, seed=seed, progress=show_progress)
+    with show_progress("computing agreement") as update_progress:
+        result = measure_agreement(sessions, resamples=resamples, seed=seed, progress=update_progress)
     result = replace(result, remarks=(*left_out, *result.remarks))
     print_result(to_plain(result), *make_agreement_tables(result), as_json=as_json, notes=(_LEGEND, *result.remarks))

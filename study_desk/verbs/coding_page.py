@@ -28,7 +28,7 @@ from study_desk.coding.forms.sheet import find_origin_ns
 from study_desk.verbs.arguments import LogPath
 from tactful_cli.console import complain, err, print_json, show
 from tactful_cli.session_options import face_finder, warn_of_listeners
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

@@ -24,7 +24,7 @@ from study_desk.study.import_coding import (
     write_additions,
 )
 from tactful_cli.console import print_json, remark, show
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

@@ -10,9 +10,9 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.study_folder import Study
 from study_desk.study.coding_pack import assign_coders, write_pack
 from study_desk.verbs.arguments import StudyPath
-from tactful_cli.bag import progress
 from tactful_cli.console import print_json, remark, show
-from tactful_cli.verb import AsJson
+from tactful_cli.progress import show_progress
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 
@@ -38,8 +38,10 @@ def pack(  # noqa: PLR0917
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)
     assignment = assign_coders(study) if len(study.file.coders) > 1 else None
-    with progress("making videos") as show_progress:
-        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=show_progress)
+    with show_progress("making videos") as update_progress:
+        coding_pack = write_pack(
+            study, coder, output, copy_media=copy_media, make_media=media, progress=update_progress
+        )
     if as_json:
         print_json(to_plain(coding_pack) | {"assignment": to_plain(assignment) if assignment else None})
         return

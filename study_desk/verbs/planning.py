@@ -21,7 +21,7 @@ from study_desk.study.frozen_plan import (
 )
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_result, show
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

@@ -24,7 +24,7 @@ from study_desk.analysis.write_analysis import write_analysis
 from study_desk.study.outputs import KEY_FILE, REPORT, choose_report_path, note_output
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_result
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

@@ -16,7 +16,7 @@ from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.study_folder import Study, is_study
 from study_desk.study.status import SessionStatus, StudyStatus, check_study
 from tactful_cli.console import print_json, print_table, remark, show, titled_table
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

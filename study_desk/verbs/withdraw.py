@@ -18,7 +18,7 @@ from study_desk.study.removal import plan_removal, remove_session
 from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import complain, err, print_json, print_result, remark, show
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
 

@@ -14,7 +14,7 @@ from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 
 def known_names(incomplete: str) -> list[str]:

@@ -16,9 +16,9 @@ from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.models.choose import choose_models, known_names
 from tactful_cli.models.send import send_batch
 from tactful_cli.models.set_up import setup_model
-from tactful_cli.verb import AsJson, group
+from tactful_cli.verb_options import AsJson, make_group
 
-app = group("List, add and check models, and choose one for this machine.")
+app = make_group("List, add and check models, and choose one for this machine.")
 
 
 @app.command("list")

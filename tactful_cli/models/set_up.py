@@ -24,7 +24,7 @@ from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
 from tactful_cli.models.choose import Name, describe, memory_words, rank, survey_here
-from tactful_cli.verb import AsJson
+from tactful_cli.verb_options import AsJson
 
 _MEASURE_S = 5.0
 _TIMEOUT_S = 3600.0

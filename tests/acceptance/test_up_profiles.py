@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.up.verb import app
+from tactful_cli.up.up import app
 from tests.acceptance.tactful_up import run_up, running_up
 
 pytestmark = pytest.mark.ros
@@ -112,7 +112,7 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     assert "set topic of camera to /head/eye/compressed" in checked.stdout
     assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
     assert "set audio_topic of ears to /head/microphone" in checked.stdout
-    assert "3 inputs of 3 not well" in checked.stdout
+    assert "3 inputs of 3 cannot be read" in checked.stdout
 
 
 def test_the_check_names_a_reliability_that_fits_nobody(tmp_path: Path, domain_id: int) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.bag import app
+from tactful_cli.bag.bag import app
 from tests.command_line import tactful
 from tests.norm_core.bags.bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
 from tests.patience import PATIENCE_S

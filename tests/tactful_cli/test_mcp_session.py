@@ -15,9 +15,9 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_monitor.session_log.session_config import WordsPolicy
 from tactful_cli.graph_stream import GraphLine
+from tactful_cli.mcp.serve import GraphFeed
 from tactful_cli.mcp.session import Session as McpSession
 from tactful_cli.mcp.session import advice_of
-from tactful_cli.mcp.verb import GraphFeed
 from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 

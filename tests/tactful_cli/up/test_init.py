@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_monitor.judge.deployment_context import DeploymentContext
 from tactful_cli.up.profile import Survey, Topic
-from tactful_cli.up.verb import chosen_parts, profile_of, profile_text
+from tactful_cli.up.topic_choice import build_profile, choose_parts, format_profile
 
 STRING, BOOL = "std_msgs/msg/String", "std_msgs/msg/Bool"
 HOME = DeploymentContext.HOME
@@ -29,7 +29,7 @@ BOLT = survey(
 
 
 def ears_of(found: Survey) -> Mapping[str, Any]:
-    return profile_of(chosen_parts(found, HOME), found)["ears"]
+    return build_profile(choose_parts(found, HOME), found)["ears"]
 
 
 def test_a_robot_with_a_recognizer_of_strings_gets_all_its_parts() -> None:
@@ -72,15 +72,15 @@ def test_tracked_voices_come_before_the_texts_of_one() -> None:
     speech, ids = "hri_msgs/msg/LiveSpeech", "hri_msgs/msg/IdsList"
     topics = {"r1__voices__tracked": ids, "r1__voices__a__speech": speech, "mic": "audio_common_msgs/msg/AudioStamped"}
     found = survey(**topics)
-    answers = chosen_parts(found, HOME)
-    nodes = profile_of(answers, found)
+    answers = choose_parts(found, HOME)
+    nodes = build_profile(answers, found)
     assert nodes["ears"] == {"words_from": "voices", "humans": "/r1"}
-    assert "/r1/voices/a/speech" not in profile_text(nodes, answers, found)
+    assert "/r1/voices/a/speech" not in format_profile(nodes, answers, found)
 
 
 def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
-    answers = chosen_parts(BOLT, HOME)
-    text = profile_text(profile_of(answers, BOLT), answers, BOLT)
+    answers = choose_parts(BOLT, HOME)
+    text = format_profile(build_profile(answers, BOLT), answers, BOLT)
     listed = text.partition("# Not used:")[2]
     assert "# /robot_description: std_msgs/msg/String, 1.0 a second, reliable" in listed
     assert "# /bolt/charging:" in listed

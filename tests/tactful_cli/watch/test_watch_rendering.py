@@ -18,7 +18,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.verb import EventScreen, remedy_for
+from tactful_cli.watch.watch import EventScreen, remedy_for
 from tests.action_selector.questions import error_flag
 from tests.node_records import node_status
 

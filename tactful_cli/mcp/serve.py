@@ -33,7 +33,7 @@ from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
 from tactful_cli.mcp.session import Advise, Session, advice_of
-from tactful_cli.verb import RobotTopics, WordsTopics, single
+from tactful_cli.verb_options import RobotTopics, WordsTopics, make_app
 
 WAIT_S, SPARE_S = 0.25, 1.0
 OF_REQUEST = ("candidates", "situation", "others", "facts")
@@ -131,7 +131,7 @@ class GraphFeed:
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
 LOOPBACK = "127.0.0.1"
 
-app = single()
+app = make_app()
 
 
 @app.command()

@@ -23,7 +23,7 @@ from norm_core.runtime.time import NS_PER_S
 from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.up.profile import NAMESPACE, node_names
-from tactful_cli.verb import single
+from tactful_cli.verb_options import make_app
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import WatchRow
 
@@ -137,7 +137,7 @@ def remedy_for(namespace: str, nodes: Iterable[str]) -> str:
     return f"no nodes run here; start them with {PROGRAM} up, or check ROS_DOMAIN_ID"
 
 
-app = single()
+app = make_app()
 
 WAIT_S = 0.25
 LOOK_EVERY_S = 1.0  # for silent nodes

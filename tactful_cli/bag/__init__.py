@@ -1,0 +1,1 @@
+"""`tactful bag`: rosbag2 bags."""

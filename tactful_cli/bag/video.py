@@ -1,0 +1,88 @@
+"""`tactful bag video`: make a video of a bag for coders."""
+
+from dataclasses import asdict, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.bags.reader import BagError
+from norm_core.runtime.wording import count_of
+from norm_monitor.privacy.bag_video import VideoOptions, write_video
+from norm_monitor.privacy.blur import NoFacePolicy
+from norm_monitor.privacy.sound import find_audible_spans
+from norm_monitor.session_log.recording import load_bag
+from norm_monitor.session_log.session_config import parse_participants
+from tactful_cli.bag.options import BagPath, ConsentingVoices, NoFace, SoundProfile, read_sound_formats
+from tactful_cli.console import err, print_json, remark, show
+from tactful_cli.progress import show_progress
+from tactful_cli.session_options import SessionPeople, face_finder
+from tactful_cli.verb_options import AsJson
+
+
+class Sound(StrEnum):
+    """Which sound a video has."""
+
+    CONSENTED = "consented"
+    ALL = "all"
+    NONE = "none"
+
+
+class Faces(StrEnum):
+    """Whether a video shows faces."""
+
+    BLUR = "blur"
+    SHOW = "show"
+
+
+def video(  # noqa: PLR0917
+    bag: BagPath,
+    out: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
+    faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
+    no_face: NoFace = NoFacePolicy.BLUR,
+    sound: Annotated[
+        Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
+    ] = Sound.CONSENTED,
+    participant: SessionPeople = None,
+    voice: ConsentingVoices = None,
+    camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
+    microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
+    profile: SoundProfile = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make an MP4 with sound from a bag, for ELAN and BORIS: pictures and sound in step by their stamps.
+
+    Detectors miss faces: look through the video before you share it.
+    """
+    if out.suffix.lower() != ".mp4" or out.exists():
+        raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")
+    spans: tuple[tuple[int, int], ...] | None = None
+    if sound is Sound.CONSENTED:
+        recording = load_bag(bag)
+        people = parse_participants(participant or (), voice or ())
+        recording = replace(recording, info=replace(recording.info, participants=people))
+        spans = tuple(find_audible_spans(recording, recording.start_ns, recording.end_ns))
+    options = VideoOptions(
+        camera=camera,
+        microphone=microphone,
+        has_sound=sound is not Sound.NONE,
+        audible_ns=spans,
+        shows_faces=faces is Faces.SHOW,
+        no_face=no_face,
+        sound_formats=read_sound_formats(profile) if profile else {},
+    )
+    finder = face_finder() if faces is Faces.BLUR else None
+    with show_progress("making the video") as update:
+        report = write_video(bag, out, options, finder, update)
+    if as_json:
+        print_json(asdict(report))
+        return
+    show(f"{out}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
+    if report.microphone and spans is not None:
+        err.print(
+            f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "
+            "and --voice, or hear all with --sound all",
+            markup=False,
+        )
+    remark(*report.remarks)
