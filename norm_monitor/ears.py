@@ -1,4 +1,4 @@
-"""Ears: sound, messages about the robot's speech and external transcripts in; utterances and silence marks out.
+"""Ears: sound, messages about robot speech and external transcripts in; utterances and silence marks out.
 
 There are two stages: fast segmentation and slow transcription. Without a queue, both run in the caller's thread. With a
 queue, the `take_...` methods only fill it, and a second thread calls `transcribe`.
@@ -30,12 +30,12 @@ from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.voices import Voices
 
-Heard = Utterance | RobotSpeech
+HeardRecord = Utterance | RobotSpeech
 _FREE_MEMORY = "free memory, or use a smaller Whisper model"
 
 
-def late_sound(topic: str) -> str:
-    """Return the message for sound without stamps that comes late."""
+def describe_late_sound(topic: str) -> str:
+    """Describe sound without stamps that comes late, with a remedy."""
     return (
         f"{topic}: its messages have no stamps, and some came over 0.3 s late, so no flag is raised on timing then; "
         "use a driver that stamps its sound, or relieve the computer that takes or records it"
@@ -43,7 +43,7 @@ def late_sound(topic: str) -> str:
 
 
 class Ears:
-    """The speech front end of one microphone. Call it from one thread, in order of arrival.
+    """The speech front end of one microphone. Call it from one thread, in the order of arrival.
 
     Call `advance` with the time of a message before the `take_...` method that reads it.
     """
@@ -59,9 +59,9 @@ class Ears:
         *,
         robot_offset_ns: int = 0,
     ) -> None:
-        """Without a recognizer, only robot speech and external transcripts are accepted.
+        """Accept only robot speech and external transcripts if there is no recognizer.
 
-        Add `robot_offset_ns` to the stamps of the robot's starts and stops.
+        `robot_offset_ns` is added to the starts and stops of robot speech.
         """
         self._config, self._robot_offset_ns = config, robot_offset_ns
         self._on_fault = make_fault_reporter(health_log, "voice activity", "voice_providers of ears")
@@ -79,25 +79,25 @@ class Ears:
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
     def take_audio(self, message: Any, arrival_ns: int) -> list[Utterance]:
-        """Read an audio message; raise SoundError if it is unusable."""
-        with self._counting():
+        """Read an audio message. Raises SoundError if it is unusable."""
+        with self._pass_on_counts():
             segments = self._front_end.take_audio(message, arrival_ns)
         return self._transcribe_segments(segments)
 
     def set_audio_format(self, info: Any) -> None:
-        """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
+        """Set the format of raw bytes. Raises SoundError, also for each later message, if it is unusable."""
         self._front_end.set_audio_format(info)
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> list[Utterance]:
-        """Read samples; raise SoundError if they are unusable."""
-        with self._counting():
+        """Read samples. Raises SoundError if they are unusable."""
+        with self._pass_on_counts():
             segments = self._front_end.take_sound(chunk, arrival_ns)
         return self._transcribe_segments(segments)
 
     def take_robot_speech(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
-        """Read a message about the robot's speech, or its sound; return starts and stops.
+        """Read a message about robot speech, or its sound; return starts and stops.
 
-        Raises NotRobotSpeechError for a message of another kind, and SoundError for unusable sound.
+        Raises NotRobotSpeechError if the message is of another kind, and SoundError if its sound is unusable.
         """
         try:
             edges = self._robot.feed(message, arrival_ns, topic)
@@ -110,20 +110,20 @@ class Ears:
         return self._feed_robot_speech(edges)
 
     def lose_robot_topic(self, topic: str, now_ns: int) -> list[RobotSpeech]:
-        """End the robot's speech whose times a topic gave, once nobody publishes the topic any more."""
+        """End the robot speech whose times came from a topic that nobody publishes any more."""
         return self._feed_robot_speech(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
-        """Expect people's words from an external recognizer instead of a microphone, and mark silence between them.
+        """Expect the words of people from an external recognizer, and mark silence between them.
 
-        In the name of a topic per voice, {} stands for the id of the voice.
+        If there is a topic for each voice, {} stands for the id of the voice in its name.
         """
         self._words, self._marks = Voices(topic, lateness_ns), SilenceMarks(topic)
         self.awaits_words = True
 
-    def advance(self, now_ns: int) -> list[Heard]:
-        """Return what is due at a time: late sound, stops of the robot's speech, and marks of silence."""
-        due: list[Heard] = [*self._transcribe_segments(self._front_end.advance(now_ns))]
+    def advance(self, now_ns: int) -> list[HeardRecord]:
+        """Return the records due at a time: late sound, stops of robot speech, and marks of silence."""
+        due: list[HeardRecord] = [*self._transcribe_segments(self._front_end.advance(now_ns))]
         for audio in self._robot_audio.values():
             due += self._feed_robot_audio(audio.advance(now_ns))
         due += self._feed_robot_speech(self._robot.advance(now_ns))
@@ -132,7 +132,7 @@ class Ears:
         return due
 
     def take_words(self, message: Any, arrival_ns: int, voice_id: str = "") -> list[Utterance]:
-        """Read the text of an external recognizer; raise NotSpeechError if the message has none."""
+        """Read the text of an external recognizer. Raises NotSpeechError if the message has none."""
         quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
         transcript = self._words.take_text(message, arrival_ns, voice_id)
         if transcript is None:
@@ -166,16 +166,16 @@ class Ears:
                 self._words.owners.match(message)
         return []
 
-    def end_input(self) -> list[Heard]:
+    def end_input(self) -> list[HeardRecord]:
         """End the stream and any speech in progress; later sound starts a new stream."""
-        heard: list[Heard] = []
+        heard: list[HeardRecord] = []
         for audio in self._robot_audio.values():
             heard += self._feed_robot_audio(audio.flush())
         heard += self._feed_robot_speech(self._robot.end_input())
         return [*heard, *self._transcribe_segments(self._front_end.flush())]
 
-    def transcribe(self, timeout_s: float) -> Iterator[Heard]:
-        """Yield the words of the next queued segment, if one comes within `timeout_s`; only for the second thread.
+    def transcribe(self, timeout_s: float) -> Iterator[HeardRecord]:
+        """Yield the words of the next queued segment, if one comes within `timeout_s`; for the second thread alone.
 
         Publish each record before asking for the next, or a later mark of the first thread overtakes it.
         """
@@ -184,13 +184,13 @@ class Ears:
         if speech is None:
             return
         try:
-            yield from self._write_robot(speech) if speech.is_robot_output else self._write_person(speech)
+            yield from self._transcribe_robot(speech) if speech.is_robot_output else self._transcribe_person(speech)
             self._health_log.clear_issue("transcriber")
         except MemoryError as error:
             self._report_untranscribed(error, _FREE_MEMORY)
         except OSError as error:
             self._report_untranscribed(error, "check the files of the Whisper model and their disk")
-        except RuntimeError as error:  # of CTranslate2, for any failure at work
+        except RuntimeError as error:  # CTranslate2 raises it for any failure
             is_memory = "memory" in str(error).lower()
             self._report_untranscribed(error, _FREE_MEMORY if is_memory else "use another whisper_device of ears")
         except Exception:  # a fault of the program: the guard of the thread logs it, and silence goes on
@@ -199,29 +199,31 @@ class Ears:
         yield from self._marks.finish_words()
 
     def _report_untranscribed(self, error: Exception, remedy: str) -> None:
+        """Count a segment that was not transcribed, and report why in the status."""
         self._health_log.count("segments_not_transcribed")
         why = f"ears: a speech segment was not transcribed: {str(error) or type(error).__name__}; {remedy}"
         self._health_log.raise_issue("transcriber", Health.DEGRADED, why)
 
     def _feed_robot_speech(self, reported_edges: Iterable[RobotSpeech]) -> list[RobotSpeech]:
+        """Return starts and stops with the measured offset, and give them to the front end."""
         edges = []
         for reported in reported_edges:
             edge, cut = cut_texts(replace(reported, stamp_ns=reported.stamp_ns + self._robot_offset_ns))
             self._health_log.note_cut_texts(cut)
             self._front_end.take_robot_speech(edge)
             edges.append(edge)
-        self._count(self._front_end.counts)
+        self._add_counts(self._front_end.counts)
         return edges
 
     def _feed_robot_audio(self, states: Iterable[RobotVoiceState | SpeechSegment]) -> list[RobotSpeech]:
-        """Time the robot's speech by its sound; transcribe it unless another topic gives its words."""
+        """Time robot speech by its sound; transcribe it unless another topic gives its words."""
         edges: list[RobotSpeech] = []
         for state in states:
             if isinstance(state, RobotVoiceState):
                 edges += self._feed_robot_speech(self._robot.take(state))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
-                    edges += self._write_robot(state)
+                    edges += self._transcribe_robot(state)
                 else:
                     self._enqueue(state, self._queue)
         return edges
@@ -231,26 +233,26 @@ class Ears:
         utterances: list[Utterance] = []
         for speech in segments:
             if self._queue is None:
-                utterances += self._write_person(speech)
+                utterances += self._transcribe_person(speech)
             else:
                 self._enqueue(speech, self._queue)
-        self._count(self._front_end.counts)
-        self._state_rate()
-        self._state_lateness()
+        self._add_counts(self._front_end.counts)
+        self._report_rate()
+        self._report_lateness()
         if self._transcriber:
             is_rough = self._front_end.is_timing_uncertain
             utterances += self._marks.mark(self._front_end.quiet_until_ns, is_rough=is_rough)
         return utterances
 
     @contextmanager
-    def _counting(self) -> Iterator[None]:
-        """Pass on the counts of the front end also where it refuses a message."""
+    def _pass_on_counts(self) -> Iterator[None]:
+        """Pass on the counts of the front end, also if it refuses a message."""
         try:
             yield
         finally:
-            self._count(self._front_end.counts)
+            self._add_counts(self._front_end.counts)
 
-    def _state_rate(self) -> None:
+    def _report_rate(self) -> None:
         """Report in the status that samples arrive at another rate than the stated one."""
         other_hz = self._front_end.sample_rate.other_hz
         if other_hz is None:
@@ -259,35 +261,37 @@ class Ears:
             why = f"{self._audio_topic}: {describe_rate_problem(other_hz)}; {describe_rate_remedy(other_hz)}"
             self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
 
-    def _state_lateness(self) -> None:
+    def _report_lateness(self) -> None:
         """Report in the status that sound without stamps comes so late that timing is uncertain."""
         has_rate = self._front_end.sample_rate.other_hz is None  # a wrong rate makes sound seem late
         if has_rate and self._front_end.is_timing_uncertain:
-            self._health_log.raise_issue("audio lateness", Health.DEGRADED, late_sound(self._audio_topic))
+            self._health_log.raise_issue("audio lateness", Health.DEGRADED, describe_late_sound(self._audio_topic))
         else:
             self._health_log.clear_issue("audio lateness")
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
+        """Queue a segment for the second thread; skip a partial one while others wait."""
         if not speech.segment.final and queue.status().depth:
-            self._health_log.count("partials_skipped")  # a final segment waits, and matters more
+            self._health_log.count("partials_skipped")  # a waiting segment matters more
             return
         self._marks.add_words()
         if not queue.put(speech):
             self._marks.drop_words()
 
-    def _write_person(self, speech: SpeechSegment) -> list[Utterance]:
+    def _transcribe_person(self, speech: SpeechSegment) -> list[Utterance]:
+        """Transcribe the speech of people; return nothing without a recognizer."""
         if self._transcriber is None:
             return []
         utterances = self._transcriber.transcribe(speech)
-        self._count(self._transcriber.counts)
+        self._add_counts(self._transcriber.counts)
         return utterances
 
-    def _write_robot(self, speech: SpeechSegment) -> list[RobotSpeech]:
-        """Transcribe the robot's speech, and return its start and stop again, with the words."""
+    def _transcribe_robot(self, speech: SpeechSegment) -> list[RobotSpeech]:
+        """Transcribe robot speech, and return its start and stop again, with the words."""
         if self._robot_transcriber is None:
             return []
         recognized = self._robot_transcriber.transcribe(speech)
-        self._count(self._robot_transcriber.counts)
+        self._add_counts(self._robot_transcriber.counts)
         return [
             RobotSpeech(
                 stamp_ns=stamp_ns + self._robot_offset_ns,
@@ -300,7 +304,8 @@ class Ears:
             for stamp_ns, state in ((word.start_ns, SpeechEdge.START), (word.end_ns, SpeechEdge.STOP))
         ]
 
-    def _count(self, counts: Counter[str]) -> None:
+    def _add_counts(self, counts: Counter[str]) -> None:
+        """Move counts to the status."""
         for name, count in counts.items():
             self._health_log.count(name, count)
         counts.clear()

@@ -14,7 +14,7 @@ from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 
 
 class Eyes:
-    """The vision front end of one camera. Call it from one thread, in order of arrival; it needs no clock."""
+    """The vision front end of one camera. Call it from one thread, in the order of arrival."""
 
     def __init__(
         self,
@@ -26,21 +26,21 @@ class Eyes:
         *,
         offset_ns: int = 0,
     ) -> None:
-        """Without a finder, `take` yields no presence.
+        """Yield no presence from `take` if there is no finder.
 
-        People have left after `left_after_s` seconds out of sight. `offset_ns` is added to the pictures' stamps.
+        People have left after `left_after_s` seconds out of sight. `offset_ns` is added to the stamps of pictures.
         """
         self.keeper = FrameKeeper(topic, health_log, config, offset_ns=offset_ns)
         self._finder, self._health_log = finder, health_log
         self._tracker = PresenceTracker(left_after_s)
 
     @property
-    def gives_presence(self) -> bool:
+    def has_presence(self) -> bool:
         """Whether faces are detected."""
         return self._finder is not None
 
     def take(self, picture: Picture) -> Iterator[Frame | Presence]:
-        """Yield the frame if this picture is selected, then the people in it. Face detection follows the frame."""
+        """Yield the frame if this picture is selected, then, after face detection, the people in it."""
         frame = self.keeper.keep(picture)
         if frame is None:
             return

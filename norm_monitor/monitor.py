@@ -27,7 +27,7 @@ from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion import Fusion, NoteClosed
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.reasons.every_reason import Reasons
-from norm_monitor.assessment.site_thresholds import SiteThresholds, made_with
+from norm_monitor.assessment.site_thresholds import SiteThresholds, hash_parts
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, units_of
 from norm_monitor.assessment.unit_facts import MeasuredUnit, measured_units
@@ -98,11 +98,11 @@ class MonitorConfig(Config):
             return None
         judge = self.judge.model if self.judge.model != REPLAYED_JUDGE else ""
         path = resolve_artefact_path(self.fusion.operating_point)
-        return SiteThresholds.load(path, made_with(model, table, matcher, judge))
+        return SiteThresholds.load(path, hash_parts(model, table, matcher, judge))
 
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
-        return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
+        return ThresholdTable.load(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
 
 
 class Monitor:
@@ -210,7 +210,7 @@ class Monitor:
     @property
     def clocks_reason(self) -> str:
         """Which sources' clocks lie apart, so that timing raises no flag, and what to do; empty where none do."""
-        return self._skew.reason()
+        return self._skew.describe_skew()
 
     @property
     def has_robot_speech(self) -> bool:
@@ -371,7 +371,7 @@ class Monitor:
         flags: list[SocialFlag] = []
         for booked in self._windows.closable_windows(input_end_ns):
             end_ns = booked.window.end_ns
-            has_skew = bool(self._skew.reason(end_ns))
+            has_skew = bool(self._skew.describe_skew(end_ns))
             if has_skew:
                 booked.window = replace(booked.window, late=True)
             flags += self._fusion.hold_timing(has_skew, end_ns, self._clock.now_ns())
@@ -387,7 +387,7 @@ class Monitor:
         window, now_ns, cite = booked.window, self._clock.now_ns(), partial(self._cite, booked)
         self.missing = window.missing
         self._under_way.close_window(window.end_ns)
-        scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
+        scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.find_echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._close_units(window.end_ns)  # first, so that it does not matter how often the sources mark time
         reasons = Reasons(scene, self._table, self._matcher)
@@ -404,7 +404,9 @@ class Monitor:
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track_ends(units_of(scene, since_ns), now_ns)
-        if self._triggers.note_window(scene, self._fusion.findings, self._fusion.change_by_judge, reasons.of):
+        if self._triggers.note_window(
+            scene, self._fusion.findings, self._fusion.estimate_change_by_judge, reasons.find
+        ):
             cite()  # the judge's answers cite the window
         for end_ns in sorted(requested_ns):
             if end_ns > window.end_ns:  # a cue that requests this window again would never end

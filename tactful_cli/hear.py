@@ -16,7 +16,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, HeardRecord
 from norm_monitor.replay.bag_driver import (
     RecognizerTopics,
     find_likely_words_topics,
@@ -76,7 +76,7 @@ def hear(  # noqa: PLR0917
         _show(_from_file(source, ears, NS_PER_S), health_log, NS_PER_S, as_json)
 
 
-def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
+def _show(heard: Iterator[HeardRecord], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
     try:
@@ -97,7 +97,7 @@ def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json:
         raise damage
 
 
-def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Heard]:
+def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[HeardRecord]:
     if not path.exists():
         raise SoundFileError(f"{path}: there is no such file; check the path")
     for chunk in read_sound_file(path, start_ns):
@@ -107,7 +107,7 @@ def _from_file(path: Path, ears: Ears, start_ns: int) -> Iterator[Heard]:
 
 def _from_bag(
     bag: BagReader, topic: str, robot_topics: Collection[str], words: RecognizerTopics, ears: Ears
-) -> Iterator[Heard]:
+) -> Iterator[HeardRecord]:
     """Feed the ears every message that concerns speech, in recorded order."""
     infos = {t.topic for t in bag.topics if t.type_name.endswith("/AudioInfo")}
     faults: Counter[str] = Counter()

@@ -34,7 +34,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.library import SPLITS, paths
-from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
+from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, identify_model
 from sim_replays.monitor_bench.script_driver import records_of_script
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.main import main
@@ -118,7 +118,7 @@ def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[LabelledEn
         kind=KIND,
         format=FORMAT,
         made_on=date.today().isoformat(),
-        made_with=made_with(model_info),
+        made_with=identify_model(model_info),
         fitted_on={
             "encounters": sha256_of(sorted(source.encounter.sha256() for source in sources)),
             "writers": ", ".join(sorted({source.writer for source in sources})),

@@ -18,7 +18,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
+from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, hash_parts
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.replay.flag_runs import S_PER_HOUR, BagFlags
 from norm_monitor.session_log.study_folder import Study
@@ -160,7 +160,7 @@ def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[Labell
         kind=KIND,
         format=FORMAT,
         made_on=date.today().isoformat(),
-        made_with=made_with(*shipped_parts()),
+        made_with=hash_parts(*shipped_parts()),
         fitted_on={
             "labels": sha256_of([to_plain(session) for session in sessions]),
             "sessions": str(len(sessions)),

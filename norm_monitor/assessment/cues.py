@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment.finding import CueAnswer, RequestWindowAt
-from norm_monitor.assessment.sightings import leaving, looking_away, nearness
+from norm_monitor.assessment.sightings import find_leaving, find_looking_away, find_nearness
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_facts import NO_ANSWER_NS, owes_answer
 from norm_monitor.context.meaning import UnreadLanguageMatcher, WordMatcher
@@ -15,13 +15,13 @@ from norm_monitor.context.scene import Scene
 
 CueFunction = Callable[[Scene, ThresholdTable, WordMatcher], Iterator[CueAnswer]]
 
-SIGHTINGS: tuple[CueFunction, ...] = (looking_away, leaving, nearness)
+SIGHTINGS: tuple[CueFunction, ...] = (find_looking_away, find_leaving, find_nearness)
 
 
 def find_cues(
     scene: Scene, table: ThresholdTable, matcher: WordMatcher, custom: Sequence[CueFunction] = ()
 ) -> Iterator[CueAnswer]:
-    """Yield the findings of all cues. In a language that is not read, words match no concept."""
+    """Yield the answers of all cues. In a language that is not read, words match no concept."""
     words = UnreadLanguageMatcher() if scene.other_language else matcher
     for cue in (*SIGHTINGS, *custom):
         yield from cue(scene, table, words)
@@ -33,7 +33,7 @@ def find_cues(
 def source_sha256(cue: CueFunction) -> str:
     """Compute the digest of a custom cue: its name and the text of the file that defines it.
 
-    What that file imports is not covered. ConfigError where the function has no source file.
+    The imports of that file are not covered. Raises ConfigError if the function has no source file.
     """
     try:
         source = inspect.getsource(sys.modules[cue.__module__])

@@ -14,14 +14,16 @@ from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, is_slow
 from norm_monitor.context.wording import blames, is_question, is_request
 
-_SEEN_BY = {
+_SUPPORT = {
     Tier.CUE: "cues alone",
     Tier.JUDGE: "a model's judgement",
     Tier.FUSED: "cues and a model's judgement",
 }
-# How many facts a flag cites one by one, and the least weight of one.
-_MAX_CITED, _MIN_WEIGHT = 6, 0.1
-# What a flag calls the facts that it does not cite one by one.
+# A flag cites at most so many facts one by one.
+_MAX_CITED = 6
+# A fact with a smaller weight in log odds is not cited by itself, unless it is the heaviest.
+_MIN_CITED_WEIGHT = 0.1
+# The name of all facts that a flag does not cite one by one.
 SMALLER_FACTS = "smaller facts, together"
 _FAULTS = {
     Attribute.EMOTIONS: "missing how the person feels",
@@ -50,16 +52,18 @@ _MERITS = {
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
-# Where the correction quotes what the robot should have taken up.
+# The attributes for which the correction quotes what the robot should have answered.
 _ABOUT_WHAT_WAS_SAID = {
     Attribute.CONVERSATIONAL_MECHANICS,
     Attribute.KNOWLEDGE_STATE,
     Attribute.USER_INTENTION,
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS,
 }
-# The share of repeated words from which a turn says the same again, and the words from which one is long.
-_SAID_AGAIN, _LONG_WORDS = 0.6, 60
-# Where several people were heard or seen.
+# The share of repeated words from which a turn says the same again.
+_MIN_REPEATED_SHARE = 0.6
+# A turn with more words is called too long.
+_MAX_WORDS = 60
+# How a turn reads where several people were heard or seen, by whether it is an error.
 _IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
 _CUES = {
     (UnitKind.ROBOT_TURN, Polarity.ERROR): "unsuitable_words",
@@ -72,21 +76,23 @@ _CUES = {
 
 
 def explain(flag: SocialFlag) -> str:
-    """Return a few lines: event, reason, measurement, correction and sources."""
+    """Describe a flag in a few lines: event, reason, measurements, correction and sources."""
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
     lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]
     quotes: set[str] = set()
     for evidence in flag.evidence:
-        lines.append(f"Measured: {measurement(replace(evidence, quote='') if evidence.quote in quotes else evidence)}.")
+        lines.append(
+            f"Measured: {describe_measurement(replace(evidence, quote='') if evidence.quote in quotes else evidence)}."
+        )
         quotes.add(evidence.quote)
-    if total := addition(flag):
+    if total := describe_sum(flag):
         lines.append(f"Sum: {total}.")
     if flag.correction:
         lines.append(f"Instead: {flag.correction}")
     made_by = flag.provenance
     lines.append(
-        f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SEEN_BY[flag.tier]}"
+        f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SUPPORT[flag.tier]}"
         + (f" ({flag.cue_id})" if flag.cue_id else "")
         + (f", model {made_by.model}" if made_by.model else "")
         + (", outside parity, as a window or the judge was late" if made_by.window_late else "")
@@ -95,22 +101,22 @@ def explain(flag: SocialFlag) -> str:
     return "\n".join(lines)
 
 
-def addition(flag: SocialFlag) -> str:
-    """Return how the weights lead to the probability, and its threshold; empty where an older version flagged."""
+def describe_sum(flag: SocialFlag) -> str:
+    """Describe how the weights lead to the probability, and its threshold; empty where nothing was weighed."""
     base = flag.base_log_odds
     if base is None or flag.least_probability is None:
         return ""
     weights = sum(entry.weight or 0.0 for entry in flag.evidence)
     if not any(entry.weight is not None for entry in flag.evidence):
-        return ""  # nothing was weighed
+        return ""
     return (
         f"{base:+.2f} at the start and {weights:+.2f} by weights are log odds of {base + weights:+.2f}, that is "
         f"probability {flag.probability:.2f} against a threshold of {flag.least_probability:.2f}"
     )
 
 
-def measurement(evidence: Evidence) -> str:
-    """Return what was measured, against what, and in which words."""
+def describe_measurement(evidence: Evidence) -> str:
+    """Describe what was measured, against which threshold, and in which words."""
     is_yes_or_no = evidence.unit == YES_OR_NO
     unit = f" {evidence.unit}" if evidence.unit and not is_yes_or_no else ""
     value = f": {'yes' if evidence.value else 'no'}" if is_yes_or_no else f" {evidence.value:g}{unit}"
@@ -132,14 +138,15 @@ def default_severity(polarity: Polarity) -> Severity:
 
 def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attribute, ...]) -> Reason:
     """Word a flag that rests on facts alone."""
-    unit, is_error = measured.unit, polarity is Polarity.ERROR
+    unit = measured.unit
+    is_error = polarity is Polarity.ERROR
     return Reason(
         cue_id=cue_of(unit.kind, polarity),
         polarity=polarity,
         attributes=attributes,
         severity=default_severity(polarity),
-        rationale=_rationale(measured, is_error, attributes[0]),
-        correction=correction_of(unit.kind, attributes[0], measured) if is_error else "",
+        rationale=_word_rationale(measured, is_error, attributes[0]),
+        correction=word_correction(unit.kind, attributes[0], measured) if is_error else "",
     )
 
 
@@ -150,19 +157,20 @@ def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence,
     """
     added = score.parts(measured.facts)
     heaviest = sorted(measured.facts, key=lambda name: (-abs(added.get(name, 0.0)), name))[:_MAX_CITED]
-    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _MIN_WEIGHT]
+    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _MIN_CITED_WEIGHT]
     evidence = [
-        fact_evidence(measured, name, added.get(name, 0.0))
+        cite_fact(measured, name, added.get(name, 0.0))
         for name in sorted(cited, key=lambda name: (-added.get(name, 0.0), name))
     ]
     others = [weight for name, weight in added.items() if weight and name not in cited]
     if others:
         rest = score.of(measured.facts) - score.intercept - sum(entry.weight or 0.0 for entry in evidence)
-        evidence.append(_evidence(measured, SMALLER_FACTS, "facts", value=len(others), weight=rest))
+        evidence.append(_cite_measured(measured, SMALLER_FACTS, "facts", value=len(others), weight=rest))
     return tuple(evidence)
 
 
-def _evidence(measured: MeasuredUnit, measure: str, unit: str, *, value: float, weight: float) -> Evidence:
+def _cite_measured(measured: MeasuredUnit, measure: str, unit: str, *, value: float, weight: float) -> Evidence:
+    """Return a measure of a unit as evidence, with the words of its turn."""
     return Evidence(
         measure=measure,
         value=round(value, 3),
@@ -176,13 +184,15 @@ def _evidence(measured: MeasuredUnit, measure: str, unit: str, *, value: float, 
     )
 
 
-def fact_evidence(measured: MeasuredUnit, name: str, weight: float) -> Evidence:
+def cite_fact(measured: MeasuredUnit, name: str, weight: float) -> Evidence:
     """Return a fact of a unit with its weight as evidence."""
-    return _evidence(measured, *MEASURES[name], value=measured.facts[name], weight=weight)
+    return _cite_measured(measured, *MEASURES[name], value=measured.facts[name], weight=weight)
 
 
-def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
-    turn, kind = measured.turn, measured.unit.kind
+def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
+    """Say what happened in a unit, and how that reads."""
+    turn = measured.turn
+    kind = measured.unit.kind
     if kind is UnitKind.SILENCE:
         end_ns = measured.unit.offset_ns
         silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
@@ -200,25 +210,26 @@ def _rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) -> str:
     return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
 
 
-def correction_of(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
+def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
     """Say what to do instead, by what happened in the unit, else by the attribute."""
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
     if kind is UnitKind.PERSON_TURN:
         return "Let the person finish, then answer."
-    return next(_what_to_do_instead(measured, about), _CORRECTIONS[about]) if measured else _CORRECTIONS[about]
+    return next(_find_corrections(measured, about), _CORRECTIONS[about]) if measured else _CORRECTIONS[about]
 
 
-def _what_to_do_instead(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
-    """Yield what fits what happened, the most telling first."""
-    turn, asked, reaction, facts = measured.turn, measured.asked, measured.reaction, measured.facts
+def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
+    """Yield the corrections that fit what happened, the most telling first."""
+    turn, facts = measured.turn, measured.facts
+    asked, reaction = measured.asked, measured.reaction
     if blames(turn.text):
         yield "Do not blame the person: say what can be done now."
     if facts.get("unclear") and asked:
         yield f"Say which part of {quote(asked)} was not clear, and ask for that alone."
-    if facts.get("says_again", 0.0) >= _SAID_AGAIN and asked:
+    if facts.get("says_again", 0.0) >= _MIN_REPEATED_SHARE and asked:
         yield f"Do not say the same again: go on from {quote(asked)}."
-    if facts.get("words", 0.0) > _LONG_WORDS:
+    if facts.get("words", 0.0) > _MAX_WORDS:
         yield "Say it in one or two sentences, then let the person speak."
     if reaction and facts.get("person_corrects"):
         yield f"Take {quote(reaction)} as a correction: say what was wrong, and do that instead."
@@ -232,7 +243,7 @@ def _what_to_do_instead(measured: MeasuredUnit, about: Attribute) -> Iterator[st
 
 @record
 class FlagWithdrawal:
-    """Why a flag is withdrawn: a clause, and its evidence."""
+    """The reason for which a flag is withdrawn, as a clause, and its evidence."""
 
     reason: str
     evidence: tuple[Evidence, ...] = ()
@@ -241,7 +252,7 @@ class FlagWithdrawal:
 def explain_withdrawal(
     before: UnitEvidence, now: UnitEvidence, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
-    """Compare the evidence that last sufficed with the present; without a difference, the settings changed."""
+    """Compare the evidence that last sufficed with the present evidence; where they are alike, the settings changed."""
     if now.judgement and now.judgement is not before.judgement:
         return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
     against = [
@@ -255,29 +266,30 @@ def explain_withdrawal(
     if now.measured and now.measured.is_accepted and now.measured.reaction:
         return FlagWithdrawal(reason=f"the person accepts it: {quote(now.measured.reaction)}")
     if before.measured and now.measured and before.measured.facts != now.measured.facts:
-        return _of_facts(before.measured, now.measured, polarity, scores)
+        return _explain_changed_fact(before.measured, now.measured, polarity, scores)
     return FlagWithdrawal(reason="the settings now rule it out")
 
 
-def _of_facts(
+def _explain_changed_fact(
     before: MeasuredUnit, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
-    """Name the fact whose change counts most against the polarity or for the other one."""
+    """Name the fact whose change counts most against the polarity, or for the other one."""
     loss: defaultdict[str, float] = defaultdict(float)
-    for fact, score in scores.items():
+    for scored, score in scores.items():
         old, new = score.parts(before.facts), score.parts(now.facts)
         for name in new.keys() & now.facts.keys():
-            loss[name] += (old[name] - new[name]) * (1 if fact is polarity else -1)
+            loss[name] += (old[name] - new[name]) * (1 if scored is polarity else -1)
     name = min(now.facts, key=lambda fact: (-loss[fact], fact))
     measure, unit = MEASURES[name]
-    start = f"from {_value(before.facts[name], unit)} " if name in before.facts else ""
+    start = f"from {_format_value(before.facts[name], unit)} " if name in before.facts else ""
     shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""
-    reason = f"this changed {start}to {_value(now.facts[name], unit)}{shown_unit}: {measure}"
+    reason = f"this changed {start}to {_format_value(now.facts[name], unit)}{shown_unit}: {measure}"
     weight = scores[polarity].parts(now.facts).get(name, 0.0)
-    return FlagWithdrawal(reason=reason, evidence=(fact_evidence(now, name, weight),))
+    return FlagWithdrawal(reason=reason, evidence=(cite_fact(now, name, weight),))
 
 
-def _value(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
+    """Return a value for a sentence: yes or no, or a rounded number."""
     if unit == YES_OR_NO:
         return "yes" if value else "no"
     return f"{round(value, 2):g}"

@@ -6,13 +6,13 @@ from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences
 
-# The measures of each cue that must be at or below their threshold; all others must reach it.
-AT_MOST = {
+# The measure of a cue that must not exceed its threshold; every other measure must reach it.
+MAX_MEASURES = {
     "too_near": "distance",
     "wrong_name": "names used that were given",
 }
 _INNER_MARKS = str.maketrans("“”", "‘’")
-_QUOTED_WORDS = 12
+_MAX_QUOTED_WORDS = 12
 
 
 @record
@@ -57,7 +57,7 @@ CueAnswer = Finding | RequestWindowAt
 
 
 def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:
-    """Return a measured fact about a turn, with the turn's words."""
+    """Return a measured fact about a turn, with its words."""
     return Evidence(
         measure=measure,
         value=round(value, 3),
@@ -72,21 +72,22 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
 
 
 def quote(turn: Turn) -> str:
-    """Return a turn's first words for a coder's note, with single quotation marks inside."""
-    return _quoted(turn.text)
+    """Return the first words of a turn for a note, with single quotation marks inside."""
+    return _quote_start(turn.text)
 
 
 def quote_about(turn: Turn, part: str) -> str:
     """Return the sentence of a turn that contains a part, for a note about that part."""
-    return _quoted(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
+    return _quote_start(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
 
 
 def quote_end(turn: Turn) -> str:
-    """Return a turn's last words, for a note about what happened at its end."""
+    """Return the last words of a turn, for a note about its end."""
     words = turn.text.translate(_INNER_MARKS).split()
-    return f"“{'… ' if len(words) > _QUOTED_WORDS else ''}{' '.join(words[-_QUOTED_WORDS:])}”"
+    return f"“{'… ' if len(words) > _MAX_QUOTED_WORDS else ''}{' '.join(words[-_MAX_QUOTED_WORDS:])}”"
 
 
-def _quoted(text: str) -> str:
+def _quote_start(text: str) -> str:
+    """Return the first words of a text between quotation marks."""
     words = text.translate(_INNER_MARKS).split()
-    return f"“{' '.join(words[:_QUOTED_WORDS])}{' …' if len(words) > _QUOTED_WORDS else ''}”"
+    return f"“{' '.join(words[:_MAX_QUOTED_WORDS])}{' …' if len(words) > _MAX_QUOTED_WORDS else ''}”"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
-from norm_monitor.assessment.explanation import cited_facts, correction_of, cue_of, default_severity, note_of
+from norm_monitor.assessment.explanation import cited_facts, cue_of, default_severity, note_of, word_correction
 from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
 from norm_monitor.assessment.site_thresholds import SiteThresholds
@@ -33,7 +33,7 @@ class FlagDecision:
 
     @property
     def severity(self) -> Severity:
-        """The highest severity that a cue states."""
+        """The highest severity that a cue states, else the usual one of the polarity."""
         default = default_severity(self.assessment.polarity)
         return max((reason.severity for reason in self.support), key=list(Severity).index, default=default)
 
@@ -47,17 +47,17 @@ class FlagDecision:
     @property
     def visible_state(self) -> tuple[object, ...]:
         """The part of the flag whose change is published."""
-        assessment, cue_id = self.assessment, self.reason.cue_id if self.reason else ""
-        stated = assessment.polarity, frozenset(self.attributes), self.severity, self.tier, cue_id
-        return *stated, round(assessment.probability, 2), self.evidence.unit.offset_ns is not None
+        cue_id = self.reason.cue_id if self.reason else ""
+        wording = self.assessment.polarity, frozenset(self.attributes), self.severity, self.tier, cue_id
+        return *wording, round(self.assessment.probability, 2), self.evidence.unit.offset_ns is not None
 
-    def flag(self, state: FlagState, decision_ns: int) -> SocialFlag:
+    def make_flag(self, state: FlagState, decision_ns: int) -> SocialFlag:
         """Return the flag with its evidence, explanation and provenance."""
         unit, assessment, reason = self.evidence.unit, self.assessment, self.reason
         notes = [note for note in (assessment.judgement, reason) if note]
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
-            corrections.append(correction_of(unit.kind, self.attributes[0], self.evidence.measured))
+            corrections.append(word_correction(unit.kind, self.attributes[0], self.evidence.measured))
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -75,13 +75,13 @@ class FlagDecision:
             tier=self.tier,
             cue_id=reason.cue_id if reason else "",
             person_id=unit.person_id,
-            evidence=self._cited_evidence(),
+            evidence=self._collect_evidence(),
             rationale=next((note.rationale for note in notes if note.rationale), ""),
             correction=next(filter(None, corrections), ""),
             provenance=self.cite(),
         )
 
-    def _cited_evidence(self) -> tuple[Evidence, ...]:
+    def _collect_evidence(self) -> tuple[Evidence, ...]:
         """Return what cues measured, the facts that weigh most, and the judge's evidence, without duplicates."""
         unit, judgement = self.evidence.unit, self.assessment.judgement
         cited = [evidence for reason in self.support for evidence in reason.evidence]
@@ -110,11 +110,12 @@ class FlagPolicy:
 
     def assess(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Assessment:
         """Compute the probabilities of a unit, without what is muted."""
-        muted, reading = self._config.muted, evidence.reading
+        muted = self._config.muted
+        reading = evidence.reading
         findings = self._model.counted(evidence.unit.kind, evidence.findings)
         findings = [finding for finding in findings if not (finding.probability and finding.reason.cue_id in muted)]
         if reading:
-            is_weighed = {polarity: self._score_of(evidence, polarity) is not None for polarity in reading.odds}
+            is_weighed = {polarity: self._find_score(evidence, polarity) is not None for polarity in reading.odds}
             odds = {polarity: value for polarity, value in reading.odds.items() if is_weighed[polarity]}
             reading = replace(reading, odds=odds)
         return weigh(findings, judgement, self._config.judge_weight, reading)
@@ -123,8 +124,9 @@ class FlagPolicy:
         self, evidence: UnitEvidence, judgement: UnitJudgement | None, find_reasons: FindReasons
     ) -> FlagDecision | None:
         """Return the flag for which the evidence suffices, or None. Reasons are searched only for a flag."""
-        muted, assessment = self._config.muted, self.assess(evidence, judgement)
-        by_key = self._thresholds_of(evidence, judgement)
+        muted = self._config.muted
+        assessment = self.assess(evidence, judgement)
+        by_key = self._choose_thresholds(evidence, judgement)
         thresholds = {
             attribute: threshold
             for attribute in assessment.attributes
@@ -139,7 +141,7 @@ class FlagPolicy:
         decision = FlagDecision(
             evidence=evidence,
             assessment=assessment,
-            score=self._score_of(evidence, assessment.polarity),
+            score=self._find_score(evidence, assessment.polarity),
             attributes=tuple(thresholds),
             threshold=min(thresholds.values()),
             support=support,
@@ -152,17 +154,19 @@ class FlagPolicy:
         is_muted = decision.reason is not None and decision.reason.cue_id in muted
         return None if is_muted and not assessment.judgement else decision
 
-    def scores_of(self, evidence: UnitEvidence) -> Mapping[Polarity, AdditiveScore]:
+    def find_scores(self, evidence: UnitEvidence) -> Mapping[Polarity, AdditiveScore]:
         """Return the scores that weigh the facts of a unit; none where they are not weighed."""
         facts = evidence.measured.facts if evidence.measured else {}
         kind_model = self._model.kind_model(evidence.unit.kind, facts, is_early=evidence.is_early)
         return kind_model.polarities if kind_model and evidence.reading else {}
 
-    def _score_of(self, evidence: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
+    def _find_score(self, evidence: UnitEvidence, polarity: Polarity) -> AdditiveScore | None:
+        """Return the score of a polarity, unless the cue of its flags is muted."""
         is_muted = cue_of(evidence.unit.kind, polarity) in self._config.muted
-        return None if is_muted else self.scores_of(evidence).get(polarity)
+        return None if is_muted else self.find_scores(evidence).get(polarity)
 
-    def _thresholds_of(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Thresholds:
+    def _choose_thresholds(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Thresholds:
+        """Return the thresholds of a unit: judged, of a slow robot, without a reaction yet, or any other."""
         if judgement:
             return self._judged_thresholds
         if evidence.measured and is_slow(evidence.measured.facts):

@@ -20,9 +20,9 @@ from norm_monitor.assessment.unit_facts import TIMED_FACTS, MeasuredUnit
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.assessment.weighing import counted_judgement
 
-# The period of the limit per attribute.
+# The period in which the flags of an attribute are limited.
 RATE_PERIOD_NS = 600 * NS_PER_S
-# Units that consist of timing alone.
+# Kinds of unit that consist of timing alone.
 _TIMED_KINDS = frozenset({UnitKind.SILENCE, UnitKind.PERSON_TURN})
 # Sightings that compare the times of two sources.
 _TIMED_SIGHTINGS = frozenset({"ignores_looking_away", "ignores_leaving"})
@@ -38,16 +38,16 @@ class _OpenUnit:
     flag: SocialFlag | None = None  # as published last
     decision: FlagDecision | None = None  # the last for which the evidence sufficed
     over_limit: bool = False
-    decided_at: int = -1  # the count of changes to other units and settings at the last decision
+    changes_seen: int = -1  # changes to other units and settings, as counted at the last decision
 
     @property
     def unit(self) -> Unit:
-        """The unit, with its end as far as that is known."""
+        """The unit, with its end once that is known."""
         return self.evidence.unit
 
     @property
     def onset(self) -> tuple[int, str]:
-        """The order of units."""
+        """The onset by which units are sorted."""
         return self.unit.onset_ns, self.unit.unit_id
 
     @property
@@ -57,13 +57,13 @@ class _OpenUnit:
 
     @property
     def is_lasting_error(self) -> bool:
-        """Whether it is a silence that goes on and is flagged as an error."""
+        """Whether it is a silence that goes on, and is flagged as an error."""
         is_silence = self.unit.kind is UnitKind.SILENCE and self.unit.offset_ns is None
         return is_silence and self.current_flag is not None and self.current_flag.polarity is Polarity.ERROR
 
 
 class _RateLimit:
-    """The flagged units of each polarity and attribute, and whether another one would be too many."""
+    """The limit of flagged units for each polarity and attribute."""
 
     def __init__(self) -> None:
         self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}
@@ -85,7 +85,7 @@ class _RateLimit:
 
 
 class _TimingHold:
-    """Exclude evidence of timing while clocks lie apart, and later for units that began meanwhile."""
+    """The exclusion of timing while clocks lie apart, and later for units that began meanwhile."""
 
     def __init__(self) -> None:
         self._is_held = False
@@ -99,13 +99,13 @@ class _TimingHold:
         self._is_held = is_held
         return is_change
 
-    def covers(self, unit: Unit) -> bool:
-        """Whether no evidence of timing counts for a unit."""
+    def is_excluded(self, unit: Unit) -> bool:
+        """Whether evidence of timing does not count for a unit."""
         return self._is_held or unit.onset_ns < self._counts_from_ns
 
-    def admits(self, unit: Unit, cue_id: str = "") -> bool:
+    def is_counted(self, unit: Unit, cue_id: str = "") -> bool:
         """Whether a cue's finding on a unit counts, or its other evidence where no cue is named."""
-        return not self.covers(unit) or not (cue_id in _TIMED_SIGHTINGS or unit.kind in _TIMED_KINDS)
+        return not self.is_excluded(unit) or not (cue_id in _TIMED_SIGHTINGS or unit.kind in _TIMED_KINDS)
 
 
 class Fusion:
@@ -159,7 +159,7 @@ class Fusion:
         return self._update_flags(decision_ns)
 
     def hold_timing(self, is_held: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
-        """Use no evidence of timing while clocks lie apart, nor for units that began then; return what this changes."""
+        """Use no evidence of timing while clocks lie apart; return the flags that this changes."""
         is_change = self._timing.switch(is_held, at_ns)
         self._changes += is_change
         if not (is_change and is_held):
@@ -167,7 +167,7 @@ class Fusion:
         for open_unit in self._open.values():
             evidence, unit = open_unit.evidence, open_unit.unit
             findings = tuple(
-                finding for finding in evidence.findings if self._timing.admits(unit, finding.reason.cue_id)
+                finding for finding in evidence.findings if self._timing.is_counted(unit, finding.reason.cue_id)
             )
             judgement = None if unit.kind in _TIMED_KINDS else evidence.judgement
             open_unit.evidence = replace(evidence, findings=findings, judgement=judgement)
@@ -188,16 +188,16 @@ class Fusion:
 
     @property
     def findings(self) -> list[Finding]:
-        """What cues found in the units that take evidence."""
+        """The findings on the units that take evidence."""
         return [finding for open_unit in self._open.values() for finding in open_unit.evidence.findings]
 
-    def change_by_judge(self, unit: Unit) -> float:
-        """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
+    def estimate_change_by_judge(self, unit: Unit) -> float:
+        """Estimate how likely a judge that is right changes whether a unit is flagged."""
         open_unit = self._open.get(unit.unit_id)
         evidence = open_unit.evidence if open_unit else UnitEvidence(unit=unit)
-        if evidence.reading is None and self._timing.admits(unit):
+        if evidence.reading is None and self._timing.is_counted(unit):
             evidence = replace(evidence, reading=self._model.read(unit.kind, {}))
-        assessment = self._policy.assess(evidence, self._counted_judgement(evidence))
+        assessment = self._policy.assess(evidence, self._find_counted_judgement(evidence))
         return 1 - assessment.probability if self._decide(evidence) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
@@ -210,33 +210,33 @@ class Fusion:
         return unit.unit_id in self._open
 
     def is_flagged_by_judge(self, unit: Unit) -> bool:
-        """Whether a unit has a flag to which the judge's answer leads."""
+        """Whether a unit has a flag that rests on an answer of the judge."""
         open_unit = self._open.get(unit.unit_id)
         flag = open_unit.current_flag if open_unit else None
         return flag is not None and flag.tier is not Tier.CUE
 
     def add_finding(self, finding: Finding, cite: Cite, decision_ns: int) -> SocialFlag | None:
-        """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
+        """Add a finding to its unit, and return the flag of the unit if that changes it."""
         open_unit = self._open.get(finding.unit.unit_id)
         is_new = open_unit is None or all(other.key != finding.key for other in open_unit.evidence.findings)
         if is_new and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
-        if not self._timing.admits(finding.unit, finding.reason.cue_id):
+        if not self._timing.is_counted(finding.unit, finding.reason.cue_id):
             self._tally["findings_without_timing"] += 1
             return None
-        cite()  # a finding cites its window, whether it is flagged or not
-        open_unit = self._open_unit_of(finding.unit)
+        cite()  # the window of a finding is published, whether it is flagged or not
+        open_unit = self._find_or_open(finding.unit)
         open_unit.evidence = open_unit.evidence.with_finding(finding, cite)
         return self._update_flag(open_unit, decision_ns)
 
     def add_facts(self, measured: MeasuredUnit, cite: Cite, decision_ns: int) -> SocialFlag | None:
-        """Replace what is measured of a unit, and return the unit's flag if that changes it."""
-        if self.is_closed(measured.unit) or not self._timing.admits(measured.unit):
-            return None  # what is measured of a unit changes as long as a window shows it
+        """Replace the measured facts of a unit, and return its flag if that changes it."""
+        if self.is_closed(measured.unit) or not self._timing.is_counted(measured.unit):
+            return None  # a closed unit is measured as long as a window shows it
         known_unit = self._open.get(measured.unit.unit_id)
         unit_before = known_unit.unit if known_unit else None
-        open_unit = self._open_unit_of(measured.unit)
+        open_unit = self._find_or_open(measured.unit)
         before = open_unit.evidence.measured
         if not measured.settled:
             if open_unit.evidence.early or before:
@@ -246,29 +246,30 @@ class Fusion:
                 return None
         if before is None or before.facts != measured.facts or before.settled != measured.settled:
             self._weigh_facts(open_unit, measured, cite)
-        elif open_unit.unit == unit_before and open_unit.decided_at == self._changes:
+        elif open_unit.unit == unit_before and open_unit.changes_seen == self._changes:
             return None  # the decision would be the same
         return self._update_flag(open_unit, decision_ns, keeps_lasting_error=True)
 
     def _weigh_facts(self, open_unit: _OpenUnit, measured: MeasuredUnit, cite: Cite) -> None:
+        """Weigh the facts of a unit, without those of timing where these do not count."""
         unit = open_unit.unit
-        if self._timing.covers(unit):
+        if self._timing.is_excluded(unit):
             untimed = {name: value for name, value in measured.facts.items() if name not in TIMED_FACTS}
             measured = replace(measured, facts=untimed)
         reading = None
-        if self._timing.admits(unit):
+        if self._timing.is_counted(unit):
             reading = self._model.read(measured.unit.kind, measured.facts, is_early=not measured.settled)
         made_by = {**open_unit.evidence.made_by, FACTS: cite}
         open_unit.evidence = replace(open_unit.evidence, measured=measured, reading=reading, made_by=made_by)
 
     def add_judgement(self, judgement: UnitJudgement, cite: Cite, decision_ns: int) -> list[SocialFlag]:
-        """Add the judge's answer to its unit, and return the flags of the incident that this changes."""
+        """Add an answer of the judge to its unit, and return the flags of the incident that this changes."""
         if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
             return []
-        if not self._timing.admits(judgement.unit):
+        if not self._timing.is_counted(judgement.unit):
             return []
-        open_unit = self._open_unit_of(judgement.unit)
+        open_unit = self._find_or_open(judgement.unit)
         made_by = {**open_unit.evidence.made_by, JUDGE: cite}
         open_unit.evidence = replace(open_unit.evidence, judgement=judgement, made_by=made_by)
         self._changes += 1
@@ -277,7 +278,7 @@ class Fusion:
         return [flag for flag in changed if flag]
 
     def add_note(self, judgement: UnitJudgement) -> SocialFlag | None:
-        """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
+        """Add a note, which decides nothing, to an answer of the judge; return the flag of the unit, if any."""
         open_unit = self._open.get(judgement.unit.unit_id)
         if open_unit is None or open_unit.evidence.judgement is None:
             return None
@@ -287,7 +288,7 @@ class Fusion:
         if decision is None or before is None:
             return None
         open_unit.decision = decision
-        open_unit.flag = decision.flag(FlagState.UPDATED, before.decision_ns)
+        open_unit.flag = decision.make_flag(FlagState.UPDATED, before.decision_ns)
         return open_unit.flag
 
     def track_ends(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
@@ -324,27 +325,31 @@ class Fusion:
                 continue
             at_ns = open_unit.flag.decision_ns  # closing decides nothing new
             decision = self._decide_anew(open_unit)
-            flag = decision.flag(FlagState.CLOSED, at_ns) if decision else self._withdraw(open_unit, at_ns)
+            flag = decision.make_flag(FlagState.CLOSED, at_ns) if decision else self._withdraw(open_unit, at_ns)
             if flag and unit_id in unanswered:
                 flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
             flags += [flag] if flag else []
         return flags
 
-    def _open_unit_of(self, unit: Unit) -> _OpenUnit:
+    def _find_or_open(self, unit: Unit) -> _OpenUnit:
+        """Return the open unit of that id, with the later of both ends."""
         open_unit = self._open.setdefault(unit.unit_id, _OpenUnit(UnitEvidence(unit=unit)))
         open_unit.evidence = open_unit.evidence.with_end_of(unit)
         return open_unit
 
-    def _counted_judgement(self, evidence: UnitEvidence) -> UnitJudgement | None:
+    def _find_counted_judgement(self, evidence: UnitEvidence) -> UnitJudgement | None:
+        """Return the answer of the judge that counts for a unit, beside the answers about other open units."""
         others = ((other.unit, other.evidence.judgement) for other in self._open.values())
         return counted_judgement(evidence.unit, evidence.judgement, others)
 
     def _decide(self, evidence: UnitEvidence) -> FlagDecision | None:
-        def find_reasons() -> Sequence[Reason]:
-            without_timing = self._timing.covers(evidence.unit)
-            return self._reasons.of(evidence.unit, without_timing=without_timing) if self._reasons else ()
+        """Return the decision of the policy about a unit."""
 
-        return self._policy.decide(evidence, self._counted_judgement(evidence), find_reasons)
+        def find_reasons() -> Sequence[Reason]:
+            without_timing = self._timing.is_excluded(evidence.unit)
+            return self._reasons.find(evidence.unit, without_timing=without_timing) if self._reasons else ()
+
+        return self._policy.decide(evidence, self._find_counted_judgement(evidence), find_reasons)
 
     def _decide_anew(self, open_unit: _OpenUnit) -> FlagDecision | None:
         """Decide by all evidence. A flagged error stands, unless what came since speaks against it by itself."""
@@ -352,7 +357,7 @@ class Fusion:
         if before is None or open_unit.current_flag is None or before.assessment.polarity is not Polarity.ERROR:
             return decision
         is_error = decision is not None and decision.assessment.polarity is Polarity.ERROR
-        if is_error or self._timing.covers(open_unit.unit) or refutes_error(before.evidence, open_unit.evidence):
+        if is_error or self._timing.is_excluded(open_unit.unit) or refutes_error(before.evidence, open_unit.evidence):
             return decision
         return self._decide(replace(before.evidence, unit=open_unit.unit))
 
@@ -371,7 +376,7 @@ class Fusion:
         With `keeps_lasting_error`, the error of a silence stays as long as the silence does nothing but go on.
         """
         decision, before = self._decide_anew(open_unit), open_unit.decision
-        open_unit.decided_at = self._changes
+        open_unit.changes_seen = self._changes
         is_other = decision is None or decision.assessment.polarity is not Polarity.ERROR
         if keeps_lasting_error and open_unit.is_lasting_error and is_other:
             return None
@@ -381,7 +386,7 @@ class Fusion:
         if open_unit.current_flag and before and before.visible_state == decision.visible_state:
             decision.cite()  # the window is cited all the same
             return None
-        flag = decision.flag(FlagState.UPDATED, decision_ns)
+        flag = decision.make_flag(FlagState.UPDATED, decision_ns)
         if open_unit.flag is None:
             return self._open_flag(open_unit, flag)
         open_unit.flag = flag
@@ -406,12 +411,12 @@ class Fusion:
         if flag is None or decision is None:
             return None
         self._tally["events_withdrawn"] += 1
-        if self._timing.covers(open_unit.unit):
+        if self._timing.is_excluded(open_unit.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
-            scores = self._policy.scores_of(evidence)
+            scores = self._policy.find_scores(evidence)
             why = explain_withdrawal(decision.evidence, evidence, flag.polarity, scores)
-        assessment = self._policy.assess(evidence, self._counted_judgement(evidence))
+        assessment = self._policy.assess(evidence, self._find_counted_judgement(evidence))
         open_unit.flag = replace(
             flag,
             stamp_ns=decision_ns,

@@ -79,9 +79,9 @@ class FusionConfig(Config):
     ) -> Thresholds:
         """Return the thresholds of judged units, of those without a reaction yet, of slow robots, or of others."""
         judged = self.min_probability_judged if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
-        own = dict(map(_parse_threshold, (*judged, *self.min_probability)))
+        configured = dict(map(_parse_threshold, (*judged, *self.min_probability)))
 
-        def threshold(polarity: Polarity, attribute: Attribute) -> float:
+        def choose_threshold(polarity: Polarity, attribute: Attribute) -> float:
             usual = (
                 site.threshold(attribute)
                 if site and polarity is Polarity.ERROR
@@ -89,12 +89,13 @@ class FusionConfig(Config):
             )
             if is_early:
                 usual = max(usual, point.threshold(polarity, is_early=True))
-            return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
+            return max(configured.get(polarity.value, usual), configured.get(attribute.value, 0.0))
 
-        return {key: threshold(*key) for key in product(Polarity, Attribute)}
+        return {key: choose_threshold(*key) for key in product(Polarity, Attribute)}
 
 
 def _parse_threshold(text: str) -> tuple[str, float]:
+    """Return the name and the value of a threshold; an empty name where the text has none."""
     name, _, threshold = text.partition("=")
     try:
         return name.strip(), float(threshold)

@@ -14,17 +14,17 @@ from norm_monitor.context.meaning import WordMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
-# How long the newest presence of people is valid.
-BELIEVED_NS = 2 * NS_PER_S
+# The newest presence of people is valid for so long.
+PRESENCE_VALID_NS = 2 * NS_PER_S
 # Concepts of parting, and of calling after somebody.
 _PARTING = ("farewell", "be_right_back", "thanks")
 _CALLS_AFTER = ("check_in", "farewell", "be_right_back")
 # A person who refuses and goes does not take leave, even with thanks.
 _REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
-# How long before a departure the words still belong to it.
-_LAST_WORDS_NS = 15 * NS_PER_S
-# Words within this time show the purpose of a small distance.
-_ABOUT_NS = 10 * NS_PER_S
+# Words up to this long before a departure belong to it.
+_MAX_LAST_WORDS_GAP_NS = 15 * NS_PER_S
+# Words up to this long before or after a small distance show its purpose.
+_MAX_PURPOSE_GAP_NS = 10 * NS_PER_S
 # Something changes hands, or a person does something at the robot.
 _HANDS_OVER = re.compile(
     r"\b(here('s| is| are|,)|there you (go|are)|got it|sign|scan|stamp|tap|press|touch|hold (this|that|it|out)"
@@ -37,11 +37,11 @@ _TOO_NEAR = re.compile(
     r"|\bstep back\b|\b(whoa|hey, hey)\b|\bmy (foot|feet|toes?)\b|太近|别靠|走开|远一点",
     re.IGNORECASE,
 )
-# The probability where it turns out late that nearness was the person's choice or for something: this withdraws a flag.
-_EXCUSED = 0.1
+# The probability once it turns out late that nearness was wanted or had a purpose; it withdraws a flag.
+_EXCUSED_PROBABILITY = 0.1
 
 
-def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
+def find_away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
     """Return the start and the last presence of each spell in which every face looks away."""
     last: dict[int, Presence] = {}
     for presence in presences:
@@ -50,7 +50,7 @@ def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
     return sorted(last.items())
 
 
-def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
+def find_departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
     """Return when someone was last seen, each with the newest presence that shows nobody."""
     last: dict[int, Presence] = {}
     for presence in presences:
@@ -59,20 +59,20 @@ def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
     return sorted(last.items())
 
 
-def known_until_ns(scene: Scene, last: Presence) -> int:
+def find_valid_until_ns(scene: Scene, last: Presence) -> int:
     """Return until when a presence is valid: the newest for a while, an earlier one until its stamp."""
     newest = next(presence for presence in reversed(scene.presences) if presence.source_topic == last.source_topic)
-    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
+    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + PRESENCE_VALID_NS)
 
 
-def sighting_or_turn(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
+def choose_unit(what: str, onset_ns: int, offset_ns: int, robot: Turn) -> Unit:
     """Return the unit of the robot's turn if it began afterwards, else of the sighting."""
     if robot.start_ns >= onset_ns:
         return Unit.of_turn(robot)
     return Unit.of_sighting(what, onset_ns, max(onset_ns, offset_ns))
 
 
-def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float, threshold: float) -> Evidence:
+def cite_sighting(presence: Presence, measure: str, since_ns: int, value: float, threshold: float) -> Evidence:
     """Return the duration of a sighting as evidence."""
     return Evidence(
         measure=measure,
@@ -85,12 +85,12 @@ def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float,
     )
 
 
-def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
-    """A person looks away for long while the robot talks on."""
+def find_looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
+    """Find people who look away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
     min_away_ns, min_talk_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
-    for since_ns, last in away_spells(scene.presences):
-        until_ns = known_until_ns(scene, last)
+    for since_ns, last in find_away_spells(scene.presences):
+        until_ns = find_valid_until_ns(scene, last)
         if until_ns < scene.start_ns:
             continue
         counts_from_ns = since_ns + min_away_ns
@@ -106,22 +106,22 @@ def looking_away(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> I
         away_s = ns_to_s(until_ns - since_ns)
         yield table.finding(
             "ignores_looking_away",
-            sighting_or_turn("looking_away", since_ns, min(robot.end_ns, until_ns), robot),
+            choose_unit("looking_away", since_ns, min(robot.end_ns, until_ns), robot),
             severity=cue.severity_of("away_s", away_s),
             evidence=[
-                seen_evidence(last, "looking away for", since_ns, away_s, cue.value("away_s")),
+                cite_sighting(last, "looking away for", since_ns, away_s, cue.value("away_s")),
                 evidence_of(robot, "robot talks on, words", robot.word_count),
             ],
             rationale=f"While the person looked away for {away_s:.1f} s, the robot said {quote(robot)}.",
         )
 
 
-def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
-    """A person leaves and the robot talks on, or it begins to talk to nobody."""
+def find_leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
+    """Find people who leave while the robot talks on, or before it begins to talk to nobody."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
-    for gone_ns, last in departures(scene.presences):
-        until_ns = known_until_ns(scene, last)
+    for gone_ns, last in find_departures(scene.presences):
+        until_ns = find_valid_until_ns(scene, last)
         if until_ns < scene.start_ns:
             continue
         if until_ns < gone_ns + lost_ns:
@@ -130,20 +130,20 @@ def leaving(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterat
         for robot in scene.robot_turns:
             if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
                 continue
-            begins_talk, due_ns = _due(scene, table, robot, gone_ns)
+            begins_talk, due_ns = _find_due_ns(scene, table, robot, gone_ns)
             ends_in_time = robot.end_ns <= due_ns and not begins_talk and not robot.ongoing
             if ends_in_time or _is_excused(scene, matcher, robot, gone_ns, lost_ns):
                 continue
             if until_ns <= due_ns:
                 yield RequestWindowAt(at_ns=due_ns + 1)
             else:
-                yield _ignores(table, robot, gone_ns, until_ns, last)
+                yield _report_leaving(table, robot, gone_ns, until_ns, last)
 
 
-def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
+def _find_due_ns(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
     """Return whether the robot begins to talk to nobody, and when that can be decided.
 
-    Otherwise it may speak until then: it notices a departure late, and may answer the last words.
+    Otherwise it may speak until that time: it notices a departure late, and may answer the last words.
     """
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -156,24 +156,27 @@ def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tupl
 
 
 def _is_excused(scene: Scene, matcher: WordMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
-    """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
-    if _means(matcher, robot, _CALLS_AFTER):
+    """Whether they took leave, the robot calls after the person, or somebody talks out of view."""
+    if _has_concept(matcher, robot, _CALLS_AFTER):
         return True
     if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
         return True
-    last_turns = [turn for turn in scene.turns if gone_ns - _LAST_WORDS_NS <= turn.start_ns <= gone_ns + lost_ns]
+    last_turns = [
+        turn for turn in scene.turns if gone_ns - _MAX_LAST_WORDS_GAP_NS <= turn.start_ns <= gone_ns + lost_ns
+    ]
     if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in last_turns):
         return False
-    return any(_means(matcher, turn, _PARTING) for turn in last_turns)
+    return any(_has_concept(matcher, turn, _PARTING) for turn in last_turns)
 
 
-def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> CueAnswer:
+def _report_leaving(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> CueAnswer:
+    """Return the finding that the robot talks although the person left."""
     lost_s = table.cues["ignores_leaving"].value("lost_s")
     return table.finding(
         "ignores_leaving",
-        sighting_or_turn("leaving", gone_ns, robot.end_ns, robot),
+        choose_unit("leaving", gone_ns, robot.end_ns, robot),
         evidence=[
-            seen_evidence(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
+            cite_sighting(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
             evidence_of(robot, "robot talks on, words", robot.word_count),
         ],
         rationale=f"The person had left, and the robot said {quote(robot)} to nobody."
@@ -182,7 +185,8 @@ def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, la
     )
 
 
-def _means(matcher: WordMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+def _has_concept(matcher: WordMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    """Whether a turn matches one of the concepts."""
     return any(matcher.match(turn.text, concept) for concept in concepts)
 
 
@@ -198,58 +202,64 @@ class _Spell:
     source_topic: str
 
 
-def nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
-    """The robot stays within a person's intimate distance without handing over or touching anything."""
+def find_nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
+    """Find stays of the robot within intimate distance of a person, without anything handed over or touched."""
     cue = table.cues["too_near"]
-    nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
-    for spell in _spells(scene, nearest_m, s_to_ns(cue.value("approach_s"))):
+    threshold_m = cue.value("distance_m")
+    lasting_ns = s_to_ns(cue.value("lasting_s"))
+    for spell in _find_near_spells(scene, threshold_m, s_to_ns(cue.value("approach_s"))):
         if spell.last_ns < scene.start_ns or spell.last_ns - spell.first_ns < lasting_ns:
             continue
-        about = [t for t in scene.turns if spell.first_ns - _ABOUT_NS <= t.start_ns <= spell.last_ns + _ABOUT_NS]
+        from_ns, until_ns = spell.first_ns - _MAX_PURPOSE_GAP_NS, spell.last_ns + _MAX_PURPOSE_GAP_NS
+        about = [turn for turn in scene.turns if from_ns <= turn.start_ns <= until_ns]
         is_blamed = any(_TOO_NEAR.search(turn.text) for turn in about)
-        excused_ns = None if is_blamed else _excused_ns(matcher, spell, about, cue.value("walks_m_s"))
+        excused_ns = None if is_blamed else _find_excuse_ns(matcher, spell, about, cue.value("walks_m_s"))
         if excused_ns is not None and excused_ns <= spell.first_ns + lasting_ns:
             continue
         yield table.finding(
             "too_near",
             Unit.of_sighting("too_near", spell.first_ns, spell.last_ns, spell.person_id),
-            probability=None if excused_ns is None else _EXCUSED,
+            probability=None if excused_ns is None else _EXCUSED_PROBABILITY,
             evidence=[
                 Evidence(
-                    measure="distance", value=round(spell.closest_m, 2), threshold=nearest_m, unit="m",
+                    measure="distance", value=round(spell.closest_m, 2), threshold=threshold_m, unit="m",
                     start_ns=spell.first_ns, end_ns=spell.last_ns, source_topic=spell.source_topic,
                 )
             ],
-            rationale=f"The robot was within {nearest_m:g} m of the person for "
+            rationale=f"The robot was within {threshold_m:g} m of the person for "
             f"{ns_to_s(spell.last_ns - spell.first_ns):.0f} s, at the nearest {spell.closest_m:.2f} m.",
         )  # fmt: skip
 
 
-def _excused_ns(matcher: WordMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
-    """Return when it turned out that the person came near, or that something is handed over; None if it did not."""
+def _find_excuse_ns(matcher: WordMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
+    """Return when it turned out that the person came near or something is handed over; None if it did not."""
     if spell.speed_m_s >= walks_m_s:
         return spell.first_ns
     first = next((turn for turn in about if turn.end_ns > spell.first_ns), None)
     if first and not first.is_robot and spell.first_ns < first.start_ns <= spell.last_ns:
         return first.start_ns  # the person came to talk
-    handing = (t for t in about if _HANDS_OVER.search(t.text) or matcher.match(t.text, "handing_over"))
-    return next((turn.start_ns for turn in handing), None)
+    for turn in about:
+        if _HANDS_OVER.search(turn.text) or matcher.match(turn.text, "handing_over"):
+            return turn.start_ns
+    return None
 
 
-def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:
-    """Return each uninterrupted stay of a person at less than a distance."""
+def _find_near_spells(scene: Scene, threshold_m: float, approach_ns: int) -> list[_Spell]:
+    """Return each uninterrupted stay of a person nearer than a distance."""
     spells: dict[tuple[str, str, int], _Spell] = {}
     open_since: dict[tuple[str, str], int] = {}
     track: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for presence in scene.presences:
         source = presence.source_topic  # a camera that cannot measure distance does not end another source's approach
         distances = {p.person_id: p.distance_m for p in presence.persons if p.distance_m is not None}
-        for key in [key for key in open_since if key[0] == source and distances.get(key[1], nearest_m) >= nearest_m]:
+        for key in [
+            key for key in open_since if key[0] == source and distances.get(key[1], threshold_m) >= threshold_m
+        ]:
             del open_since[key]
         for person_id, distance_m in distances.items():
             key, at_ns = (source, person_id), presence.stamp_ns
             track.setdefault(key, []).append((at_ns, distance_m))
-            if distance_m >= nearest_m:
+            if distance_m >= threshold_m:
                 continue
             first_ns = open_since.setdefault(key, at_ns)
             spell = spells.get((*key, first_ns))
@@ -258,14 +268,14 @@ def _spells(scene: Scene, nearest_m: float, approach_ns: int) -> list[_Spell]:
                 first_ns=first_ns,
                 last_ns=at_ns,
                 closest_m=min(distance_m, spell.closest_m if spell else distance_m),
-                speed_m_s=spell.speed_m_s if spell else _speed_m_s(track[key], approach_ns),
+                speed_m_s=spell.speed_m_s if spell else _measure_speed_m_s(track[key], approach_ns),
                 source_topic=source,
             )
     return list(spells.values())
 
 
-def _speed_m_s(track: list[tuple[int, float]], approach_ns: int) -> float:
-    """Return the mean speed towards the robot over the last moments of an approach, or 0 where too little is known."""
+def _measure_speed_m_s(track: list[tuple[int, float]], approach_ns: int) -> float:
+    """Return the mean speed towards the robot at the end of an approach, or 0 where too little is known."""
     end_ns, end_m = track[-1]
-    start_ns, start_m = next((at_ns, m) for at_ns, m in track if at_ns >= end_ns - approach_ns)
+    start_ns, start_m = next(point for point in track if point[0] >= end_ns - approach_ns)
     return (start_m - end_m) / ns_to_s(end_ns - start_ns) if 2 * (end_ns - start_ns) >= approach_ns else 0.0

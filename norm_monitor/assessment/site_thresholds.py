@@ -13,13 +13,14 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import UnitModel
 from norm_monitor.context.meaning import TextMatcher
 
-KIND, FORMAT = "thresholds", 1
-Least = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+KIND = "thresholds"
+FORMAT = 1
+MinProbability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 NO_JUDGE = "none"
 _FIT_ANEW = f"fit them anew ({PROGRAM} calibrate thresholds), or leave fusion.operating_point empty"
 
 
-def made_with(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, judge: str = "") -> dict[str, str]:
+def hash_parts(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, judge: str = "") -> dict[str, str]:
     """Return the digests of all that decides a flag's probability."""
     return {
         "attributes": sha256_of(sorted(Attribute)),
@@ -33,13 +34,13 @@ def made_with(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, jud
 class SiteThresholds(Artefact):
     """The minimum probability of an error by attribute, and what to expect of it at the site."""
 
-    by_attribute: dict[Attribute, Least]  # of attributes with enough labels
-    rest: Least
+    by_attribute: dict[Attribute, MinProbability]  # of attributes with enough labels
+    rest: MinProbability
     expectation: str
 
     @classmethod
     def load(cls, path: Path, made_with: dict[str, str]) -> Self:
-        """Load an artefact; raise ConfigError if it was fitted for another monitor."""
+        """Load an artefact. Raises ConfigError if it was fitted for another monitor."""
         return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=made_with, remedy=_FIT_ANEW)
 
     def threshold(self, attribute: Attribute) -> float:

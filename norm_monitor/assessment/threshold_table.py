@@ -16,7 +16,7 @@ SHIPPED = shipped_file("norm_monitor.assessment", "thresholds.yaml")
 
 
 class Threshold(Config):
-    """One threshold; `bands` are the values at which the severity rises."""
+    """One threshold, with the values at which the severity rises."""
 
     value: float
     unit: str = ""
@@ -26,7 +26,7 @@ class Threshold(Config):
 
 
 class Cue(Config):
-    """A cue's flag and its thresholds."""
+    """The flag of a cue, and its thresholds."""
 
     finds: str = Field(default="", exclude=True)  # a description for readers; no hash covers it
     polarity: Polarity
@@ -38,7 +38,7 @@ class Cue(Config):
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _an_error_has_a_correction(self) -> "Cue":
+    def _check_correction(self) -> "Cue":
         if self.polarity is Polarity.ERROR and not self.correction:
             raise ValueError("an error needs a correction")
         return self
@@ -48,7 +48,7 @@ class Cue(Config):
         return self.thresholds[name].value
 
     def severity_of(self, name: str, measured: float) -> Severity:
-        """Return the severity of the highest band that the measured value reaches, or else the cue's own."""
+        """Return the severity of the highest band that a measured value reaches, or else that of the cue."""
         reached = [band for band, threshold in self.thresholds[name].bands.items() if measured >= threshold]
         return max(reached, key=list(Severity).index, default=self.severity)
 
@@ -65,8 +65,8 @@ class ThresholdTable(Config):
         return load_config(cls, SHIPPED)
 
     @classmethod
-    def of(cls, path: Path) -> "ThresholdTable":
-        """Return a custom table; raise ConfigError unless it has all cues and thresholds of the shipped one."""
+    def load(cls, path: Path) -> "ThresholdTable":
+        """Load a custom table. Raises ConfigError if it lacks a cue or a threshold of the shipped one."""
         table = load_private_config(cls, path)
         for name, cue in cls.shipped().cues.items():
             lacking = cue.thresholds.keys() - table.cues[name].thresholds.keys() if name in table.cues else {name}
@@ -77,15 +77,15 @@ class ThresholdTable(Config):
         return table
 
     def with_cues(self, cues: Mapping[str, Cue]) -> "ThresholdTable":
-        """Return the table with the entries of custom cues; ConfigError where it has one of that name."""
-        if taken := self.cues.keys() & cues.keys():
-            raise ConfigError(f"cue {', '.join(sorted(taken))}: the table has it already; choose another name")
+        """Return the table with the entries of custom cues. Raises ConfigError if it has a cue of that name."""
+        if duplicates := self.cues.keys() & cues.keys():
+            raise ConfigError(f"cue {', '.join(sorted(duplicates))}: the table has it already; choose another name")
         return self.model_copy(update={"cues": {**self.cues, **cues}})
 
     def reason(
         self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
     ) -> Reason:
-        """Return a cue's reason; the table supplies the rest."""
+        """Return the reason of a cue; the table supplies the rest."""
         cue = self.cues[cue_id]
         return Reason(
             cue_id=cue_id,

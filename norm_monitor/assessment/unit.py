@@ -13,14 +13,14 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
-# How long after its onset a unit ends at the latest, if its end was never seen.
-LONGEST_UNIT_NS = 300 * NS_PER_S
+# A unit whose end was never seen ends so long after its onset.
+MAX_UNIT_NS = 300 * NS_PER_S
 # A shorter silence after a person's turn is the usual gap between turns.
-SHORTEST_SILENCE_NS = 2 * NS_PER_S
+MIN_SILENCE_NS = 2 * NS_PER_S
 
 
 class UnitKind(StrEnum):
-    """What a unit is."""
+    """The kind of a unit."""
 
     ROBOT_TURN = "robot_turn"
     SILENCE = "silence"  # somebody waited for the robot
@@ -30,7 +30,7 @@ class UnitKind(StrEnum):
 
 @record
 class Unit:
-    """One unit; the same `unit_id` means the same unit. The id holds the onset, as a robot may use an id again."""
+    """One unit, the same for the same `unit_id`. The id holds the onset, as a robot may use an id of a turn again."""
 
     kind: UnitKind
     unit_id: str
@@ -46,8 +46,8 @@ class Unit:
 
     @property
     def latest_end_ns(self) -> int:
-        """When the unit ended, or is taken to have ended at the latest."""
-        return self.onset_ns + LONGEST_UNIT_NS if self.offset_ns is None else self.offset_ns
+        """The end of the unit, or the latest possible one while it is unknown."""
+        return self.onset_ns + MAX_UNIT_NS if self.offset_ns is None else self.offset_ns
 
     @property
     def event_id(self) -> str:
@@ -96,8 +96,8 @@ class Unit:
         )
 
 
-def judge_measure(polarity: Polarity) -> str:
-    """Return the name of what the judge measures."""
+def name_judge_measure(polarity: Polarity) -> str:
+    """Name the probability that the judge states."""
     return f"probability of a social {polarity}, by the judge"
 
 
@@ -126,12 +126,12 @@ def units_of(scene: Scene, since_ns: int) -> Iterator[Unit]:
     for index, turn in enumerate(scene.turns):
         if turn.text.strip() and turn.end_ns >= since_ns:
             yield Unit.of_turn(turn)
-        silence = None if turn.is_robot else _silence_after(scene, index, turn)
+        silence = None if turn.is_robot else _find_silence_after(scene, index, turn)
         if silence and (silence.offset_ns is None or silence.offset_ns >= since_ns):
             yield silence
 
 
-def _silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
+def _find_silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
     """Return the silence from the end of a person's turn until anybody speaks, if it is long enough."""
     if not turn.timed:
         return None  # words without times say nothing about silence
@@ -139,6 +139,6 @@ def _silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
         return None  # somebody else still speaks
     following = next((other for other in scene.turns[index + 1 :] if other.start_ns > turn.end_ns), None)
     end_ns = following.start_ns if following else None
-    if (end_ns or scene.end_ns) - turn.end_ns < SHORTEST_SILENCE_NS:
+    if (end_ns or scene.end_ns) - turn.end_ns < MIN_SILENCE_NS:
         return None
     return Unit.of_silence(turn, end_ns)

@@ -21,7 +21,7 @@ from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene, exchange_of
 from norm_monitor.context.talk_lines import ANYBODY, talk_lines
-from norm_monitor.context.turns import GAP_NS, Turn
+from norm_monitor.context.turns import MAX_GAP_NS, Turn
 from norm_monitor.context.wording import (
     accepts,
     announces_pause,
@@ -308,7 +308,7 @@ def _is_settled(near: _Neighbours, scene: Scene) -> bool:
     """Whether the next turn seems over by its pauses, or nobody speaks for a while."""
     if near.turn.ongoing:
         return False
-    due_ns = near.after[0].end_ns + GAP_NS if near.after else near.turn.end_ns + _QUIET_NS
+    due_ns = near.after[0].end_ns + MAX_GAP_NS if near.after else near.turn.end_ns + _QUIET_NS
     return scene.input_ended or due_ns < scene.end_ns
 
 

@@ -6,7 +6,7 @@ from math import log, prod
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.record import record
 from norm_monitor.assessment.finding import Finding
-from norm_monitor.assessment.unit import Unit, UnitJudgement, judge_measure
+from norm_monitor.assessment.unit import Unit, UnitJudgement, name_judge_measure
 from norm_monitor.assessment.unit_model import UnitReading
 
 # Bounds of a probability, so that no single piece of evidence is beyond doubt.
@@ -67,7 +67,7 @@ def steps_to(
     if judgement:
         likely = judgement.probability[polarity]
         ratio = clip(likely) / clip(1 - sum(judgement.probability.values()))
-        steps.append(Step(measure=judge_measure(polarity), value=likely, weight=judge_weight * log(ratio)))
+        steps.append(Step(measure=name_judge_measure(polarity), value=likely, weight=judge_weight * log(ratio)))
     other = next(candidate for candidate in Polarity if candidate is not polarity)
     chance = f"chance that it is a{'n' if other is Polarity.ERROR else ''} {other} instead"
     steps.append(Step(measure=chance, value=odds[other] / (1 + sum(odds.values())), weight=-log(1 + odds[other])))

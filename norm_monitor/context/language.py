@@ -1,4 +1,4 @@
-"""The language of a talk, as far as its words tell whether their meaning can be read."""
+"""The language of a talk: whether the meaning of its words can be read."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -9,17 +9,19 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_chinese, tokens
 
 # The languages of the examples, the wording cues and the exchange classifier.
-READ = ("en", "zh")
-OTHER = "another language"
-# The talk that counts, and the letters without which no talk is in another language.
-_LATELY_NS = 120 * NS_PER_S
+READ_LANGUAGES = ("en", "zh")
+OTHER_LANGUAGE = "another language"
+# The language of a talk is that of so long.
+_RECENT_NS = 120 * NS_PER_S
+# Fewer letters never make a talk one in another language.
 _MIN_LETTERS = 24
-# Words of grammar; none of the second list is an English word.
+# Words of grammar in English.
 _ENGLISH_WORDS = """
 the a an of to in on at for with from and or but is are was were be been am do does did have has had i you he she it we
 they me my your his her our their this that these those not no yes what where when who how why can could will would
 should there here please if so
 """
+# Words of grammar in other languages.
 _OTHER_WORDS = """
 der das und ist nicht ich sie wir ein eine einen mit auf für von zu dem den sind haben kann wie wo aber auch es
 le les une est et je vous nous dans pour avec pas que qui sur au du des ce où mais
@@ -35,56 +37,57 @@ _OTHER = frozenset(_OTHER_WORDS.split()) - _ENGLISH
 def other_language(turns: Sequence[Turn], until_ns: int) -> str:
     """Return the language of the last two minutes of these turns if its wording is not read; empty if it is.
 
-    A turn's stated language counts, or else `language_of` its words; names and the like count for no language. The
-    talk is in another language if such turns have more letters than those in English or Chinese, and at least 24. A
-    foreign word or a short fragment in an English talk changes nothing.
+    The stated language of a turn counts, or else that of its words; names and the like count for no language. The talk
+    is in another language if such turns have more letters than those in English or Chinese, and at least 24. A foreign
+    word or a short fragment in an English talk changes nothing.
     """
     letters = {"": 0, "other": 0}
     name = ""
     for turn in turns:
-        if turn.end_ns < until_ns - _LATELY_NS:
+        if turn.end_ns < until_ns - _RECENT_NS:
             continue
-        language = turn.locale.replace("_", "-").split("-")[0].lower() or language_of(turn.text)
+        language = turn.locale.replace("_", "-").split("-")[0].lower() or detect_language(turn.text)
         if not language:
             continue
-        is_read = language in READ
-        letters["" if is_read else "other"] += letter_count(turn.text)
+        is_read = language in READ_LANGUAGES
+        letters["" if is_read else "other"] += count_letters(turn.text)
         name = name if is_read else language
     return name if letters["other"] >= _MIN_LETTERS and letters["other"] > letters[""] else ""
 
 
 @lru_cache(maxsize=8192)
-def language_of(text: str) -> str:
-    """Return en, zh, another language, or nothing where the words do not tell.
+def detect_language(text: str) -> str:
+    """Detect English, Chinese or another language; return nothing where the words do not tell.
 
     Another script than Latin or Chinese is another language. So are Latin words with two or more foreign words of
     grammar, if these are more than twice the English ones.
     """
-    scripts = [_script_of(letter) for letter in text if letter.isalpha()]
+    scripts = [_find_script(letter) for letter in text if letter.isalpha()]
     foreign = sum(script not in {"LATIN", "CJK"} for script in scripts)
     if foreign * 4 > len(scripts):
-        return OTHER
+        return OTHER_LANGUAGE
     if is_chinese(text):
         return "zh"
     words = tokens(text)
     english, other = (sum(word in lexicon for word in words) for lexicon in (_ENGLISH, _OTHER))
     if other >= 2 and other > 2 * english:
-        return OTHER
+        return OTHER_LANGUAGE
     return "en" if english else ""
 
 
-def _script_of(letter: str) -> str:
+def _find_script(letter: str) -> str:
+    """Return the script of a letter by the name of its character."""
     return unicodedata.name(letter, "").split(" ")[0]
 
 
 @lru_cache(maxsize=8192)
-def letter_count(text: str) -> int:
+def count_letters(text: str) -> int:
     """Count the letters; one of Chinese, Japanese or Korean counts as three."""
-    dense = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
-    return sum(3 if _script_of(letter) in dense else 1 for letter in text if letter.isalpha())
+    dense_scripts = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
+    return sum(3 if _find_script(letter) in dense_scripts else 1 for letter in text if letter.isalpha())
 
 
 def forget_texts() -> None:
     """Clear the caches of texts."""
-    language_of.cache_clear()
-    letter_count.cache_clear()
+    detect_language.cache_clear()
+    count_letters.cache_clear()

@@ -1,4 +1,4 @@
-"""What people said about themselves, stored by person and forgotten by policy. All times are stamps."""
+"""Facts that people said about themselves, stored by person and forgotten by policy. All times are stamps."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,16 @@ from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, tokens
 
-# The person before the robot, if people cannot be distinguished.
+# The person in front of the robot, if people cannot be distinguished.
 USER = "user"
+# Beyond so many people, the facts of the one who spoke least recently are dropped.
 MAX_PERSONS = 32
-_PRESENCE_VALID_NS = 5 * NS_PER_S  # how long the newest presence identifies the speaker
-# A turn comes with every window of the last minutes, and must not restore a forgotten fact.
+# The newest presence identifies the speaker for so long.
+_PRESENCE_VALID_NS = 5 * NS_PER_S
+# A turn comes with every window of so long, and must not restore a forgotten fact.
 _TURNS_REPEAT_NS = 600 * NS_PER_S
-_OF_SELF = {
+# Words of people about themselves.
+_SELF_WORDS = {
     *("i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine", "we", "we're", "our", "us"),
     "name",
     "name's",
@@ -28,7 +31,7 @@ _OF_SELF = {
 
 
 class MemoryConfig(Config):
-    """How long facts about people are stored; after that, no cue can refer to them."""
+    """The time for which facts about people are stored; after that, no cue can refer to them."""
 
     remember_s: float = Field(
         default=3600.0, ge=0, le=86400, description="how long facts about a person are stored; 0 for not at all"
@@ -63,12 +66,14 @@ class PersonMemory:
         self._unseen_since_ns: dict[str, int] = {}  # since when a person is out of sight
         self._tracked_by: dict[str, str] = {}  # the topic that lists a person
         self._forgotten_until_ns: dict[str, int] = {}  # until when a person's facts are forgotten
-        self.heard_last = USER  # the last speaker, for times in which nobody speaks
-        self._all_forgotten_ns = self._seen_ns = self._now_ns = BEFORE_ALL_NS
+        self.last_speaker_id = USER  # for times in which nobody speaks
+        self._all_forgotten_ns = BEFORE_ALL_NS  # until when the facts of everyone are forgotten
+        self._seen_ns = BEFORE_ALL_NS  # the newest presence
+        self._now_ns = BEFORE_ALL_NS
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """How many facts were dropped, by the reason in the counter's name."""
+        """The number of facts that were dropped, by reason."""
         return tuple(Counter(name=name, count=count) for name, count in sorted(self._tally.items()))
 
     def facts(self, before_ns: int, person_id: str | None = None) -> tuple[Fact, ...]:
@@ -93,15 +98,16 @@ class PersonMemory:
         self._expire(self._now_ns)
 
     def forget(self, until_ns: int) -> int:
-        """Clear all facts, and learn none that was said up to `until_ns`; return the number of facts."""
-        forgotten = sum(len(facts) for facts in self._facts.values())
+        """Clear all facts, and learn none that was said until then; return the number of facts."""
+        count = sum(len(facts) for facts in self._facts.values())
         self._all_forgotten_ns = max(self._all_forgotten_ns, until_ns)
         self._facts.clear()
-        self._tally["facts_forgotten_on_request"] += forgotten
-        return forgotten
+        self._tally["facts_forgotten_on_request"] += count
+        return count
 
     def _add_turn(self, turn: Turn, person_id: str) -> None:
-        self.heard_last = person_id
+        """Store a turn as a fact if its speaker tells something about themselves."""
+        self.last_speaker_id = person_id
         if turn.end_ns > self._unseen_since_ns.get(person_id, turn.end_ns):
             del self._unseen_since_ns[person_id]  # the speaker is present
         if not is_self_disclosure(turn.text) or is_question(turn.text):
@@ -120,14 +126,15 @@ class PersonMemory:
             self._drop_all(next(iter(self._facts)), "over_limit")
 
     def _add_presence(self, presence: Presence) -> None:
+        """Drop the facts of people who are out of sight for too long."""
         self._seen_ns = presence.stamp_ns
-        here = {person.person_id for person in presence.persons}
-        self._tracked_by.update(dict.fromkeys(here, presence.source_topic))
+        present_ids = {person.person_id for person in presence.persons}
+        self._tracked_by.update(dict.fromkeys(present_ids, presence.source_topic))
         for person_id in list(self._facts):
             topic = self._tracked_by.get(person_id)
             if topic not in (None, presence.source_topic):
                 continue
-            if person_id in here if topic else presence.state is PresenceState.PRESENT:
+            if person_id in present_ids if topic else presence.state is PresenceState.PRESENT:
                 self._unseen_since_ns.pop(person_id, None)
             elif (
                 presence.stamp_ns - self._unseen_since_ns.setdefault(person_id, presence.stamp_ns)
@@ -136,6 +143,7 @@ class PersonMemory:
                 self._drop_all(person_id, "of_departed", presence.stamp_ns)
 
     def _expire(self, now_ns: int) -> None:
+        """Drop the facts that are too old by then."""
         before_ns = now_ns - self._remember_ns
         for person_id, facts in list(self._facts.items()):
             for fact in [fact for fact in facts.values() if fact.turn.end_ns < before_ns]:
@@ -150,6 +158,7 @@ class PersonMemory:
             self._tracked_by = {who: topic for who, topic in self._tracked_by.items() if who in self._facts}
 
     def _drop(self, person_id: str, fact: Fact, why: str) -> None:
+        """Drop one fact, and count it by a reason."""
         del self._facts[person_id][fact.turn.turn_id]
         self._forgotten_until_ns[person_id] = max(
             self._forgotten_until_ns.get(person_id, fact.turn.start_ns), fact.turn.start_ns
@@ -157,6 +166,7 @@ class PersonMemory:
         self._tally[f"facts_{why}"] += 1
 
     def _drop_all(self, person_id: str, why: str, until_ns: int | None = None) -> None:
+        """Drop the facts of a person, and count them by a reason."""
         facts = self._facts.pop(person_id)
         newest_ns = max((fact.turn.start_ns for fact in facts.values()), default=self._all_forgotten_ns)
         self._forgotten_until_ns[person_id] = newest_ns if until_ns is None else until_ns
@@ -166,10 +176,8 @@ class PersonMemory:
 
 def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
     """Return the speaker or addressee of a turn: the only tracked person that fits, else the voice or the user."""
-    newest = next(
-        (p for p in reversed(presences) if p.persons and 0 <= turn.end_ns - p.stamp_ns <= _PRESENCE_VALID_NS),
-        None,
-    )
+    ages_ns = ((turn.end_ns - presence.stamp_ns, presence) for presence in reversed(presences) if presence.persons)
+    newest = next((presence for age_ns, presence in ages_ns if 0 <= age_ns <= _PRESENCE_VALID_NS), None)
     persons = newest.persons if newest else ()
     ids = [person.person_id for person in persons]
     engaged = [person.person_id for person in persons if person.engagement is Engagement.ENGAGED]
@@ -183,4 +191,4 @@ def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
 def is_self_disclosure(text: str) -> bool:
     """Whether the speaker may say something about themselves, by the first person or a name."""
     words = tokens(text)
-    return not _OF_SELF.isdisjoint(words) or words[:2] == ("this", "is")
+    return not _SELF_WORDS.isdisjoint(words) or words[:2] == ("this", "is")

@@ -73,7 +73,7 @@ class Scene:
         user = self.user_turn_before(robot)
         person_id = person_of(user or robot, self.presences)
         if user is None and person_id == USER:
-            person_id = self._memory.heard_last
+            person_id = self._memory.last_speaker_id
         return self._memory.facts(robot.start_ns, person_id)
 
     def facts_of_everyone(self, robot: Turn) -> tuple[Fact, ...]:

@@ -1,4 +1,4 @@
-"""Words as a recognizer hears them: normalized, compared by sound, and how long they take to say."""
+"""Words as a recognizer hears them: normalized, compared by sound, with the time that they take to say."""
 
 import re
 import unicodedata
@@ -16,10 +16,14 @@ _NO_SPACE = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
 
 # Letters that a recognizer confuses share a class here; vowels are ignored.
 _ALIKE = str.maketrans("bckqgdvfzxjm", "pkkkktffsssn", "aeiouyhw'")
-_SHORTEST_RUN = 3  # of consonants; a shorter run matches in any text
-# People and synthesizers say about this many characters per second.
-_SIGNS_PER_S, _MIN_S = 14.0, 0.6
-_SIGNS_PER_S_DENSE = 4.5  # of Chinese and Japanese
+# A shorter run of consonants matches in any text.
+_MIN_RUN = 3
+# The rate of people and synthesizers.
+_CHARACTERS_PER_S = 14.0
+# The same in Chinese and Japanese.
+_DENSE_CHARACTERS_PER_S = 4.5
+# Even the shortest word takes so long.
+_MIN_DURATION_S = 0.6
 
 
 def normalize(text: str) -> list[str]:
@@ -38,8 +42,8 @@ def join_words(texts: Iterable[str]) -> str:
     return _NO_SPACE.sub("", " ".join(texts))
 
 
-def skeleton(word: str) -> str:
-    """Return a normalized word's consonants by sound class."""
+def reduce_to_consonants(word: str) -> str:
+    """Reduce a normalized word to its consonants, by sound class."""
     return re.sub(r"(.)\1+", r"\1", word.translate(_ALIKE))
 
 
@@ -49,20 +53,23 @@ def likeness(words: list[str], spoken: list[str]) -> list[float]:
     matcher = SequenceMatcher(a=words, b=spoken, autojunk=False)
     for block in matcher.get_matching_blocks():
         likenesses[block.a : block.a + block.size] = [1.0] * block.size
-    sounds = [skeleton(word) for word in words]
-    owner = [index for index, sound in enumerate(sounds) for _ in sound]
-    sound_matcher = SequenceMatcher(a="".join(sounds), b="".join(map(skeleton, spoken)), autojunk=False)
-    covered = [0] * len(words)
+    sounds = [reduce_to_consonants(word) for word in words]
+    word_of_sound = [index for index, sound in enumerate(sounds) for _ in sound]
+    sound_matcher = SequenceMatcher(a="".join(sounds), b="".join(map(reduce_to_consonants, spoken)), autojunk=False)
+    covered_counts = [0] * len(words)
     for block in sound_matcher.get_matching_blocks():
-        if block.size >= _SHORTEST_RUN:
-            for index in owner[block.a : block.a + block.size]:
-                covered[index] += 1
+        if block.size >= _MIN_RUN:
+            for index in word_of_sound[block.a : block.a + block.size]:
+                covered_counts[index] += 1
     return [
-        max(whole, part / max(len(sound), 1)) for whole, part, sound in zip(likenesses, covered, sounds, strict=True)
+        max(whole, part / max(len(sound), 1))
+        for whole, part, sound in zip(likenesses, covered_counts, sounds, strict=True)
     ]
 
 
 def estimate_duration_ns(text: str) -> int:
     """Estimate how long a text takes to say, in nanoseconds."""
     dense = sum(1 for sign in text if "\u3040" <= sign <= "\u9fff")
-    return round(max(_MIN_S, dense / _SIGNS_PER_S_DENSE + (len(text) - dense) / _SIGNS_PER_S) * NS_PER_S)
+    return round(
+        max(_MIN_DURATION_S, dense / _DENSE_CHARACTERS_PER_S + (len(text) - dense) / _CHARACTERS_PER_S) * NS_PER_S
+    )

@@ -1,10 +1,10 @@
-"""The lines of a talk, as the talk reader reads them."""
+"""The lines of a talk for the talk reader."""
 
 from collections.abc import Iterable, Iterator
 
 from norm_core.engines.talk_reader import PERSON, ROBOT
 
-# The speaker where people are not told apart.
+# The speaker where people are not distinguished.
 ANYBODY = "person"
 # A longer line is cut, because a reader's context is bounded.
 MAX_CHARACTERS = 800
@@ -19,6 +19,6 @@ def talk_lines(turns: Iterable[tuple[str, str]]) -> Iterator[str]:
     for speaker, text in turns:
         name = ROBOT
         if speaker:
-            number = len(people) + 1
-            name = people.setdefault(speaker, PERSON if number == 1 else f"{PERSON} {number}")
+            new_name = f"{PERSON} {len(people) + 1}" if people else PERSON
+            name = people.setdefault(speaker, new_name)
         yield f"{name}: {' '.join(text.split())[:MAX_CHARACTERS]}\n"

@@ -9,17 +9,17 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.spoken_words import estimate_duration_ns, likeness, normalize
 from norm_monitor.context.wording import word_count
 
-# A recognizer splits a sentence at every pause of half a second.
-GAP_NS = 1 * NS_PER_S
-# Nobody speaks longer at a stretch, so after this a stop is missing.
-LONGEST_SPEECH_NS = 120 * NS_PER_S
-# The fraction of heard words that must be in the reported words, if their times are uncertain.
+# Utterances with a shorter gap are one turn, as recognizers split a sentence at pauses of half a second.
+MAX_GAP_NS = 1 * NS_PER_S
+# Speech without a stop ends after this time, as nobody speaks longer without a pause.
+MAX_SPEECH_NS = 120 * NS_PER_S
+# Where times are uncertain, more than this share of heard words must be in the reported ones.
 _MIN_REPORTED_SHARE = 0.5
 
 
 @record
 class Turn:
-    """One speaker's turn; `ongoing` if the robot had not stopped when the window closed."""
+    """A turn of one speaker; `ongoing` if the robot had not stopped when the window closed."""
 
     speaker: Speaker
     speaker_id: str = ""
@@ -54,16 +54,17 @@ class Turn:
 
 
 def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], until_ns: int) -> tuple[Turn, ...]:
-    """Return all turns by onset; the robot's own reports replace what the microphone heard of it."""
-    reported = _turns_of_robot_speech(robot_speech, until_ns)
-    heard = [_turn_of_utterance(utterance) for utterance in utterances]
+    """Return all turns by onset; reports of the robot replace its speech as the microphone heard it."""
+    reported = _pair_robot_speech(robot_speech, until_ns)
+    heard = [_make_turn(utterance) for utterance in utterances]
     unreported = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, reported))]
     return tuple(
         _address(_join_turns(sorted([*reported, *unreported], key=lambda turn: (turn.start_ns, turn.turn_id))))
     )
 
 
-def _turn_of_utterance(utterance: Utterance) -> Turn:
+def _make_turn(utterance: Utterance) -> Turn:
+    """Return an utterance as a turn."""
     return Turn(
         speaker=utterance.speaker,
         speaker_id=utterance.speaker_id,
@@ -78,28 +79,30 @@ def _turn_of_utterance(utterance: Utterance) -> Turn:
     )
 
 
-def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
-    started: dict[str, RobotSpeech] = {}
+def _pair_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
+    """Return the turns between reported starts and stops; a start without a stop is limited."""
+    open_starts: dict[str, RobotSpeech] = {}
     turns: list[Turn] = []
     edges = sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP))
     for edge in edges:
         if edge.state is SpeechEdge.START:
-            started[edge.speech_id] = edge
-        elif start := started.pop(edge.speech_id, None):
-            turns.append(_robot_turn(start, edge.stamp_ns, start.text or edge.text))
+            open_starts[edge.speech_id] = edge
+        elif start := open_starts.pop(edge.speech_id, None):
+            turns.append(_make_robot_turn(start, edge.stamp_ns, start.text or edge.text))
     starts = [edge for edge in edges if edge.state is SpeechEdge.START]
-    for start in started.values():
-        limit_ns = start.stamp_ns + LONGEST_SPEECH_NS
+    for start in open_starts.values():
+        limit_ns = start.stamp_ns + MAX_SPEECH_NS
         following = next((later for later in starts if later.stamp_ns > start.stamp_ns), None)
         if following:  # a robot has one voice, so the stop is lost
             words_end_ns = start.stamp_ns + estimate_duration_ns(start.text)
             limit_ns = min(following.stamp_ns, words_end_ns if start.text else limit_ns)
         ongoing = until_ns <= limit_ns and not following
-        turns.append(_robot_turn(start, min(until_ns, limit_ns), start.text, ongoing=ongoing))
+        turns.append(_make_robot_turn(start, min(until_ns, limit_ns), start.text, ongoing=ongoing))
     return turns
 
 
-def _robot_turn(start: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+def _make_robot_turn(start: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = False) -> Turn:
+    """Return the turn of the robot from a reported start to its end."""
     end_ns = max(end_ns, start.stamp_ns)
     return Turn(
         speaker=Speaker.ROBOT,
@@ -115,24 +118,27 @@ def _robot_turn(start: RobotSpeech, end_ns: int, text: str, *, ongoing: bool = F
 
 
 def _is_reported(turn: Turn, reported: Sequence[Turn]) -> bool:
-    """Whether an utterance is the robot's reported speech, as heard by the microphone.
+    """Whether an utterance is reported speech of the robot, as heard by the microphone.
 
     Reported times may be estimated, so matching words right before or after them count as reported.
     """
     heard_ns = sum(max(0, min(turn.end_ns, _voice_end_ns(t)) - max(turn.start_ns, t.start_ns)) for t in reported)
     if 2 * heard_ns > turn.end_ns - turn.start_ns:
         return True
-    near = [t.text for t in reported if turn.start_ns - t.end_ns < GAP_NS and t.start_ns - turn.end_ns < GAP_NS]
-    alike = likeness(normalize(turn.text), normalize(" ".join(near)))
+    texts_around = [
+        t.text for t in reported if turn.start_ns - t.end_ns < MAX_GAP_NS and t.start_ns - turn.end_ns < MAX_GAP_NS
+    ]
+    alike = likeness(normalize(turn.text), normalize(" ".join(texts_around)))
     return sum(alike) > _MIN_REPORTED_SHARE * len(alike)
 
 
 def _voice_end_ns(turn: Turn) -> int:
-    """Return until when the robot's voice may be heard; unfinished speech continues after the window."""
-    return turn.start_ns + LONGEST_SPEECH_NS if turn.ongoing else turn.end_ns
+    """Return until when the robot may be heard; unfinished speech continues after the window."""
+    return turn.start_ns + MAX_SPEECH_NS if turn.ongoing else turn.end_ns
 
 
 def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Join successive turns of one speaker over short gaps."""
     joined: list[Turn] = []
     for turn in turns:
         before = joined[-1] if joined else None
@@ -155,15 +161,17 @@ def _address(turns: Iterable[Turn]) -> Iterator[Turn]:
 
 
 def _is_same_turn(before: Turn, turn: Turn) -> bool:
+    """Whether one speaker goes on after a short gap."""
     return (
         before.speaker is turn.speaker
         and before.timed is turn.timed
         and (before.speaker_id == turn.speaker_id or not (before.speaker_id and turn.speaker_id))
-        and turn.start_ns - before.end_ns < GAP_NS
+        and turn.start_ns - before.end_ns < MAX_GAP_NS
     )
 
 
 def _join(before: Turn, turn: Turn) -> Turn:
+    """Return two turns of one speaker as one."""
     return Turn(
         speaker=before.speaker,
         speaker_id=before.speaker_id or turn.speaker_id,

@@ -14,6 +14,8 @@ _BACKCHANNELS = {
     *("oh wow", "yeah yeah", "okay okay", "all right", "alright", "good", "nice", "cool", "true", "exactly"),
     *("嗯", "嗯嗯", "对", "对对", "好", "好的", "是", "是的", "哦", "啊", "行"),
 }
+# A longer text that begins like a filler says more.
+_MAX_FILLER_WORDS = 7
 _FILLERS = {"um", "uh", "er", "erm", "hm", "hmm", "mm", "well", "so", "嗯", "呃", "那个"}
 _FILLER_PHRASES = re.compile(
     r"^(let me (see|think|check|have a look)|one (moment|second|sec)|(just )?a (moment|second|sec)|hold on|give me a"
@@ -30,7 +32,7 @@ _FINE = (
     r"|terrible|delicious|shame|pity|mess|day|weather)"
 )
 _TAG = r"(isn't|aren't|wasn't|weren't|doesn't|don't) (it|that|this|he|she|they|you think)"
-# A remark asks for assent at most; the person may say it to nobody.
+# A remark asks for no more than assent, and may be said to nobody.
 _REMARK = re.compile(
     rf"^(oh |well |so |and |wow )*({_TAG} (just |so |really |a )*{_FINE}|(.* )?{_FINE}( .*)? {_TAG})$"
     r"|^(oh |well |but )*(who (knows|cares)|who would have thought( it| that)?|how about that|what do you know)$"
@@ -38,8 +40,8 @@ _REMARK = re.compile(
     r"|^(now |so |oh |but )*(where did i (put|leave)|where have i (put|left)|why (do|am) i always"
     r"|what (was|am) i (saying|doing)|what did i come)\b"
 )
-# The longest turn that only warns, or only asks for a repetition, in words.
-_LONGEST = 8
+# A longer turn does more than warn, or ask for a repetition.
+_MAX_SHORT_WORDS = 8
 _WARNING = re.compile(
     r"^(oh |hey )?(((watch|look) out|careful|be careful|beware|heads up|duck|mind (your|the))\b(?! what)"
     r"|(stop|wait|halt|don't move|get back|stand back)\b.*!$)"
@@ -72,8 +74,8 @@ _CORRECTION = re.compile(
 )
 _CORRECTION_ZH = re.compile(r"^(不是|不对|不，|错|停|算了)|我(说|问)的是|我刚才")
 _REPEAT_ZH = re.compile(r"再说一|重复一|说什么|刚才.*(多少|几|什么|哪)")
-# A question no longer than this before the person's own words only echoes the robot.
-_ECHO_WORDS = 3
+# A question up to this length, before other words of the person, only echoes the robot.
+_MAX_ECHO_WORDS = 3
 _OPEN_WORDS = frozenset({
     "a", "an", "the", "and", "but", "or", "so", "because", "my", "your", "our", "their", "of", "to", "um", "uh", "well",
 })  # fmt: skip
@@ -110,8 +112,8 @@ def word_count(text: str) -> int:
 
 
 def forget_words() -> None:
-    """Clear the cache of texts."""
-    for cached in (tokens, word_count, sentences, clauses, _asks):
+    """Clear the caches of texts."""
+    for cached in (tokens, word_count, sentences, clauses, _is_asking):
         cached.cache_clear()
 
 
@@ -145,22 +147,23 @@ def is_filler(text: str) -> bool:
     phrase = ("" if is_chinese(text) else " ").join(text_tokens)
     return bool(text_tokens) and (
         all(token in _FILLERS for token in text_tokens)
-        or (word_count(text) <= 7 and _FILLER_PHRASES.search(phrase) is not None)
+        or (word_count(text) <= _MAX_FILLER_WORDS and _FILLER_PHRASES.search(phrase) is not None)
     )
 
 
 def is_question(text: str) -> bool:
     """Whether the text has the form of a question, with any punctuation."""
-    return any(_asks(sentence) for sentence in sentences(text))
+    return any(_is_asking(sentence) for sentence in sentences(text))
 
 
-def question_in(text: str) -> str:
+def find_last_question(text: str) -> str:
     """Return the last question in the text, or an empty string."""
-    return next((sentence for sentence in reversed(sentences(text)) if _asks(sentence)), "")
+    return next((sentence for sentence in reversed(sentences(text)) if _is_asking(sentence)), "")
 
 
 @lru_cache(maxsize=8192)
-def _asks(sentence: str) -> bool:
+def _is_asking(sentence: str) -> bool:
+    """Whether a sentence has the form of a question."""
     if sentence.rstrip("\"'”’ ").endswith(("?", "？")):
         return True
     if is_chinese(sentence):
@@ -170,46 +173,47 @@ def _asks(sentence: str) -> bool:
 
 def is_remark(question: str) -> bool:
     """Whether a question is a remark that needs no answer, such as "isn't it lovely?"."""
-    return _REMARK.match(_plain(question)) is not None
+    return _REMARK.match(_join_tokens(question)) is not None
 
 
 def is_warning(text: str) -> bool:
     """Whether a turn only warns of danger, and so may cut in."""
-    if word_count(text) > _LONGEST:
+    if word_count(text) > _MAX_SHORT_WORDS:
         return False
     if is_chinese(text):
         return _WARNING_ZH.match(text.strip()) is not None
-    return _WARNING.match(_plain(text) + ("!" if text.rstrip().endswith("!") else "")) is not None
+    return _WARNING.match(_join_tokens(text) + ("!" if text.rstrip().endswith("!") else "")) is not None
 
 
 def asks_to_repeat(text: str) -> bool:
     """Whether a short turn asks to hear something once more, such as "how much was it?"."""
-    match = _REPEAT_ZH.search(text) if is_chinese(text) else _REPEAT.search(_plain(text))
-    return match is not None and word_count(text) <= _LONGEST
+    match = _REPEAT_ZH.search(text) if is_chinese(text) else _REPEAT.search(_join_tokens(text))
+    return match is not None and word_count(text) <= _MAX_SHORT_WORDS
 
 
 def pleads_unclear(text: str) -> bool:
     """Whether the words say that something was not understood, or ask to say it again."""
-    return _matches(_UNCLEAR, _UNCLEAR_ZH, text)
+    return _has_match(_UNCLEAR, _UNCLEAR_ZH, text)
 
 
 def blames(text: str) -> bool:
     """Whether the words put the blame on the person."""
-    return _matches(_BLAME, _BLAME_ZH, text)
+    return _has_match(_BLAME, _BLAME_ZH, text)
 
 
 def accepts(text: str) -> bool:
-    """Whether the words plainly accept what was said, and ask for nothing."""
-    is_plain = is_backchannel(text) or _matches(_ACCEPTANCE, _ACCEPTANCE_ZH, text)
+    """Whether the words plainly accept the robot's turn, and ask for nothing."""
+    is_plain = is_backchannel(text) or _has_match(_ACCEPTANCE, _ACCEPTANCE_ZH, text)
     return is_plain and bool(tokens(text)) and not (corrects(text) or is_question(text))
 
 
 def corrects(text: str) -> bool:
-    """Whether the words reject or correct what was said or done before, as "no, the left one" does."""
-    return _matches(_CORRECTION, _CORRECTION_ZH, text)
+    """Whether the words reject or correct the robot, as "no, the left one" does."""
+    return _has_match(_CORRECTION, _CORRECTION_ZH, text)
 
 
-def _plain(text: str) -> str:
+def _join_tokens(text: str) -> str:
+    """Return the words of a text in lower case, without punctuation."""
     return " ".join(tokens(text))
 
 
@@ -224,24 +228,25 @@ def is_unfinished(text: str) -> bool:
 
 def announces_pause(text: str) -> bool:
     """Whether a person asks for time, or is about to do something themselves."""
-    return _matches(_PAUSE, _PAUSE_ZH, text)
+    return _has_match(_PAUSE, _PAUSE_ZH, text)
 
 
 def is_request(text: str) -> bool:
     """Whether a person asks for something now without a question; asking to stop something is not a request."""
-    return _matches(_REQUEST, _REQUEST_ZH, text) and not (
-        announces_pause(text) or _matches(_REFUSAL, _REFUSAL_ZH, text)
+    return _has_match(_REQUEST, _REQUEST_ZH, text) and not (
+        announces_pause(text) or _has_match(_REFUSAL, _REFUSAL_ZH, text)
     )
 
 
 def has_open_question(text: str) -> bool:
-    """Whether a question is open; a short question before the person's own words only echoes the robot."""
-    question = question_in(text)
-    is_open = bool(question) and (question == sentences(text)[-1] or word_count(question) > _ECHO_WORDS)
+    """Whether a question is open: it ends the text, or is more than a short echo of the robot."""
+    question = find_last_question(text)
+    is_open = bool(question) and (question == sentences(text)[-1] or word_count(question) > _MAX_ECHO_WORDS)
     return is_open and not is_remark(question)
 
 
-def _matches(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:
+def _has_match(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:
+    """Whether a text matches the pattern of its language."""
     if is_chinese(text):
         return chinese.search(text) is not None
     return english.search(" ".join(tokens(text))) is not None

@@ -1,4 +1,4 @@
-"""Ask a service for all that a coder says about the units of a minute of talk, and read its answer."""
+"""Ask a service how a coder marks the units of a minute of talk, and read its answers."""
 
 import json
 import re
@@ -27,22 +27,32 @@ from norm_monitor.judge.questions import MARK
 
 _PROMPTS = load_prompt_file("coding", "norm_monitor.judge")
 ORDINARY = "ordinary"
-ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
+ERROR = Polarity.ERROR.value
+COMPETENCE = Polarity.COMPETENCE.value
 LABELS = (ERROR, COMPETENCE, ORDINARY)
-# Where a service cuts off the answer about a unit, and what is left for words around it.
-MAX_ANSWER_TOKENS, FIRST_TOKENS = 250, 150
-_NAME_CHARS = 24
-# A stretch of talk that one request shows, with what led to it and what followed.
-STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
-STRETCH_IMAGES = 2  # times the pictures of a unit
+# A service cuts off the answer about a unit after so many tokens.
+MAX_ANSWER_TOKENS = 250
+# Tokens for the words around the answers.
+WRAPPING_TOKENS = 150
+# A longer name of a talk is cut in keys, and gets a digest.
+_MAX_NAME_CHARACTERS = 24
+# A request is about the units that begin in a stretch of this length.
+STRETCH_NS = 60 * NS_PER_S
+# It also shows the talk this long before and after.
+SHOWN_BEFORE_NS = 30 * NS_PER_S
+SHOWN_AFTER_NS = 15 * NS_PER_S
+# A stretch has so many times the pictures of a unit.
+IMAGES_FACTOR = 2
+# The letter in the mark of a unit, by its kind.
 _LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TURN: "P", UnitKind.SIGHTING: "V"}
-# What the key of a request about a stretch holds in place of a kind of unit.
+# The word in the key of a request about a stretch, in place of a kind of unit.
 _TALK = "talk"
+# The reason for a unit without an answer.
 MISSING = "the answers hold none about this moment"
 
 
 class CodedUnit(BaseModel):
-    """A coder's answer about one unit; `probability` sums to 1."""
+    """The answer of a coder about one unit."""
 
     polarity: Literal["error", "competence", "ordinary"]
     error: float = Field(ge=0, le=1)
@@ -55,7 +65,7 @@ class CodedUnit(BaseModel):
 
     @property
     def probability(self) -> dict[str, float]:
-        """The stated probabilities by label."""
+        """The probabilities by label; they sum to 1."""
         stated = {ERROR: self.error, COMPETENCE: self.competence, ORDINARY: self.ordinary}
         total = sum(stated.values())
         if not total:
@@ -63,7 +73,7 @@ class CodedUnit(BaseModel):
         return {label: value / total for label, value in stated.items()}
 
 
-def schema_of(attributes: Sequence[Attribute], marks: Sequence[str]) -> dict[str, Any]:
+def build_schema(attributes: Sequence[Attribute], marks: Sequence[str]) -> dict[str, Any]:
     """Return the JSON schema of an answer for each mark, in the subset that strict services take."""
     text, number = {"type": "string"}, {"type": "number"}
     names = [attribute.value for attribute in attributes]
@@ -74,10 +84,11 @@ def schema_of(attributes: Sequence[Attribute], marks: Sequence[str]) -> dict[str
         **dict.fromkeys(Note.model_fields, text),
     }
     by_mark = {mark: {"$ref": "#/$defs/answer"} for mark in marks}
-    return {**_object(by_mark), "$defs": {"answer": _object(properties)}}
+    return {**_build_object(by_mark), "$defs": {"answer": _build_object(properties)}}
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _build_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -99,21 +110,22 @@ class UnitKeys:
 
     def __init__(self, talk: str) -> None:
         safe = re.sub(r"[^A-Za-z0-9_-]+", "-", talk)
-        is_whole = safe == talk and len(safe) <= _NAME_CHARS
-        self.talk = safe if is_whole else f"{safe[-_NAME_CHARS:]}-{sha256(talk.encode()).hexdigest()[:6]}"
+        is_whole = safe == talk and len(safe) <= _MAX_NAME_CHARACTERS
+        self.talk = safe if is_whole else f"{safe[-_MAX_NAME_CHARACTERS:]}-{sha256(talk.encode()).hexdigest()[:6]}"
         self._unit_ids: dict[str, list[str]] = {}  # by the name that they share
 
     def of_unit(self, unit: Unit) -> str:
         """Return the key of an answer about one unit, as recorded answers have it."""
-        return self._numbered(f"{self.talk}_{unit.kind}_{unit.onset_ns}", "", unit)
+        return self._number_name(f"{self.talk}_{unit.kind}_{unit.onset_ns}", "", unit)
 
     def of_stretch(self, unit: Unit) -> tuple[str, str]:
         """Return the key of the request about the stretch in which a unit begins, and the unit's mark there."""
         within_ns = unit.onset_ns % STRETCH_NS
         key = f"{self.talk}_{_TALK}_{unit.onset_ns - within_ns}"
-        return key, self._numbered(f"{_LETTERS[unit.kind]}{within_ns // NS_PER_S}", key, unit)
+        return key, self._number_name(f"{_LETTERS[unit.kind]}{within_ns // NS_PER_S}", key, unit)
 
-    def _numbered(self, name: str, within: str, unit: Unit) -> str:
+    def _number_name(self, name: str, within: str, unit: Unit) -> str:
+        """Return a name, with a number if another unit has it already."""
         unit_ids = self._unit_ids.setdefault(within + name, [])
         if unit.unit_id not in unit_ids:
             unit_ids.append(unit.unit_id)
@@ -133,16 +145,16 @@ def requests_about(talk: str, views: Sequence[UnitView], config: JudgeConfig) ->
         stretches.setdefault(key, {})[mark] = view
     for key, by_mark in stretches.items():
         in_order = dict(sorted(by_mark.items(), key=lambda pair: pair[1].unit.onset_ns))
-        yield _request(key, _stretch(in_order, views), in_order, config)
+        yield _make_request(key, _gather_stretch(in_order, views), in_order, config)
 
 
-def _stretch(by_mark: Mapping[str, UnitView], every: Iterable[UnitView]) -> Excerpt:
-    """Return the talk around the marked units, by what was known last of every unit."""
+def _gather_stretch(by_mark: Mapping[str, UnitView], every: Iterable[UnitView]) -> Excerpt:
+    """Return the talk around the marked units, by the last view of every unit."""
     views = sorted(every, key=lambda view: view.known_until_ns)
     first = min(by_mark.values(), key=lambda view: view.unit.onset_ns)
     start_ns = first.unit.onset_ns
     end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in by_mark.values())
-    first_ns, last_ns = start_ns - BEFORE_NS, end_ns + AFTER_NS
+    first_ns, last_ns = start_ns - SHOWN_BEFORE_NS, end_ns + SHOWN_AFTER_NS
     turns = {turn.turn_id: turn for view in views for turn in view.turns}
     frames = {frame.stamp_ns: frame for view in by_mark.values() for frame in Excerpt.of_unit(view).frames}
     presences = {(seen.stamp_ns, seen.source_topic): seen for view in views for seen in view.window.presences}
@@ -161,8 +173,8 @@ def _stretch(by_mark: Mapping[str, UnitView], every: Iterable[UnitView]) -> Exce
     )
 
 
-def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
-    """Return the talk with the mark of each unit before its line; what is said begins no line."""
+def _mark_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
+    """Return the talk with the mark of each unit before its line; quoted words cannot begin a line."""
     locale = excerpt.locale
     marks: dict[Line, str] = {}
     for mark, view in by_mark.items():
@@ -173,36 +185,36 @@ def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
     return excerpt.quoted(marks.items(), locale)
 
 
-def _instructions(attributes: Iterable[Attribute], locale: str) -> Text:
-    """Ask about each marked part, with the attributes to choose from."""
-    texts, meanings = _PROMPTS.texts[locale], dict(zip(Attribute, prompts.meanings(locale), strict=True))
+def _write_instructions(attributes: Iterable[Attribute], locale: str) -> Text:
+    """Write the question about each marked part, with the attributes to choose from."""
+    texts, meanings = _PROMPTS.texts[locale], dict(zip(Attribute, prompts.list_meanings(locale), strict=True))
     attribute_lines = "\n".join(f"- {attribute.value}: {meanings[attribute]}" for attribute in attributes)
     return Text(text=f"{texts['talk']}\n{texts['keys'].format(attribute_lines)}")
 
 
-def _request(key: str, excerpt: Excerpt, by_mark: Mapping[str, UnitView], config: JudgeConfig) -> BatchRequest:
+def _make_request(key: str, excerpt: Excerpt, by_mark: Mapping[str, UnitView], config: JudgeConfig) -> BatchRequest:
     """Return a request about the marked units of a talk.
 
     Where the context forbids inferring emotions from pictures, a request with pictures does not offer them.
     """
     locale = excerpt.locale
-    pictures = excerpt.pictures(config.images * STRETCH_IMAGES if config.pictures_may_leave else 0)
-    guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
-    attributes = tuple(attribute for attribute in Attribute if not (guarded and attribute is Attribute.EMOTIONS))
-    talk = _marked_talk(excerpt, by_mark)
-    prefix = prompts.prefix(pictures, talk, excerpt.facts, locale, faces_aside=guarded)
-    parts = (*prefix.parts, _instructions(attributes, locale))
+    pictures = excerpt.pictures(config.images * IMAGES_FACTOR if config.pictures_may_leave else 0)
+    is_guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
+    attributes = tuple(attribute for attribute in Attribute if not (is_guarded and attribute is Attribute.EMOTIONS))
+    talk = _mark_talk(excerpt, by_mark)
+    prefix = prompts.build_prefix(pictures, talk, excerpt.facts, locale, faces_aside=is_guarded)
+    parts = (*prefix.parts, _write_instructions(attributes, locale))
     prompt = Prompt(version=f"{prefix.version}_{_PROMPTS.version}", parts=parts)
     return BatchRequest(
         custom_id=key,
         prompt=prompt,
-        schema=schema_of(attributes, tuple(by_mark)),
-        max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * len(by_mark),
+        schema=build_schema(attributes, tuple(by_mark)),
+        max_tokens=WRAPPING_TOKENS + MAX_ANSWER_TOKENS * len(by_mark),
     )
 
 
 class RecordedJudge:
-    """Answer about the units of one talk from the answers that a service gave; nothing is guessed."""
+    """A judge that has only the recorded answers of a service about one talk."""
 
     def __init__(
         self,
@@ -238,7 +250,7 @@ class RecordedJudge:
             if self._calibration:
                 tempered = self._calibration.temper([probability[label] for label in LABELS])
                 probability = dict(zip(LABELS, tempered, strict=True))
-            return _with_coding(judgement, view, coded, probability)
+            return _add_coding(judgement, view, coded, probability)
         except UnparsedError as error:
             return replace(judgement, outcome=error.outcome, reason=str(error))
 
@@ -265,9 +277,10 @@ def read_answer(answer: BatchAnswer, mark: str) -> CodedUnit:
     return parse_value(json.dumps(by_mark[mark]), CodedUnit)
 
 
-def _with_coding(
+def _add_coding(
     judgement: UnitJudgement, view: UnitView, coded: CodedUnit, probability: Mapping[str, float]
 ) -> UnitJudgement:
+    """Add the probabilities of an answer, and its note unless the unit is ordinary."""
     judgement = replace(judgement, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
     best = max(LABELS, key=lambda label: probability[label])
     if best == ORDINARY:

@@ -1,4 +1,4 @@
-"""The judge: ask a model what a coder would mark about a unit, and return probabilities."""
+"""The judge: ask a model how a coder would mark a unit, and return probabilities."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from norm_core.records.window import window_digest
 from norm_core.runtime.artefact import Artefact, load_artefact, resolve_artefact_path
 from norm_core.runtime.config import LIVE, NAMES_FILE
 from norm_monitor.assessment.finding import quote
-from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, judge_measure
+from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, name_judge_measure
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences, tokens, word_count
 from norm_monitor.judge import questions as prompts
@@ -30,15 +30,17 @@ from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.questions import VERSION
 from norm_monitor.judge.triggers import NO_CEILING
 
-_EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
-KIND, FORMAT = "judge calibration", 1
+_EMOTIONS_INDEX = list(Attribute).index(Attribute.EMOTIONS)
+KIND = "judge calibration"
+FORMAT = 1
 _FIT_ANEW = "fit it anew (python -m calibration.verbs.judge --model NAME --labels FOLDER --write FILE)"
-MAX_WORDS = 30
+# A longer rationale is cut.
+MAX_NOTE_WORDS = 30
 # A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.
 _FIELD = re.compile(r'"(rationale|quote|correction)"\s*:\s*"((?:[^"\\]|\\.)*)("?)')
 # The polarities by the option of the first question; the last option is ordinary conduct.
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
-# Triggers, logging and the calibration, which has a digest of its own.
+# Fields that decide no answer, and the calibration, which has a digest of its own.
 _NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "calibration")
 
 
@@ -53,7 +55,7 @@ class Batch:
 
 @record
 class PromptPlan:
-    """The questions in their order: the first, then the attributes, then a note. The prompt of the first is shared."""
+    """The questions in their order: the first, then the attributes, then a note, which share a prompt."""
 
     locale: str
     prompt: Prompt
@@ -62,7 +64,7 @@ class PromptPlan:
 
     def note_prompt(self, polarity_index: int) -> Prompt:
         """Return the request for a note, for use after an error or a competence."""
-        return prompts.note(self.prompt, polarity_index, self.locale)
+        return prompts.ask_note(self.prompt, polarity_index, self.locale)
 
 
 def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPlan:
@@ -72,27 +74,29 @@ def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPla
     and the other questions tell the model to ignore feelings in faces.
     """
     locale = excerpt.locale
-    questions = tuple(prompts.attributes(locale))
-    guarded = bool(images and excerpt.frames) and not context.allows_emotions_from_pictures
-    prompt = excerpt_prompt(excerpt, images, locale, faces_aside=guarded)
-    separate = (_EMOTIONS,) if guarded else ()
-    shared = tuple(index for index in range(len(questions)) if index not in separate)
-    batches = [Batch(prompt=prompt, questions=tuple(questions[index] for index in shared), indices=shared)]
-    if guarded:
+    questions = tuple(prompts.ask_attributes(locale))
+    is_guarded = bool(images and excerpt.frames) and not context.allows_emotions_from_pictures
+    prompt = excerpt_prompt(excerpt, images, locale, faces_aside=is_guarded)
+    emotion_indices = (_EMOTIONS_INDEX,) if is_guarded else ()
+    other_indices = tuple(index for index in range(len(questions)) if index not in emotion_indices)
+    batches = [
+        Batch(prompt=prompt, questions=tuple(questions[index] for index in other_indices), indices=other_indices)
+    ]
+    if is_guarded:
         words = excerpt_prompt(excerpt, 0, locale)
-        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS],), indices=separate))
-    return PromptPlan(locale=locale, prompt=prompt, detection=prompts.detection(locale), attributes=tuple(batches))
+        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS_INDEX],), indices=emotion_indices))
+    return PromptPlan(locale=locale, prompt=prompt, detection=prompts.ask_polarity(locale), attributes=tuple(batches))
 
 
 def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: bool = False) -> Prompt:
     """Return the shared part of all questions about an excerpt; without records it has no talk."""
     is_empty = not excerpt.turns and not excerpt.frames and excerpt.unit is None
-    talk = None if is_empty else excerpt.talk(locale)  # "nobody speaks" would claim too much
-    return prompts.prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)
+    talk = None if is_empty else excerpt.talk(locale)  # without records, "nobody speaks" may be wrong
+    return prompts.build_prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)
 
 
-def made_with(model_info: ModelInfo) -> dict[str, str]:
-    """Return the model and prompt of a calibration; a model behind a server has no hash of weights."""
+def identify_model(model_info: ModelInfo) -> dict[str, str]:
+    """Return the model and prompt that a calibration is for; a model behind a server has no hash of weights."""
     return {"model": model_info.model, "weights": model_info.weights_sha256, "prompt": VERSION}
 
 
@@ -105,8 +109,10 @@ class JudgeCalibration(Artefact):
 
     @classmethod
     def load(cls, path: Path, model_info: ModelInfo) -> Self:
-        """Load an artefact; raise ConfigError if it was fitted for another model or prompt."""
-        return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=made_with(model_info), remedy=_FIT_ANEW)
+        """Load an artefact. Raises ConfigError if it was fitted for another model or prompt."""
+        return load_artefact(
+            cls, path, kind=KIND, format_=FORMAT, made_with=identify_model(model_info), remedy=_FIT_ANEW
+        )
 
     @classmethod
     def load_for(cls, path: Path, model: str) -> Self:
@@ -123,7 +129,7 @@ class JudgeCalibration(Artefact):
 
 
 class Note(BaseModel):
-    """A coder's note on what the robot did, as the model writes it."""
+    """A note of the model on the conduct of the robot."""
 
     rationale: str = ""
     correction: str = ""
@@ -142,24 +148,26 @@ def read_note(text: str) -> Note:
     return Note(**fields)
 
 
-def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
-    """Return the first claim of the note; without one, what the model judged."""
+def choose_rationale(note: Note, view: UnitView, polarity: Polarity) -> str:
+    """Return the first sentence of the note; without one, say what the model judged."""
     claim = next(iter(sentences(" ".join(note.rationale.split()))), "")
     if claim:
-        return claim if word_count(claim) <= MAX_WORDS else f"{' '.join(claim.split()[:MAX_WORDS])} …"
+        return claim if word_count(claim) <= MAX_NOTE_WORDS else f"{' '.join(claim.split()[:MAX_NOTE_WORDS])} …"
     return f"The model takes {_describe(view)} for a social {polarity.value}."
 
 
-def quote_of(note: Note, view: UnitView) -> str:
-    """Return the note's quote if somebody said it, else the words of the unit's own turn, if any."""
+def choose_quote(note: Note, view: UnitView) -> str:
+    """Return the quote of the note if somebody said it, else the words of the turn of the unit, if any."""
     quoted = tokens(note.quote)
-    is_said = any(_contains(tokens(turn.text), quoted) for turn in view.turns) if quoted else False
-    own = _own_turn(view)
-    return " ".join(note.quote.split()) if is_said else own.text if own else ""
+    if quoted and any(_has_sequence(tokens(turn.text), quoted) for turn in view.turns):
+        return " ".join(note.quote.split())
+    own = _find_own_turn(view)
+    return own.text if own else ""
 
 
 def _describe(view: UnitView) -> str:
-    own = _own_turn(view)
+    """Name the conduct of the robot in a unit."""
+    own = _find_own_turn(view)
     match view.unit.kind:
         case UnitKind.ROBOT_TURN if own:
             return f"the robot's {quote(own)}"
@@ -171,14 +179,16 @@ def _describe(view: UnitView) -> str:
             return "the robot's conduct at this moment"
 
 
-def _own_turn(view: UnitView) -> Turn | None:
-    """Return the unit's turn, or the turn that a silence follows."""
+def _find_own_turn(view: UnitView) -> Turn | None:
+    """Return the turn of the unit, or the turn that a silence follows."""
     about = ((turn, {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}) for turn in view.turns[::-1])
     return next((turn for turn, unit_ids in about if view.unit.unit_id in unit_ids), None)
 
 
-def _contains(words: Sequence[str], quoted: Sequence[str]) -> bool:
-    return any(words[at : at + len(quoted)] == quoted for at in range(len(words) - len(quoted) + 1))
+def _has_sequence(words: Sequence[str], quoted: Sequence[str]) -> bool:
+    """Whether words contain others in this order, without a gap."""
+    length = len(quoted)
+    return any(words[index : index + length] == quoted for index in range(len(words) - length + 1))
 
 
 class JudgeConfig(PictureRules):
@@ -213,14 +223,14 @@ class JudgeConfig(PictureRules):
     )
 
 
-def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
-    """Return how many images of a unit the model may see: its limit, or 0 if they may not leave this machine."""
+def count_images(model_info: ModelInfo, config: JudgeConfig) -> int:
+    """Return how many images of a unit the model may see; 0 if they may not leave this machine."""
     return model_info.limit_images(config.pictures_may_leave, config.images) or 0
 
 
 @record
 class NoteRequest:
-    """A unit that the judge's answer flags, which needs a note."""
+    """A unit that needs a note, as the answer of the judge flags it."""
 
     view: UnitView
     judgement: UnitJudgement
@@ -228,7 +238,7 @@ class NoteRequest:
 
 @record
 class NoteAnswer:
-    """The judge's answer with its note, or why there is none."""
+    """An answer of the judge with its note, or the reason for which there is none."""
 
     judgement: UnitJudgement
     outcome: Outcome
@@ -239,18 +249,18 @@ class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes. Its note comes after."""
 
     def __init__(self, engine: Engine, config: JudgeConfig | None = None) -> None:
-        """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
+        """Load the calibration if one is named. Raises ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
         name = self._config.calibration
         self._calibration = JudgeCalibration.load(resolve_artefact_path(name), engine.model_info) if name else None
 
     def plan(self, view: UnitView) -> PromptPlan:
         """Return the questions about a unit, as `judge` asks them."""
-        images = images_for(self._engine.model_info, self._config)
+        images = count_images(self._engine.model_info, self._config)
         return plan(Excerpt.of_unit(view), images, self._config.deployment_context)
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
-        """Ask the questions that decide about a unit; the provenance is that of the first one."""
+        """Ask the questions that decide about a unit; the provenance is that of the first question."""
         model_info = self._engine.model_info
         planned = self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
@@ -271,16 +281,16 @@ class Judge:
         )
         if first.best is None or first.best >= len(POLARITIES):
             return judgement
-        judgements = self._attributes(planned, deadline)
-        failed = next((answer for answer in judgements if answer.outcome is not Outcome.ANSWERED), None)
+        answers = self._ask_attributes(planned, deadline)
+        failed = next((answer for answer in answers if answer.outcome is not Outcome.ANSWERED), None)
         if failed:  # without attributes there is nothing to flag
             return replace(judgement, outcome=failed.outcome, reason=failed.reason, probability={})
-        attributes = self._choose_attributes([answer.probabilities[0] for answer in judgements])
+        attributes = self._choose_attributes([answer.probabilities[0] for answer in answers])
         with_attributes = with_note(judgement, view, POLARITIES[first.best], attributes, Note())
         return replace(with_attributes, awaits_note=bool(self._config.note_tokens and model_info.generates))
 
     def write_note(self, request: NoteRequest, deadline: Deadline | None = None) -> NoteAnswer:
-        """Write the note on an answer; where that fails, the answer keeps its own words."""
+        """Write the note on an answer; where that fails, the answer stays without one."""
         view, judgement = request.view, request.judgement
         polarity = max(POLARITIES, key=lambda polarity: judgement.probability[polarity])
         prompt = self.plan(view).note_prompt(POLARITIES.index(polarity))
@@ -292,8 +302,8 @@ class Judge:
         judgement_with_note = with_note(judgement, view, polarity, judgement.attributes, note)
         return NoteAnswer(judgement=judgement_with_note, outcome=Outcome.ANSWERED)
 
-    def _attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:
-        """Return the answers about the attributes in their order."""
+    def _ask_attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:
+        """Ask about each attribute; return the answers in the order of the attributes."""
         answers: dict[int, Scores] = {}
         for batch in planned.attributes:
             answers_of_batch = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
@@ -302,8 +312,9 @@ class Judge:
 
     def _choose_attributes(self, yes: list[float]) -> tuple[Attribute, ...]:
         """Return the likely attributes, or the likeliest one if none is likely."""
-        named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.min_attribute_probability)
-        return named or (list(Attribute)[yes.index(max(yes))],)
+        threshold = self._config.min_attribute_probability
+        likely = tuple(attribute for attribute, value in zip(Attribute, yes, strict=True) if value >= threshold)
+        return likely or (list(Attribute)[yes.index(max(yes))],)
 
 
 def with_note(
@@ -313,18 +324,19 @@ def with_note(
     return replace(
         judgement,
         attributes=attributes,
-        evidence=(_evidence(view, polarity, judgement.probability[polarity], note),),
-        rationale=rationale_of(note, view, polarity),
+        evidence=(_cite_probability(view, polarity, judgement.probability[polarity], note),),
+        rationale=choose_rationale(note, view, polarity),
         correction=" ".join(note.correction.split()) if polarity is Polarity.ERROR else "",
     )
 
 
-def _evidence(view: UnitView, polarity: Polarity, probability: float, note: Note) -> Evidence:
+def _cite_probability(view: UnitView, polarity: Polarity, probability: float, note: Note) -> Evidence:
+    """Return the probability that the judge states as evidence."""
     unit = view.unit
     return Evidence(
-        measure=judge_measure(polarity),
+        measure=name_judge_measure(polarity),
         value=round(probability, 3),
         start_ns=unit.onset_ns,
         end_ns=max(unit.onset_ns, view.known_until_ns) if unit.offset_ns is None else unit.offset_ns,
-        quote=quote_of(note, view),
+        quote=choose_quote(note, view),
     )

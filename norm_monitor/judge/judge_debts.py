@@ -1,4 +1,4 @@
-"""What the judge was asked about, and the answers and notes that it owes."""
+"""The answers and notes that the judge owes."""
 
 from collections import deque
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import NoteAnswer, NoteRequest
 from norm_monitor.judge.triggers import JudgeTriggers
 
-# How many answers are waited for at the end of the input.
+# Answers that are waited for at the end of the input.
 MAX_OWED = 256
 
 
@@ -18,7 +18,7 @@ class JudgeDebts:
     """Hand out units and notes to ask the judge about, and track which answers are still owed."""
 
     def __init__(self, triggers: JudgeTriggers, fusion: Fusion) -> None:
-        """Take due units from `triggers`; `fusion` tells which units are open and flagged."""
+        """Take due units from `triggers`, and ask `fusion` which units are open and flagged."""
         self._triggers, self._fusion = triggers, fusion
         self._units: dict[str, UnitView | None] = {}  # units without an answer, oldest first; None once forgotten
         self._possible_notes: dict[str, NoteRequest] = {}  # for units that may yet be flagged
@@ -32,7 +32,7 @@ class JudgeDebts:
             debts.clear()
 
     def forget(self) -> None:
-        """Drop what was said; the answers are still owed."""
+        """Drop the talk of all units; their answers are still owed."""
         self._units = dict.fromkeys(self._units)
         self._possible_notes.clear()
 
@@ -81,6 +81,7 @@ class JudgeDebts:
         self._add_timeout(unit, answer.outcome)
 
     def _add_timeout(self, unit: Unit, outcome: Outcome) -> None:
+        """Note a unit whose answer or note timed out."""
         if outcome is Outcome.TIMED_OUT:
             self._timed_out.append(unit.unit_id)
 

@@ -1,4 +1,4 @@
-"""The judge's questions about a marked part of a talk, in the terms of HSRI, in English and Chinese: judge.yaml."""
+"""The questions of the judge about a marked part of a talk, in English and Chinese; their words are in judge.yaml."""
 
 from bisect import bisect_right
 
@@ -8,12 +8,13 @@ from norm_core.records.flag import Attribute
 
 MARK = ">>"  # before each line of the talk that is judged
 _FILE = load_prompt_file("judge", "norm_monitor.judge")
-VERSION, _TEXTS = _FILE.version, _FILE.texts
-# From which nearness on the words of `likeness` hold, beyond the first.
+VERSION = _FILE.version
+_TEXTS = _FILE.texts
+# The nearness from which each word of `likeness` holds, beyond the first.
 _BANDS = (0.5, 0.8)
 
 
-def prefix(
+def build_prefix(
     pictures: tuple[Part, ...],
     talk: Quoted | None,
     facts: tuple[str, ...] = (),
@@ -25,7 +26,7 @@ def prefix(
     texts = _TEXTS[locale]
     parts: tuple[Part, ...] = (Text(text=texts["task"]),)
     if faces_aside:
-        parts += (faces_aside_text(locale),)
+        parts += (forbid_face_reading(locale),)
     parts += pictures
     if talk:
         parts += (talk,)
@@ -34,13 +35,13 @@ def prefix(
     return Prompt(version=f"{VERSION}-{locale}{'-faces-aside' * faces_aside}", parts=parts)
 
 
-def faces_aside_text(locale: str = "en") -> Text:
-    """For contexts that forbid inferring emotions from images; the question about emotions then gets words only."""
+def forbid_face_reading(locale: str = "en") -> Text:
+    """Tell the model to infer no emotions from pictures, for contexts that forbid it."""
     return Text(text=_TEXTS[locale]["faces_aside"])
 
 
-def fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
-    """Word a measured fact: a nearness by bands, and a measure without words in the file by its value."""
+def word_fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
+    """Word a measured fact: a nearness by bands, and a measure that has no words in the file by its value."""
     texts = _TEXTS[locale]
     words = texts["facts"].get(measure)
     if not words:
@@ -48,24 +49,25 @@ def fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
     return str(words).format(value=f"{value:.3g}", likeness=texts["likeness"][bisect_right(_BANDS, value)])
 
 
-def detection(locale: str = "en") -> Question:
+def ask_polarity(locale: str = "en") -> Question:
     """Ask for an error, a competence or ordinary conduct, in this order."""
     texts = _TEXTS[locale]
     return Question(parts=(Text(text=texts["polarity"]),), options=tuple(texts["polarities"]))
 
 
-def attributes(locale: str = "en") -> list[Question]:
+def ask_attributes(locale: str = "en") -> list[Question]:
     """Ask for yes or no on each attribute, in the order of Attribute."""
-    about, yes_no = _TEXTS[locale]["attribute"], tuple(_TEXTS[locale]["yes_no"])
-    return [Question(parts=(Text(text=about.format(meant)),), options=yes_no) for meant in meanings(locale)]
+    template = _TEXTS[locale]["attribute"]
+    yes_no = tuple(_TEXTS[locale]["yes_no"])
+    return [Question(parts=(Text(text=template.format(meaning)),), options=yes_no) for meaning in list_meanings(locale)]
 
 
-def meanings(locale: str = "en") -> tuple[str, ...]:
+def list_meanings(locale: str = "en") -> tuple[str, ...]:
     """Return the meaning of each attribute, in the order of Attribute."""
     return tuple(_TEXTS[locale]["attributes"][attribute.value] for attribute in Attribute)
 
 
-def note(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
+def ask_note(prefix: Prompt, polarity_index: int, locale: str = "en") -> Prompt:
     """Ask for a note on the first answer: one claim, its quote and the correction."""
     texts = _TEXTS[locale]
     text = texts["note"].format(texts["polarities"][polarity_index])

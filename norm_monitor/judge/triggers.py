@@ -16,20 +16,22 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import announces_pause, is_unfinished
 from norm_monitor.judge.excerpt import UnitView, unit_view
 
-# How long after its end a unit is judged, so that the reaction to it is known.
+# A unit is judged this long after its end, once the reaction to it is known.
 REACTION_NS = 3 * NS_PER_S
-# A silence is judged after this time even if it lasts: a longer one means the same.
+# A silence is judged after this time even if it lasts, as a longer one means the same.
 LONG_SILENCE_NS = s_to_ns(LONGEST_S)
-# A robot that waits may speak so long after the pause that it left to a person.
-_PATIENCE_NS = 30 * NS_PER_S
-# How many units wait for a consumer; beyond that, those whose flag is least likely to change are dropped.
+# A robot that left a pause to a person may speak up to this long after it.
+_MAX_PATIENCE_NS = 30 * NS_PER_S
+# Units that wait for a consumer; beyond that, those whose flag is least likely to change are dropped.
 MAX_DUE = 64
-_REMEMBERED = 200
+# Units and incidents that are remembered.
+_MAX_REMEMBERED = 200
 _HOUR_NS = 3600 * NS_PER_S
-# The share of an hour's budget that a quiet time saves up for a busy one.
-_SAVED_UP = 1 / 60
-# In place of the calls an hour: each unit is due as soon as it can be judged.
+# A quiet time saves the budget of so many hours for a busy one.
+_SAVED_HOURS = 1 / 60
+# Calls an hour that set no ceiling: each unit is due as soon as it can be judged.
 NO_CEILING = -1.0
+# Calls an hour in place of no ceiling.
 _UNLIMITED = 1e12
 
 
@@ -42,7 +44,7 @@ class JudgeCandidate:
 
 
 class JudgeTriggers:
-    """Choose units by stamps alone. Findings count at any confidence, also those of muted cues.
+    """Choose units by stamps alone. Findings count at any probability, also those of muted cues.
 
     All units of an incident are due together. Otherwise an answer could take the flag from a silence without giving
     one to the late answer.
@@ -59,12 +61,12 @@ class JudgeTriggers:
     def set_budget(self, calls_per_hour: float) -> None:
         """Change the ceiling; with 0, no unit waits."""
         self._per_hour = _UNLIMITED if calls_per_hour < 0 else calls_per_hour
-        self._max_saved = max(1.0, self._per_hour * _SAVED_UP)
+        self._max_saved = max(1.0, self._per_hour * _SAVED_HOURS)
         if not self._per_hour:
             self._waiting.clear()
 
     def reset(self) -> None:
-        """Forget all units, for example when the clock was set back; due units stay."""
+        """Forget all units, for example when stamps jump back; due units stay."""
         self._budget = self._max_saved
         self._budget_at_ns: int | None = None
         self._waiting.clear()
@@ -93,13 +95,13 @@ class JudgeTriggers:
         if not self._per_hour:
             return False
         cited = [finding.unit for finding in findings]
-        for candidate in _candidates(scene, cited, reasons_of):
+        for candidate in _find_candidates(scene, cited, reasons_of):
             if candidate.unit.unit_id not in self._decided and _can_be_judged(candidate.unit, scene):
                 self._waiting[candidate.unit.unit_id] = candidate
         self._add_budget(scene.window.end_ns)
         due = [
-            (change, unit_view(unit, scene, _measured_evidence(unit, findings, reasons_of(unit))))
-            for change, unit in self._choose(change_of)
+            (change, unit_view(unit, scene, _collect_evidence(unit, findings, reasons_of(unit))))
+            for change, unit in self._take_waiting(change_of)
         ]
         self._due = sorted([*self._due, *due], key=lambda entry: -entry[0])
         self._not_judged += len(self._due[MAX_DUE:])
@@ -123,12 +125,14 @@ class JudgeTriggers:
         self._not_judged += count - len(self._due)
 
     def _add_budget(self, now_ns: int) -> None:
+        """Add the calls that were earned since the last window."""
         if self._budget_at_ns is not None:
             earned = self._per_hour * max(0, now_ns - self._budget_at_ns) / _HOUR_NS
             self._budget = min(self._max_saved, self._budget + earned)
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
-    def _choose(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
+    def _take_waiting(self, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, Unit]]:
+        """Yield the waiting units that the budget allows, each with the chance that an answer changes its flag."""
         changes = {unit_id: change_of(candidate.unit) for unit_id, candidate in self._waiting.items()}
 
         def rank(candidate: JudgeCandidate) -> tuple[bool, float, int, str]:
@@ -139,7 +143,7 @@ class JudgeTriggers:
             first = min(self._waiting.values(), key=rank)
             if self._budget < 1 and first.incident not in self._begun:
                 return
-            self._decide(first.unit)
+            self._mark_decided(first.unit)
             self._begun[first.incident] = None
             _drop_oldest(self._begun)
             self._budget -= 1
@@ -153,23 +157,24 @@ class JudgeTriggers:
             if (waiting.unit.offset_ns or scene.end_ns) < scene.start_ns
         ]
         for unit in ended:
-            self._decide(unit)
+            self._mark_decided(unit)
             self._beyond_budget += 1
 
-    def _decide(self, unit: Unit) -> None:
+    def _mark_decided(self, unit: Unit) -> None:
+        """Let a unit wait no longer, and remember it."""
         del self._waiting[unit.unit_id]
         self._decided[unit.unit_id] = None
         _drop_oldest(self._decided)
 
 
-def _measured_evidence(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
-    """Return the cues' evidence on a unit; the talk itself shows the length of a silence."""
+def _collect_evidence(unit: Unit, findings: Iterable[Finding], reasons: Iterable[Reason]) -> tuple[Evidence, ...]:
+    """Return the evidence of cues on a unit; the talk itself shows the length of a silence."""
     own = [finding.reason for finding in findings if finding.unit.unit_id == unit.unit_id]
     shown = [*own, *(() if unit.kind is UnitKind.SILENCE else reasons)]
     return tuple(fact for reason in shown for fact in reason.evidence)
 
 
-def _candidates(
+def _find_candidates(
     scene: Scene, cited: Iterable[Unit], reasons_of: Callable[[Unit], Sequence[Reason]]
 ) -> Iterator[JudgeCandidate]:
     """Yield the units worth a question.
@@ -181,17 +186,17 @@ def _candidates(
     robot_turns = [unit for unit in units if unit.kind is UnitKind.ROBOT_TURN]
     left_open = {Unit.of_turn(turn).unit_id for turn in scene.user_turns if _is_left_open(turn, scene)}
     cited_units = {unit.unit_id: unit for unit in cited if unit.kind in {UnitKind.SIGHTING, UnitKind.PERSON_TURN}}
-    earlier = (unit for unit in units_of(scene, scene.start_ns - _PATIENCE_NS) if unit.kind is UnitKind.PERSON_TURN)
+    earlier = (unit for unit in units_of(scene, scene.start_ns - _MAX_PATIENCE_NS) if unit.kind is UnitKind.PERSON_TURN)
     cited_units |= {unit.unit_id: unit for unit in earlier if reasons_of(unit)}
     for unit in {**cited_units, **{unit.unit_id: unit for unit in units}}.values():
-        incident = _incident_of(unit, robot_turns)
+        incident = _find_incident(unit, robot_turns)
         is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | cited_units.keys()
         if unit.kind is not UnitKind.PERSON_TURN or not is_ordinary:
             yield JudgeCandidate(unit=unit, incident=incident)
 
 
-def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:
-    """Return the id of the robot's turn that ends a silence or talks into a person's turn, else the unit's own id."""
+def _find_incident(unit: Unit, robot_turns: Sequence[Unit]) -> str:
+    """Return the id of the robot turn that ends a silence or interrupts a person, else the id of the unit itself."""
     for turn in robot_turns:
         until_ns = turn.onset_ns + 1 if unit.offset_ns is None else unit.offset_ns
         if unit.is_ended_by(turn) or (unit.kind is UnitKind.PERSON_TURN and unit.onset_ns < turn.onset_ns < until_ns):
@@ -200,7 +205,7 @@ def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:
 
 
 def _is_left_open(turn: Turn, scene: Scene) -> bool:
-    """Whether a person's words call for more, and the robot does not speak next."""
+    """Whether the words of a person announce more, and the robot does not speak next."""
     following = next((other for other in scene.turns if other.start_ns >= turn.end_ns), None)
     return (is_unfinished(turn.text) or announces_pause(turn.text)) and not (following and following.is_robot)
 
@@ -215,5 +220,6 @@ def _can_be_judged(unit: Unit, scene: Scene) -> bool:
 
 
 def _drop_oldest(entries: OrderedDict[str, Any]) -> None:
-    while len(entries) > _REMEMBERED:
+    """Drop the oldest entries beyond the limit."""
+    while len(entries) > _MAX_REMEMBERED:
         entries.popitem(last=False)

@@ -19,7 +19,7 @@ from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.ears import Ears, Heard, late_sound
+from norm_monitor.ears import Ears, HeardRecord, describe_late_sound
 from norm_monitor.eyes import Eyes
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
@@ -87,7 +87,7 @@ def sort_words_topics(bag: BagReader, named: Iterable[str], audio_topic: str = "
     return RecognizerTopics(texts=texts[0], is_speaking=bools[0] if bools else "")
 
 
-def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterable[Heard]:
+def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterable[HeardRecord]:
     """Pass a text, a Bool or the owner of a voice to the ears. Raises NotSpeechError for any other message."""
     if topics.of_voices:
         return ears.take_voice(message, stored.stamp_ns, stored.topic.removeprefix(f"{topics.humans}/"))
@@ -177,7 +177,7 @@ class BagSenses:
     def remarks(self) -> tuple[str, ...]:
         """Describe faults of the messages that still hold at the end, or that make times uncertain."""
         remarks = list(self.health_log.reasons)
-        late = late_sound(self._audio_topic)
+        late = describe_late_sound(self._audio_topic)
         if any(counter.name == "audio_stalls" for counter in self.health_log.counters) and late not in remarks:
             remarks.append(late)
         return tuple(remarks)
@@ -187,7 +187,7 @@ class BagSenses:
         """The sources that windows can wait for."""
         there = {
             FRAMES: self._camera_topic or self._find_topics(Frame),
-            PRESENCE: self._eyes.gives_presence or self._find_topics(Presence),
+            PRESENCE: self._eyes.has_presence or self._find_topics(Presence),
             UTTERANCES: self._audio_topic or self._words.names or self._find_topics(Utterance),
         }
         return tuple(source for source, topics in there.items() if topics)

@@ -11,7 +11,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.assessment.sightings import BELIEVED_NS
+from norm_monitor.assessment.sightings import PRESENCE_VALID_NS
 
 Item = dict[str, Any]
 
@@ -145,7 +145,7 @@ class PresenceTrack:
         """Return the stretches that this presence changed or began. Nobody is a stretch of no people."""
         self._latest[presence.source_topic] = presence
         now_ns, at = presence.stamp_ns, ms_since(self._start_ns, presence.stamp_ns)
-        fresh = [presence for presence in self._latest.values() if now_ns - presence.stamp_ns <= BELIEVED_NS]
+        fresh = [presence for presence in self._latest.values() if now_ns - presence.stamp_ns <= PRESENCE_VALID_NS]
         people = max(map(_count_people, fresh))
         faces = [face for presence in fresh for face in presence.faces]
         away = bool(faces) and all(face.looking_away for face in faces)

@@ -25,21 +25,26 @@ from norm_core.streams.watermarks import JUMP_NS, SOURCES, UTTERANCES, Watermark
 Entry = Frame | Utterance | RobotSpeech | Presence
 Record = Entry | Query | Episode
 
-LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 4 * NS_PER_S
-# How many requested windows wait at once, and how many of them for queries; the others are reserved for cues.
+LENGTH_NS = 15 * NS_PER_S
+STEP_NS = 5 * NS_PER_S
+LATENESS_NS = 4 * NS_PER_S
+# Requested windows that wait at once.
 MAX_REQUESTED = 64
+# Of these, windows for queries; the others are reserved for cues.
 MAX_QUERIES = MAX_REQUESTED // 2
+# About the size of a record without a picture.
+_RECORD_BYTES = 1000
 
 
 class Purpose(StrEnum):
-    """What a window is requested for."""
+    """The purpose for which a window is requested."""
 
     CUE = "cue"
     QUERY = "query"
 
 
 class WindowCutter:
-    """Records and watermarks in, windows out. Windows end at multiples of the step, and where one is requested."""
+    """Records and watermarks in, windows out. Windows end at multiples of the step, and at requested times."""
 
     def __init__(
         self,
@@ -82,7 +87,7 @@ class WindowCutter:
             return
         self._serial += 1
         heapq.heappush(self._heap, (stamp_ns, self._serial, entry))
-        self._bytes += _size_of(entry)
+        self._bytes += _measure_size(entry)
         while len(self._heap) > self._max_entries or self._bytes > self._max_bytes:
             self._stored_from_ns = self._evict() + 1
             self._tally["entries_evicted"] += 1
@@ -115,19 +120,19 @@ class WindowCutter:
 
     @property
     def complete_until_ns(self) -> int | None:
-        """Until when every source is complete; None before each has a watermark."""
+        """The time until which every source is complete; None before each has a watermark."""
         marks_ns = [self._watermarks.get(source) for source in self._sources]
         return None if None in marks_ns else min((mark_ns for mark_ns in marks_ns if mark_ns is not None), default=None)
 
     def jumps_back(self, source: str, watermark_ns: int) -> bool:
-        """Whether this watermark would start a new timeline."""
+        """Whether this watermark starts a new timeline."""
         before_ns = self._watermarks.get(source)
         return before_ns is not None and watermark_ns < before_ns - JUMP_NS
 
     def advance(self, source: str, watermark_ns: int) -> list[Window]:
         """Advance a source's watermark; a jump back flushes and returns the windows of the old timeline."""
         if source not in self._sources:
-            raise ValueError(f"{source} is no source of these windows; they are {', '.join(self._sources)}")
+            raise ValueError(f"{source} is not a source of these windows; they are {', '.join(self._sources)}")
         before_ns = self._watermarks.get(source)
         if self.jumps_back(source, watermark_ns):
             self._tally["timeline_restarts"] += 1
@@ -146,6 +151,7 @@ class WindowCutter:
         return windows
 
     def _restart(self) -> None:
+        """Forget all records, requests and watermarks."""
         self._heap: list[tuple[int, int, Entry]] = []
         self._bytes = self._serial = 0
         self._watermarks: dict[str, int] = {}
@@ -159,8 +165,8 @@ class WindowCutter:
         A request made in between is honoured. After the input has ended, nothing up to `input_end_ns` is awaited.
         """
         while (end_ns := self._next_end_ns()) is not None:
-            ended = input_end_ns is not None and end_ns <= input_end_ns
-            if not (ended or not self._incomplete_sources(end_ns) or self._is_overdue(end_ns)):
+            is_ended = input_end_ns is not None and end_ns <= input_end_ns
+            if not (is_ended or not self._find_incomplete(end_ns) or self._is_overdue(end_ns)):
                 return
             purposes = self._requests.get(end_ns, set())
             yield self.cut(end_ns), purposes
@@ -172,13 +178,15 @@ class WindowCutter:
         """
         if not self._heap:
             return None
-        newest_ns = max(e.end_ns if isinstance(e, Utterance) else e.stamp_ns for _, _, e in self._heap)
+        ends_ns = (entry.end_ns if isinstance(entry, Utterance) else entry.stamp_ns for _, _, entry in self._heap)
+        newest_ns = max(ends_ns)
         end_ns = 1 + max(newest_ns, self._closed_ns or newest_ns)
         self._requests.setdefault(end_ns, set())
         self._watermarks = {source: max(mark_ns, end_ns) for source, mark_ns in self._watermarks.items()}
         return end_ns
 
     def _is_overdue(self, end_ns: int) -> bool:
+        """Whether the foremost source is past the end by more than the lateness."""
         foremost_ns = max(self._watermarks.values(), default=end_ns)
         return self._lateness_ns is not None and foremost_ns >= end_ns + self._lateness_ns
 
@@ -199,17 +207,17 @@ class WindowCutter:
     def cut(self, end_ns: int, *, input_end_ns: int | None = None) -> Window:
         """Cut the window that ends at `end_ns`; after the input's end no source is missing."""
         start_ns = end_ns - self._length_ns
-        evicted = start_ns < self._stored_from_ns and self._tally["entries_evicted"] > 0
+        is_evicted = start_ns < self._stored_from_ns and self._tally["entries_evicted"] > 0
         entries = [entry for _, _, entry in self._heap]
         window = gather_window(
             start_ns,
             end_ns,
-            frames=(e for e in entries if isinstance(e, Frame)),
-            utterances=(e for e in entries if isinstance(e, Utterance)),
-            robot_speech=(e for e in entries if isinstance(e, RobotSpeech)),
-            presences=(e for e in entries if isinstance(e, Presence)),
-            missing=self._incomplete_sources(end_ns if input_end_ns is None else min(end_ns, input_end_ns)),
-            late=evicted,
+            frames=(entry for entry in entries if isinstance(entry, Frame)),
+            utterances=(entry for entry in entries if isinstance(entry, Utterance)),
+            robot_speech=(entry for entry in entries if isinstance(entry, RobotSpeech)),
+            presences=(entry for entry in entries if isinstance(entry, Presence)),
+            missing=self._find_incomplete(end_ns if input_end_ns is None else min(end_ns, input_end_ns)),
+            late=is_evicted,
         )
         self._tally["windows_late" if window.late else "windows"] += 1
         self._requests.pop(end_ns, None)
@@ -219,27 +227,32 @@ class WindowCutter:
             self._forget(end_ns - 2 * self._length_ns)
         return window
 
-    def _incomplete_sources(self, end_ns: int) -> tuple[str, ...]:
-        return tuple(s for s in self._sources if self._watermarks.get(s, end_ns - 1) < end_ns)
+    def _find_incomplete(self, end_ns: int) -> tuple[str, ...]:
+        """Return the sources that may still deliver a record before the end."""
+        return tuple(source for source in self._sources if self._watermarks.get(source, end_ns - 1) < end_ns)
 
     def _forget(self, before_ns: int) -> None:
+        """Drop the records before a time."""
         self._stored_from_ns = max(self._stored_from_ns, before_ns)
         while self._heap and self._heap[0][0] < before_ns:
             self._evict()
 
     def _evict(self) -> int:
+        """Drop the oldest record, and return its stamp."""
         stamp_ns, _, entry = heapq.heappop(self._heap)
-        self._bytes -= _size_of(entry)
+        self._bytes -= _measure_size(entry)
         return stamp_ns
 
 
-def _size_of(entry: Entry) -> int:
-    return len(entry.tile_jpeg) if isinstance(entry, Frame) else 1000
+def _measure_size(entry: Entry) -> int:
+    """Return about how many bytes a record takes."""
+    return len(entry.tile_jpeg) if isinstance(entry, Frame) else _RECORD_BYTES
 
 
 def _check_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sources. Raises ValueError if there is none, or one that is unknown."""
     if not sources:
-        raise ValueError(f"name one source at least, such as [{UTTERANCES}]; there are {', '.join(SOURCES)}")
+        raise ValueError(f"name at least one source, such as [{UTTERANCES}]; there are {', '.join(SOURCES)}")
     return check_sources(sources)
 
 

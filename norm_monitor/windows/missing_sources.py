@@ -1,4 +1,4 @@
-"""Why windows close without some of their sources, and what to do about it."""
+"""The reasons for which windows close without some of their sources, with remedies."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,7 +14,7 @@ _NODES = {FRAMES: ("camera",), PRESENCE: ("camera", "people"), UTTERANCES: ("ear
 
 @record
 class MissingReport:
-    """Missing sources: the problems, and a note on what is no problem but shows in the flags."""
+    """The problems of missing sources, and a note on what only shows in the flags."""
 
     problem: str = ""
     note: str = ""
@@ -43,11 +43,14 @@ def report_missing(
                 "windows.lateness_s sets how long windows wait"
             )
         else:
-            problems.append(f"{source}: {_problem(source, source in received, is_absent, active_nodes is not None)}")
+            problems.append(
+                f"{source}: {_describe_problem(source, source in received, is_absent, active_nodes is not None)}"
+            )
     return MissingReport(problem="; ".join(problems), note=note)
 
 
-def _problem(source: str, is_received: bool, is_absent: bool, is_known: bool) -> str:
+def _describe_problem(source: str, is_received: bool, is_absent: bool, is_known: bool) -> str:
+    """Say why a source is missing, and what to do."""
     nodes = _NODES[source]
     node = " or ".join(nodes)
     without = "and windows close without them"

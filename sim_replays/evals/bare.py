@@ -26,7 +26,7 @@ from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
-from norm_monitor.judge.questions import faces_aside_text
+from norm_monitor.judge.questions import forbid_face_reading
 from sim_replays.evals.samples import ANSWERS, LEFT_OUT, AskedSample, SampleAnswer, asked_in, tactful
 from sim_replays.items.item_bag import frames_of
 from sim_replays.items.target import Prediction, ReplyReading, SuiteError
@@ -194,5 +194,5 @@ def _pictures(suite: Suite, asked: AskedSample, query: Query, frames: Sequence[F
     ]
     if suite.answered_by == "judge" and not context.allows_emotions_from_pictures:
         locale = "zh" if re.search("[\u4e00-\u9fff]", query.question) else "en"
-        return [ContentText(text=faces_aside_text(locale).text), *shown], ""
+        return [ContentText(text=forbid_face_reading(locale).text), *shown], ""
     return shown, ""

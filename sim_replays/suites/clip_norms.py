@@ -3,8 +3,8 @@
 from norm_core.engines.prompt import Part, Prompt, Question, Text
 from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.records.window import Window
-from norm_monitor.judge.questions import faces_aside_text
-from norm_monitor.judge.transcript import pictures, transcript
+from norm_monitor.judge.questions import forbid_face_reading
+from norm_monitor.judge.transcript import choose_pictures, format_transcript
 
 _FILE = load_prompt_file("clip_norms", "sim_replays.suites")
 VERSION, _TEXTS = _FILE.version, _FILE.texts
@@ -12,12 +12,16 @@ VERSION, _TEXTS = _FILE.version, _FILE.texts
 
 def prefix(window: Window, most_images: int, locale: str = "en", *, faces_aside: bool = False) -> Prompt:
     """Return the shared part of all questions about a clip; `faces_aside` forbids inferring emotions from images."""
-    shown: tuple[Part, ...] = pictures(window.frames, most_images, window.start_ns)
+    shown: tuple[Part, ...] = choose_pictures(window.frames, most_images, window.start_ns)
     if faces_aside:
-        shown = (faces_aside_text(locale), *shown)
+        shown = (forbid_face_reading(locale), *shown)
     return Prompt(
         version=f"{VERSION}-{locale}{'-faces-aside' * faces_aside}",
-        parts=(Text(text=_TEXTS[locale]["task"]), *shown, transcript(window.utterances, window.start_ns, locale)),
+        parts=(
+            Text(text=_TEXTS[locale]["task"]),
+            *shown,
+            format_transcript(window.utterances, window.start_ns, locale),
+        ),
     )
 
 

@@ -18,13 +18,13 @@ def attributes(kind: str) -> list[Question]:
     """Ask for yes or no on each attribute, in order: the judge's own questions, with the kind of segment stated."""
     return [
         Question(parts=(Text(text=_TEXTS["known"][kind]), *question.parts), options=question.options)
-        for question in judge.attributes()
+        for question in judge.ask_attributes()
     ]
 
 
 def several(kind: str) -> Question:
     """Ask for yes or no, in this order."""
-    meant = "; ".join(judge.meanings())
+    meant = "; ".join(judge.list_meanings())
     return Question(
         parts=(Text(text=_TEXTS["known"][kind]), Text(text=_TEXTS["several"].format(meant))), options=("yes", "no")
     )

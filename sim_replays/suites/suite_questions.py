@@ -214,7 +214,7 @@ class SuiteAnswerer:
 def _questions(query: Query, locale: str) -> list[Question]:
     match query.task:
         case "error3":
-            return [judge.detection()]
+            return [judge.ask_polarity()]
         case "error2":
             return [segments.is_error()]
         case "attributes":

@@ -7,7 +7,7 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.assessment.finding import AT_MOST
+from norm_monitor.assessment.finding import MAX_MEASURES
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.view.page_items import (
     VoiceNumbers,
@@ -50,7 +50,7 @@ def collect_page_data(recording: Recording) -> dict[str, Any]:
         "head": recording.head,
         "notes": list(recording.notes),
         "end": ms_since(start_ns, recording.end_ns),
-        "at_most": AT_MOST,
+        "at_most": MAX_MEASURES,
         "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
         "all_attributes": [a.value for a in Attribute],
         "flags": flags,

@@ -16,7 +16,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, to_words
-from norm_monitor.assessment.explanation import addition, measurement
+from norm_monitor.assessment.explanation import describe_measurement, describe_sum
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
 
@@ -148,12 +148,12 @@ def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
     shown = sorted(flag.evidence, key=_importance)[:SHOWN_EVIDENCE]
     rationale = flag.rationale
     for evidence in shown:
-        text = measurement(replace(evidence, quote="") if evidence.quote in rationale else evidence)
+        text = describe_measurement(replace(evidence, quote="") if evidence.quote in rationale else evidence)
         yield "measured", text
         rationale += text  # a quote is read once
     if more := len(flag.evidence) - len(shown):
         yield "", f"and {count_of(more, 'more measurement')}"
-    if total := addition(flag):
+    if total := describe_sum(flag):
         yield "sum", total
     if flag.correction and flag.state is not FlagState.WITHDRAWN:
         yield "instead", flag.correction

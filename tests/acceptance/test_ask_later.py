@@ -64,7 +64,7 @@ def pictures_of(request: dict[str, Any]) -> int:
     return len(urls)
 
 
-def schema_of(request: dict[str, Any]) -> dict[str, Any]:
+def build_schema(request: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = request["body"]["response_format"]["json_schema"]["schema"]
     return schema
 
@@ -98,8 +98,8 @@ def test_a_minute_of_talk_is_one_request_that_any_such_service_takes(ask: Ask, t
     assert request["body"]["model"] == "big-1"
     assert isinstance(request["body"]["messages"][0]["content"], str)  # without pictures, which stay here
     (fence,) = re.findall(r"^=== transcript.*?^===$", text_of(request), re.MULTILINE | re.DOTALL)
-    assert re.findall(r"^>>(\w+) ", fence, re.MULTILINE) == schema_of(request)["required"]
-    answer_schema = schema_of(request)["$defs"]["answer"]
+    assert re.findall(r"^>>(\w+) ", fence, re.MULTILINE) == build_schema(request)["required"]
+    answer_schema = build_schema(request)["$defs"]["answer"]
     assert list(answer_schema["properties"])[:4] == ["polarity", "error", "competence", "ordinary"]
     folder = tmp_path / "batch"
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())} == {0o700, 0o600}
@@ -111,14 +111,14 @@ def test_pictures_leave_where_that_is_said_and_emotions_are_not_read_from_them(
 ) -> None:
     (request,) = ask("--pictures-may-leave", "--context", context)
     assert 1 <= pictures_of(request) <= 8
-    assert ('"emotions"' in json.dumps(schema_of(request))) is offers_emotions
+    assert ('"emotions"' in json.dumps(build_schema(request))) is offers_emotions
     assert ("do not infer emotions" in text_of(request)) is not offers_emotions
 
 
 def test_answers_about_a_minute_make_flags_and_each_failure_is_counted(ask: Ask, bag: Path, tmp_path: Path) -> None:
     (request,) = ask()
     marks = dict(re.findall(r"^>>(\w+) \[[^]]*\] (.*)$", text_of(request), re.MULTILINE))
-    assert list(marks) == schema_of(request)["required"] == list(schema_of(request)["properties"])
+    assert list(marks) == build_schema(request)["required"] == list(build_schema(request)["properties"])
     (upset,) = [mark for mark, words in marks.items() if UPSET in words]
     codings = {mark: coding("error", "emotions") if mark == upset else coding("ordinary") for mark in marks}
     answers = tmp_path / "batch"
@@ -188,7 +188,7 @@ def test_encounters_are_asked_about_and_measured_with_the_answers(tmp_path: Path
     result = tactful(*talks, "--ask-later", tmp_path / "batch")
     assert result.returncode == 0, result.stderr
     requests = [json.loads(line) for line in (tmp_path / "batch" / "requests-0001.jsonl").read_text().splitlines()]
-    told = {mark: coding("error", "emotions") for request in requests for mark in schema_of(request)["required"]}
+    told = {mark: coding("error", "emotions") for request in requests for mark in build_schema(request)["required"]}
     write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told)) for request in requests])
     scores = json.loads(tactful(*talks, "--json", "--answers", tmp_path / "batch").stdout)
     judged = scores["judge"]

@@ -11,7 +11,7 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.bounded_queue import BoundedQueue
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, HeardRecord
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
@@ -41,7 +41,7 @@ def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> li
     """The slow stage comes round once in so many chunks, as a slow thread does."""
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", capacity)
     ears = Ears(CONFIG, HealthLog(), Parrot(), "mic", queue)
-    told: list[Heard] = []
+    told: list[HeardRecord] = []
     for index, chunk in enumerate(sounds(seconds)):
         told += ears.take_sound(chunk, START_NS)
         if index % transcribe_every == transcribe_every - 1:
@@ -102,7 +102,7 @@ def test_words_that_cannot_be_transcribed_have_their_own_remedy_and_silence_goes
 ) -> None:
     health_log = HealthLog()
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
-    ears, records = Ears(CONFIG, health_log, Failing(error), "mic", queue), list[Heard]()
+    ears, records = Ears(CONFIG, health_log, Failing(error), "mic", queue), list[HeardRecord]()
     for chunk in sounds(8):
         records += ears.take_sound(chunk, START_NS)
         with nullcontext() if words else suppress(ValueError):
@@ -128,7 +128,7 @@ class RobotsRecognizer:
         self.health_log = HealthLog()
         self._ears = Ears(CONFIG, self.health_log)
         self._ears.expect_words("/transcript", lateness_ns=2 * NS_PER_S)
-        self._heard: list[Heard] = []
+        self._heard: list[HeardRecord] = []
 
     def voice(self, speaking: bool, at_s: float) -> None:
         self._heard += self._ears.advance(START_NS + s_to_ns(at_s))

@@ -13,7 +13,7 @@ from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TalkReader, open_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.assessment.site_thresholds import made_with
+from norm_monitor.assessment.site_thresholds import hash_parts
 from norm_monitor.monitor import MonitorConfig
 from norm_monitor.senses.microphone.audio_message import read_sound_file
 from tactful_cli.flag_watch import FlagOptions, shipped_parts
@@ -139,7 +139,7 @@ def test_a_talk_reader_brings_its_weights_wherever_a_monitor_is_described(
     monkeypatch.setenv("TACTFUL_READER", str(reader_folder))
     settings, (model, table, matcher) = FlagOptions().settings(), shipped_parts()
     assert model is MonitorConfig().unit_model(matcher)
-    assert made_with(model, table, matcher) != made_with(*parts_without)
+    assert hash_parts(model, table, matcher) != hash_parts(*parts_without)
     assert settings["weights"] == model.sha256() != without["weights"]
     assert settings["reader"] == TalkReader.open(reader_folder).sha256
     assert open_reader("auto") is open_reader("auto")

@@ -7,11 +7,12 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.finding import Reason, evidence_of, quote, quote_about
 from norm_monitor.assessment.reasons.moment import Moment
 from norm_monitor.context.meaning import Match, TextMatcher
-from norm_monitor.context.wording import clauses, is_question, question_in, sentences, tokens, word_count
+from norm_monitor.context.wording import clauses, find_last_question, is_question, sentences, tokens, word_count
 
-# A longer turn contains another request, which may be answered alone.
-_GREETING_WORDS = 4
-_LEAVE_WORDS = 10
+# A longer turn contains more than a greeting, which may be answered alone.
+_MAX_GREETING_WORDS = 4
+# A longer turn contains more than a farewell.
+_MAX_LEAVE_WORDS = 10
 _LEAVE = re.compile(
     r"((ok|okay|well|right|and|so|then|all right) )*"
     r"(good ?bye|bye( bye)?|see (you|ya)|good night|take care|ciao|cheerio"
@@ -19,14 +20,15 @@ _LEAVE = re.compile(
     r"( (now|then|for now|later|soon|again|tomorrow|around|everyone|everybody|robot|on \w+))*"
 )
 _LEAVE_ZH = re.compile(r"^(再见|拜拜|晚安|回头见|明天见)|(再见|拜拜|晚安)[。！!]?$")
-# The rituals that each may be mistaken for.
+# The rituals for which each ritual may be mistaken.
 _RESEMBLES = {"greeting": ("farewell", "welcome"), "farewell": ("greeting",), "thanks": ("farewell", "greeting")}
-_GREETING_NS = 5 * NS_PER_S
-# How long after the robot's last turn "hey" is no greeting.
+# A greeting is returned within this time.
+_MAX_GREETING_GAP_NS = 5 * NS_PER_S
+# Within this time after a turn of the robot, "hey" is not a greeting.
 _TALK_LASTS_NS = 60 * NS_PER_S
-# From which nearness on a protest needs nothing to bear it out.
-_CLEAR_PROTEST = 0.6
-# By concept: the cue, what is measured, and what the words read as.
+# A protest of this nearness needs no other sign.
+_CLEAR_PROTEST_NEARNESS = 0.6
+# By concept: the cue, the measure, and the meaning of the words.
 _KINDNESS = {
     "disclosure": ("discloses", "nearness to disclosure", "telling something private about somebody"),
     "well_wish": ("wishes_well", "nearness to well wish", "wishing the person well"),
@@ -34,17 +36,20 @@ _KINDNESS = {
     "offering": ("offers_help", "nearness to offering", "an offer of help"),
     "praise": ("encourages", "nearness to praise", "praise or encouragement"),
 }
-# The least cosine of a question to what was told just before.
+# A question of this cosine to the turn just before follows up on it.
 _MIN_SIMILARITY = 0.3
 
 
-def observes_ritual(moment: Moment) -> Iterator[Reason]:
-    """The robot greets, says goodbye, accepts thanks or thanks the person."""
+def find_ritual(moment: Moment) -> Iterator[Reason]:
+    """Find greetings, farewells, thanks and accepted thanks of the robot."""
     robot, before = moment.turn, moment.person_before
     rituals = {
-        "greets": (_ritual_in(moment.matcher, robot.text, "greeting"), "The robot said {}, which reads as a greeting."),
+        "greets": (
+            _match_ritual(moment.matcher, robot.text, "greeting"),
+            "The robot said {}, which reads as a greeting.",
+        ),
         "says_goodbye": (
-            _ritual_in(moment.matcher, robot.text, "farewell"),
+            _match_ritual(moment.matcher, robot.text, "farewell"),
             "The robot said {}, which reads as a farewell.",
         ),
     }
@@ -52,7 +57,7 @@ def observes_ritual(moment: Moment) -> Iterator[Reason]:
         rituals["accepts_thanks"] = (acceptance, "The person thanked the robot, and it said {}.")
     else:
         rituals["thanks_user"] = (
-            _ritual_in(moment.matcher, robot.text, "thanks"),
+            _match_ritual(moment.matcher, robot.text, "thanks"),
             "The robot thanked the person: {}.",
         )
     for cue_id, (match, note) in rituals.items():
@@ -61,21 +66,26 @@ def observes_ritual(moment: Moment) -> Iterator[Reason]:
             yield moment.reason(cue_id, [evidence], note.format(quote_about(robot, match.sentence)))
 
 
-def returns_no_greeting(moment: Moment) -> Iterator[Reason]:
-    """A person greets, and the robot's next turn does not greet back."""
-    reply, matcher = moment.turn, moment.matcher
-    for user in moment.answered:
-        match = _ritual_in(matcher, user.text, "greeting")
-        if match is None or user.word_count > _GREETING_WORDS or reply.start_ns - user.end_ns > _GREETING_NS:
+def find_missing_greeting(moment: Moment) -> Iterator[Reason]:
+    """Find greetings of a person that the next turn of the robot does not return."""
+    reply = moment.turn
+    matcher = moment.matcher
+    for user in moment.answered_turns:
+        match = _match_ritual(matcher, user.text, "greeting")
+        if (
+            match is None
+            or user.word_count > _MAX_GREETING_WORDS
+            or reply.start_ns - user.end_ns > _MAX_GREETING_GAP_NS
+        ):
             continue
         around = [
             robot
             for robot in moment.scene.robot_turns
-            if -2 * _GREETING_NS <= robot.start_ns - user.end_ns <= _GREETING_NS
+            if -2 * _MAX_GREETING_GAP_NS <= robot.start_ns - user.end_ns <= _MAX_GREETING_GAP_NS
         ]
         spoke_recently = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in moment.scene.robot_turns)
         calls_out = spoke_recently and "hey" in tokens(user.text)[:2]
-        if not calls_out and not any(_ritual_in(matcher, robot.text, "greeting") for robot in around):
+        if not calls_out and not any(_match_ritual(matcher, robot.text, "greeting") for robot in around):
             yield moment.reason(
                 "no_greeting",
                 [evidence_of(user, "nearness to a greeting", match.nearness, match.threshold)],
@@ -83,27 +93,27 @@ def returns_no_greeting(moment: Moment) -> Iterator[Reason]:
             )
 
 
-def makes_no_amends(moment: Moment) -> Iterator[Reason]:
-    """After a clear protest the robot goes on as before."""
+def find_missing_amends(moment: Moment) -> Iterator[Reason]:
+    """Find clear protests after which the robot goes on as before."""
     robot, before, matcher = moment.turn, moment.robot_before, moment.matcher
     makes_amends = any(moment.match(concept) for concept in ("amends", "sympathy", "adapting"))
-    for user in moment.answered if before and not makes_amends else ():
+    for user in moment.answered_turns if before and not makes_amends else ():
         protest = matcher.match(user.text, "protest")
-        if not protest or protest.nearness < _CLEAR_PROTEST or before is None:
+        if not protest or protest.nearness < _CLEAR_PROTEST_NEARNESS or before is None:
             continue
         if matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text):
             yield moment.reason(
                 "no_apology",
                 [
-                    evidence_of(user, "nearness to a protest", protest.nearness, _CLEAR_PROTEST),
+                    evidence_of(user, "nearness to a protest", protest.nearness, _CLEAR_PROTEST_NEARNESS),
                     evidence_of(robot, "words of the reply", robot.word_count),
                 ],
                 f"The person said {quote(user)}, which reads as an objection; the robot went on as before.",
             )
 
 
-def shows_manners(moment: Moment) -> Iterator[Reason]:
-    """The robot reveals a secret, or says something kind to a person."""
+def find_manners(moment: Moment) -> Iterator[Reason]:
+    """Find secrets that the robot reveals, and kind words."""
     robot = moment.turn
     for concept, (cue_id, measure, reads_as) in _KINDNESS.items():
         if match := moment.match(concept):
@@ -114,13 +124,13 @@ def shows_manners(moment: Moment) -> Iterator[Reason]:
             )
 
 
-def follows_up(moment: Moment) -> Iterator[Reason]:
-    """The robot asks about what a person just told."""
+def find_follow_up(moment: Moment) -> Iterator[Reason]:
+    """Find questions of the robot about the words of a person just before."""
     robot = moment.turn
     before = next((turn for turn in reversed(moment.scene.turns) if turn.start_ns < robot.start_ns), None)
     if match := moment.match("asking_follow_up"):
         evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
-    elif before and not before.is_robot and not is_question(before.text) and question_in(robot.text):
+    elif before and not before.is_robot and not is_question(before.text) and find_last_question(robot.text):
         similarity = moment.matcher.similarity(before.text, robot.text)
         if similarity < _MIN_SIMILARITY:
             return
@@ -131,11 +141,11 @@ def follows_up(moment: Moment) -> Iterator[Reason]:
     yield moment.reason("follow_up_question", [evidence], note)
 
 
-def minds_news(moment: Moment) -> Iterator[Reason]:
-    """The robot reacts to bad news with cheer or sympathy, or shares the joy in good news, as the words show them."""
-    if not moment.answered:
+def find_reaction_to_news(moment: Moment) -> Iterator[Reason]:
+    """Find cheer or sympathy after bad news, and joy shared in good news."""
+    if not moment.answered_turns:
         return
-    robot, user, matcher = moment.turn, moment.answered[-1], moment.matcher
+    robot, user, matcher = moment.turn, moment.answered_turns[-1], moment.matcher
     bad = matcher.match(user.text, "bad_news") or matcher.match(user.text, "unhappy_answer")
     if bad and (match := moment.match("sympathy")):
         cue_id = "sympathises"
@@ -159,17 +169,17 @@ def minds_news(moment: Moment) -> Iterator[Reason]:
     yield moment.reason(cue_id, evidence, note)
 
 
-def _ritual_in(matcher: TextMatcher, text: str, concept: str) -> Match | None:
-    """Return the ritual in a text; of similar rituals, the nearest."""
+def _match_ritual(matcher: TextMatcher, text: str, concept: str) -> Match | None:
+    """Return the match of a ritual in a text, unless a similar ritual is nearer."""
     match = matcher.match(text, concept)
-    nearer = any(matcher.match(match.sentence, other).nearness > match.nearness for other in _RESEMBLES[concept])
-    leaves = concept == "greeting" and _takes_leave(text)
-    return match if match and not nearer and not leaves else None
+    is_nearer = any(matcher.match(match.sentence, other).nearness > match.nearness for other in _RESEMBLES[concept])
+    is_leave = concept == "greeting" and _is_leave_taking(text)
+    return match if match and not is_nearer and not is_leave else None
 
 
-def _takes_leave(text: str) -> bool:
-    """Whether one clause of a short text is a parting formula."""
-    return word_count(text) <= _LEAVE_WORDS and any(
+def _is_leave_taking(text: str) -> bool:
+    """Whether a clause of a short text is a parting formula."""
+    return word_count(text) <= _MAX_LEAVE_WORDS and any(
         _LEAVE.fullmatch(" ".join(tokens(part))) or _LEAVE_ZH.search(part)
         for sentence in sentences(text)
         for part in clauses(sentence) or [sentence]

@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator
 
 from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.reasons.courtesy import (
-    follows_up,
-    makes_no_amends,
-    minds_news,
-    observes_ritual,
-    returns_no_greeting,
-    shows_manners,
+    find_follow_up,
+    find_manners,
+    find_missing_amends,
+    find_missing_greeting,
+    find_reaction_to_news,
+    find_ritual,
 )
 from norm_monitor.assessment.reasons.moment import Moment
-from norm_monitor.assessment.reasons.names import names_person
-from norm_monitor.assessment.reasons.reactions import apologizes, is_not_understood, is_regretted, meets_protest
+from norm_monitor.assessment.reasons.names import find_name_use
+from norm_monitor.assessment.reasons.reactions import find_apology, find_later_regret, find_protest, find_repair_request
 from norm_monitor.assessment.reasons.turn_taking import (
-    answers_late,
-    cuts_in,
-    ignores_stop,
-    lectures,
-    repeats,
-    waits_for_end,
+    find_cut_in,
+    find_ignored_stop,
+    find_late_answer,
+    find_lecture,
+    find_left_pause,
+    find_repetition,
 )
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitKind
@@ -29,16 +29,24 @@ from norm_monitor.context.scene import Scene
 
 ReasonFunction = Callable[[Moment], Iterator[Reason]]
 
-# Reasons by timing, in any language.
-_OF_TIMING: dict[UnitKind, tuple[ReasonFunction, ...]] = {
-    UnitKind.ROBOT_TURN: (cuts_in, lectures),
-    UnitKind.SILENCE: (answers_late,),
-    UnitKind.PERSON_TURN: (waits_for_end,),
+# Reasons of timing, which hold in any language.
+_TIMING_REASONS: dict[UnitKind, tuple[ReasonFunction, ...]] = {
+    UnitKind.ROBOT_TURN: (find_cut_in, find_lecture),
+    UnitKind.SILENCE: (find_late_answer,),
+    UnitKind.PERSON_TURN: (find_left_pause,),
 }
-# Reasons by the words of the robot's turn.
-_OF_WORDS: tuple[ReasonFunction, ...] = (
-    *(meets_protest, apologizes, is_regretted, is_not_understood, repeats),
-    *(observes_ritual, returns_no_greeting, makes_no_amends, shows_manners, follows_up, minds_news, names_person),
+# Reasons of the words of a robot turn.
+_WORDING_REASONS: tuple[ReasonFunction, ...] = (
+    *(find_protest, find_apology, find_later_regret, find_repair_request, find_repetition),
+    *(
+        find_ritual,
+        find_missing_greeting,
+        find_missing_amends,
+        find_manners,
+        find_follow_up,
+        find_reaction_to_news,
+        find_name_use,
+    ),
 )
 
 
@@ -49,16 +57,16 @@ class Reasons:
         self._scene, self._table, self._matcher = scene, table, matcher
         self._ranks = {cue_id: rank for rank, cue_id in enumerate(table.cues)}
 
-    def of(self, unit: Unit, *, without_timing: bool = False) -> tuple[Reason, ...]:
-        """Return the reasons for a flag of a unit, for either polarity, in the order of the table."""
+    def find(self, unit: Unit, *, without_timing: bool = False) -> tuple[Reason, ...]:
+        """Find the reasons for a flag of a unit, for either polarity, in the order of the table."""
         turns = (turn for turn in self._scene.turns if turn.turn_id == unit.of_id)
         turn = next((turn for turn in turns if unit.onset_ns in {turn.start_ns, turn.end_ns}), None)
         if turn is None:
             return ()
-        functions = () if without_timing else _OF_TIMING[unit.kind]
+        functions = () if without_timing else _TIMING_REASONS[unit.kind]
         if unit.kind is UnitKind.ROBOT_TURN and not self._scene.other_language:
-            functions += () if without_timing else (ignores_stop,)
-            functions += () if turn.ongoing else _OF_WORDS
+            functions += () if without_timing else (find_ignored_stop,)
+            functions += () if turn.ongoing else _WORDING_REASONS
         moment = Moment(unit, turn, self._scene, self._table, self._matcher)
         reasons = (reason for function in functions for reason in function(moment))
         return tuple(sorted(reasons, key=lambda reason: self._ranks[reason.cue_id]))

@@ -1,4 +1,4 @@
-"""A turn amid its scene: the input of the functions that word a flag."""
+"""A turn in its scene: the input of the functions that word a flag."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -21,26 +21,26 @@ class Moment:
 
     @cached_property
     def person_before(self) -> Turn | None:
-        """The last turn of a person before it."""
+        """The last turn of a person before this one."""
         return self.scene.user_turn_before(self.turn)
 
     @cached_property
     def robot_before(self) -> Turn | None:
-        """The robot's last turn before it."""
+        """The last turn of the robot before this one."""
         return self.scene.robot_turn_before(self.turn)
 
     @cached_property
-    def answered(self) -> tuple[Turn, ...]:
-        """The turns of people since the robot's last turn before it."""
+    def answered_turns(self) -> tuple[Turn, ...]:
+        """The turns of people since the last turn of the robot."""
         since_ns = self.robot_before.start_ns if self.robot_before else self.scene.turns[0].start_ns - 1
         return tuple(turn for turn in self.scene.user_turns if since_ns < turn.start_ns < self.turn.start_ns)
 
     def match(self, concept: str) -> Match:
-        """Match the turn's words with a concept."""
+        """Match the words of the turn with a concept."""
         return self.matcher.match(self.turn.text, concept)
 
     def reason(
         self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
     ) -> Reason:
-        """Return a cue's reason for a flag of the turn."""
+        """Return the reason of a cue for a flag of the turn."""
         return self.table.reason(cue_id, evidence, rationale, severity)

@@ -9,8 +9,9 @@ from norm_monitor.context.meaning import Match, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
-# Kinds of error: each is a concept with its cue.
+# Kinds of protest, each a concept with its cue.
 _PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
+# Kinds of apology, each a concept with its cue.
 _AMENDS = (
     "admits_interrupting",
     "admits_not_listening",
@@ -18,28 +19,33 @@ _AMENDS = (
     "admits_ignored_wish",
     "admits_ignored_feeling",
 )
-# A reaction belongs to what came 0.3 to 5 s before (mean 1.64 s, Mirnig); a longer one objects among other things.
-_PROTEST_S, _PROTEST_WORDS = 5.0, 14
-# Later an apology is for something else: it is due within one turn of the robot's (Giuliani 2015).
-_AMENDS_S = 25.0
-# Repair is short, and commonest after gaps of about 0.7 s (Dingemanse; Kendrick 2015).
-_REPAIR_S, _REPAIR_WORDS = 3.0, 8
-# Robot turns this near to each other are one action.
-_ONE_GO_NS = 2 * NS_PER_S
-_HARDLY_LESS = 0.1
+# A reaction is about a turn that ended 0.3 to 5 s before (mean 1.64 s, Mirnig).
+_MAX_PROTEST_GAP_S = 5.0
+# A longer reaction says more than an objection.
+_MAX_PROTEST_WORDS = 14
+# A later apology is for something else: it is due within one turn of the robot (Giuliani 2015).
+_MAX_AMENDS_GAP_S = 25.0
+# A request for repair mostly follows after about 0.7 s (Kendrick 2015).
+_MAX_REPAIR_GAP_S = 3.0
+# A request for repair is short (Dingemanse).
+_MAX_REPAIR_WORDS = 8
+# Robot turns with a shorter gap are one action.
+_MAX_ACTION_GAP_NS = 2 * NS_PER_S
+# People often object to several things at once: other kinds count up to this much below the nearest.
+_MAX_NEARNESS_LOSS = 0.1
 
 
-def meets_protest(moment: Moment) -> Iterator[Reason]:
-    """A person objects to the robot's turn."""
+def find_protest(moment: Moment) -> Iterator[Reason]:
+    """Find objections of a person to the turn."""
     robot, scene, matcher = moment.turn, moment.scene, moment.matcher
     for user in scene.user_turns:
-        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _PROTEST_S
-        if user.start_ns <= robot.start_ns or is_late or user.word_count > _PROTEST_WORDS:
+        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _MAX_PROTEST_GAP_S
+        if user.start_ns <= robot.start_ns or is_late or user.word_count > _MAX_PROTEST_WORDS:
             continue
         match = matcher.match(user.text, "protest")
-        wishes_stop = matcher.match(user.text, "stop").nearness > match.nearness  # which need not object to the words
-        if match and not wishes_stop and _criticized_turn(scene, user) is robot:
-            for cue_id in _kinds(matcher, match.sentence, _PROTESTS):
+        is_stop = matcher.match(user.text, "stop").nearness > match.nearness  # which need not be an objection
+        if match and not is_stop and _find_criticized_turn(scene, user) is robot:
+            for cue_id in _choose_kinds(matcher, match.sentence, _PROTESTS):
                 yield moment.reason(
                     cue_id,
                     [evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
@@ -47,10 +53,10 @@ def meets_protest(moment: Moment) -> Iterator[Reason]:
                 )
 
 
-def apologizes(moment: Moment) -> Iterator[Reason]:
-    """The robot admits an error."""
+def find_apology(moment: Moment) -> Iterator[Reason]:
+    """Find an apology of the robot in the turn."""
     robot = moment.turn
-    if match := _apology(moment.scene, moment.matcher, robot):
+    if match := _match_apology(moment.scene, moment.matcher, robot):
         yield moment.reason(
             "admits_error",
             [evidence_of(robot, "nearness to an apology", match.nearness, match.threshold)],
@@ -58,39 +64,44 @@ def apologizes(moment: Moment) -> Iterator[Reason]:
         )
 
 
-def is_regretted(moment: Moment) -> Iterator[Reason]:
-    """The robot later apologizes for the turn."""
-    done, scene, matcher = moment.turn, moment.scene, moment.matcher
+def find_later_regret(moment: Moment) -> Iterator[Reason]:
+    """Find later apologies of the robot for the turn."""
+    regretted, scene, matcher = moment.turn, moment.scene, moment.matcher
     for robot in scene.robot_turns:
-        after_s = ns_to_s(robot.start_ns - done.end_ns)
+        after_s = ns_to_s(robot.start_ns - regretted.end_ns)
         user = scene.user_turn_before(robot)
-        if robot.ongoing or not 0 < after_s <= _AMENDS_S or user is None or _criticized_turn(scene, user) is not done:
+        if (
+            robot.ongoing
+            or not 0 < after_s <= _MAX_AMENDS_GAP_S
+            or user is None
+            or _find_criticized_turn(scene, user) is not regretted
+        ):
             continue
-        if not (match := _apology(scene, matcher, robot)):
+        if not (match := _match_apology(scene, matcher, robot)):
             continue
-        kinds = _kinds(matcher, robot.text, _AMENDS)
+        kinds = _choose_kinds(matcher, robot.text, _AMENDS)
         if not matcher.match(robot.text, kinds[0]):
-            if matcher.match(done.text, "greeting"):
+            if matcher.match(regretted.text, "greeting"):
                 continue  # the robot regrets something that it did not do
             kinds = ("apologised_for",)
         for cue_id in kinds:
             yield moment.reason(
                 cue_id,
                 [
-                    evidence_of(done, "time until the apology", after_s, unit="s"),
+                    evidence_of(regretted, "time until the apology", after_s, unit="s"),
                     evidence_of(robot, "nearness to an apology", match.nearness, match.threshold),
                 ],
                 f"The robot later said {quote_about(robot, match.sentence)}, which reads as regret for this turn.",
             )
 
 
-def is_not_understood(moment: Moment) -> Iterator[Reason]:
-    """A person asks the robot to say it again."""
+def find_repair_request(moment: Moment) -> Iterator[Reason]:
+    """Find requests of a person to say the turn again."""
     robot, scene = moment.turn, moment.scene
     for user in scene.user_turns:
-        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _REPAIR_S
+        is_late = user.timed and ns_to_s(user.start_ns - robot.end_ns) > _MAX_REPAIR_GAP_S
         is_about = user.start_ns > robot.start_ns and scene.robot_turn_before(user) is robot
-        if is_late or not is_about or user.word_count > _REPAIR_WORDS:
+        if is_late or not is_about or user.word_count > _MAX_REPAIR_WORDS:
             continue
         if match := moment.matcher.match(user.text, "repair_request"):
             yield moment.reason(
@@ -100,8 +111,8 @@ def is_not_understood(moment: Moment) -> Iterator[Reason]:
             )
 
 
-def _apology(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
-    """Return how the robot apologizes, unless it only regrets what happened to somebody."""
+def _match_apology(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
+    """Return the apology in a turn, unless it only regrets what happened to somebody."""
     match = matcher.match(robot.text, "amends")
     user = scene.user_turn_before(robot)
     if not match or (user and matcher.match(user.text, "bad_news")):
@@ -109,20 +120,20 @@ def _apology(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
     return match if match.nearness >= matcher.match(match.sentence, "sympathy").nearness else None
 
 
-def _kinds(matcher: TextMatcher, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the nearest kind and those hardly less near: people often object to several things at once."""
+def _choose_kinds(matcher: TextMatcher, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the nearest kind, and those that are hardly less near."""
     nearness = {name: matcher.match(text, name).nearness for name in kinds}
     first = max(nearness, key=lambda name: nearness[name])
-    return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
+    return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _MAX_NEARNESS_LOSS)
 
 
-def _criticized_turn(scene: Scene, user: Turn) -> Turn | None:
-    """Return the robot's turn that a reaction is about: the first of those said in one go."""
+def _find_criticized_turn(scene: Scene, user: Turn) -> Turn | None:
+    """Return the robot turn that a reaction is about: the first of those without a longer gap."""
     turns = [robot for robot in scene.robot_turns if robot.start_ns < user.start_ns]
     if not turns:
         return None
     first = turns.pop()
-    while turns and first.start_ns - turns[-1].end_ns < _ONE_GO_NS:
+    while turns and first.start_ns - turns[-1].end_ns < _MAX_ACTION_GAP_NS:
         earlier = turns.pop()
         if any(earlier.start_ns < other.start_ns < first.start_ns for other in scene.user_turns):
             break

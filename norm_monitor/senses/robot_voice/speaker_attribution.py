@@ -15,7 +15,7 @@ import numpy as np
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.context.spoken_words import join_words, likeness, normalize, skeleton
+from norm_monitor.context.spoken_words import join_words, likeness, normalize, reduce_to_consonants
 from norm_monitor.senses.microphone.block_stream import RATE_HZ
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
 from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
@@ -138,7 +138,7 @@ def _weigh_words(
     for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
         alike = [next(like) for _ in of_word]
         # A short word matches easily in any text.
-        bulk = min(1.0, sum(max(len(skeleton(token)), 1) for token in of_word) / 3)
+        bulk = min(1.0, sum(max(len(reduce_to_consonants(token)), 1) for token in of_word) / 3)
         weight = 0.0
         # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
         if robot_words and alike and not all(token.isdigit() for token in of_word):

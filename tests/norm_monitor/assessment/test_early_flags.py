@@ -15,7 +15,7 @@ from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, FlagState, Po
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.assessment.explanation import SMALLER_FACTS, cited_facts, explain, measurement
+from norm_monitor.assessment.explanation import SMALLER_FACTS, cited_facts, describe_measurement, explain
 from norm_monitor.assessment.fusion import Fusion
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -202,7 +202,7 @@ def test_an_explanation_says_what_was_measured_against_what(meaning: EncoderMatc
 )
 def test_a_fact_that_holds_or_not_is_told_in_words(value: float, said: str) -> None:
     asks = Evidence(measure="the turn asks", value=value, weight=0.5, unit=YES_OR_NO, start_ns=0, end_ns=1)
-    assert measurement(asks) == said
+    assert describe_measurement(asks) == said
 
 
 SPAN = NS_PER_S, 2 * NS_PER_S

@@ -145,9 +145,9 @@ def test_a_right_answer_changes_the_likeliest_what_is_just_below_the_threshold()
     for number, probability in enumerate((0.1, 0.5, 0.79, 0.81, 0.99)):
         about = Unit.of_sighting("leaving", number, number)
         take(fused, finding(about, probability=probability))
-        changes.append(fused.change_by_judge(about))
+        changes.append(fused.estimate_change_by_judge(about))
     assert sorted(changes) == [changes[index] for index in (4, 0, 3, 1, 2)]
-    new = {kind: fused.change_by_judge(Unit(kind=kind, unit_id="new", onset_ns=1)) for kind in UnitKind}
+    new = {kind: fused.estimate_change_by_judge(Unit(kind=kind, unit_id="new", onset_ns=1)) for kind in UnitKind}
     assert new[UnitKind.ROBOT_TURN] > new[UnitKind.SILENCE] > new[UnitKind.PERSON_TURN] > 0  # by the fitted weights
 
 

@@ -112,7 +112,7 @@ def reasons_in(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason
     """What words the flags of a talk, by cue."""
     scene = scene_of([entry for part in parts for entry in part])
     reasons = Reasons(scene, TABLE, meaning)
-    return {reason.cue_id: reason for unit in units_of(scene, 0) for reason in reasons.of(unit)}
+    return {reason.cue_id: reason for unit in units_of(scene, 0) for reason in reasons.find(unit)}
 
 
 @pytest.mark.parametrize("cue_id", HAS)
@@ -187,7 +187,7 @@ def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, le
     end = next(at for at in range(begin + 1, len(lines)) if len(lines[at]) - len(lines[at].lstrip()) <= depth)
     (tmp_path / "own.yaml").write_text("\n".join(lines[:begin] + lines[end:]), encoding="utf-8")
     with pytest.raises(ConfigError, match=why):
-        ThresholdTable.of(tmp_path / "own.yaml")
+        ThresholdTable.load(tmp_path / "own.yaml")
 
 
 def test_every_cue_is_described_and_no_hash_covers_it() -> None:

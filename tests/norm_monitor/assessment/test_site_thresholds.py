@@ -10,7 +10,7 @@ from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment.fusion import Fusion
 from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
+from norm_monitor.assessment.site_thresholds import FORMAT, KIND, SiteThresholds, hash_parts
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
@@ -53,7 +53,7 @@ def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> 
 def test_thresholds_of_waiting_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
     model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()
     file = tmp_path / "site.json"
-    write_artefact(site(made_with(model, table, meaning), emotions=0.4), file)
+    write_artefact(site(hash_parts(model, table, meaning), emotions=0.4), file)
     fusion_config = FusionConfig(operating_point=str(file))
     alone = MonitorConfig(fusion=fusion_config)
     assert alone.site_thresholds(model, table, meaning) == SiteThresholds.model_validate(json.loads(file.read_text()))

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.context.turns import LONGEST_SPEECH_NS, Turn, turns_of
+from norm_monitor.context.turns import MAX_SPEECH_NS, Turn, turns_of
 from norm_monitor.context.wording import (
     clauses,
+    find_last_question,
     is_backchannel,
     is_filler,
     is_question,
-    question_in,
     sentences,
     tokens,
     word_count,
@@ -75,7 +75,7 @@ def test_a_robot_that_has_not_stopped_is_speaking_still() -> None:
 def test_a_stop_that_never_comes_ends_by_itself() -> None:
     [begun, _] = robot(0, 5, "Lost")
     [turn] = turns(begun, until_s=500)
-    assert (turn.ongoing, turn.end_ns - turn.start_ns) == (False, LONGEST_SPEECH_NS)
+    assert (turn.ongoing, turn.end_ns - turn.start_ns) == (False, MAX_SPEECH_NS)
 
 
 def test_a_stop_without_a_start_is_no_turn() -> None:
@@ -123,7 +123,7 @@ def test_a_robot_that_starts_anew_has_ended_what_it_said_before() -> None:
         (is_filler, False, ["", "The museum opens at nine.", "One ticket costs five euros and a child two."]),
         (is_question, True, ["where is the exit", "And you?", "Well, can I go now", "洗手间在哪里", "是吗"]),
         (is_question, False, ["", "I know where it is.", "Thank you.", "我在这里"]),
-        (question_in, "Where do I pay?", ["Hi. How are you? I came by bus. Where do I pay? Thanks."]),
+        (find_last_question, "Where do I pay?", ["Hi. How are you? I came by bus. Where do I pay? Thanks."]),
         (clauses, ("See you", "good night."), ["See you, and good night."]),
         (clauses, (), ["No commas here."]),
     ],

@@ -14,7 +14,7 @@ from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
-from norm_monitor.judge.questions import fact
+from norm_monitor.judge.questions import word_fact
 from tests.norm_monitor.encounter_talk import at, robot, user, window_of
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
@@ -117,16 +117,16 @@ def test_measured_facts_are_told_without_the_verdict() -> None:
     ],
 )
 def test_a_nearness_is_told_in_words(measure: str, value: float, words: str) -> None:
-    assert fact(measure, value) == words
+    assert word_fact(measure, value) == words
 
 
 def test_every_measured_fact_has_words_in_both_languages() -> None:
     paths = [path for path in Path(assessment.__path__[0]).rglob("*.py") if path.stem != "weighing"]
     source = "".join(path.read_text(encoding="utf-8") for path in paths)
-    measures = set(re.findall(r"(?:evidence_of\(\w+, |measure=|seen_evidence\(\w+, )\"([^\"]+)\"", source))
+    measures = set(re.findall(r"(?:evidence_of\(\w+, |measure=|cite_sighting\(\w+, )\"([^\"]+)\"", source))
     assert len(measures) > 25
-    assert [one for one in sorted(measures) if not is_chinese(fact(one, 0.6, locale="zh"))] == []
-    assert [one for one in sorted(measures) if "near" in one or "similar" in one if "0.6" in fact(one, 0.6)] == []
+    assert [one for one in sorted(measures) if not is_chinese(word_fact(one, 0.6, locale="zh"))] == []
+    assert [one for one in sorted(measures) if "near" in one or "similar" in one if "0.6" in word_fact(one, 0.6)] == []
 
 
 def test_a_silence_tells_whose_words_it_follows_and_which_question_waits() -> None:

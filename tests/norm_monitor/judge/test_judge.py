@@ -20,7 +20,7 @@ from norm_monitor.context.wording import is_chinese, word_count
 from norm_monitor.judge import questions as prompts
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
-from norm_monitor.judge.judge import MAX_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note
+from norm_monitor.judge.judge import MAX_NOTE_WORDS, Judge, JudgeConfig, NoteRequest, count_images, plan, read_note
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
@@ -37,10 +37,10 @@ def answering(
     polarity: Sequence[float], yes: Collection[Attribute] = (), text: str = NOTE, locale: str = "en"
 ) -> ScriptedBackend:
     """A model that answers so."""
-    about = dict(zip([question.parts for question in prompts.attributes(locale)], Attribute, strict=True))
+    about = dict(zip([question.parts for question in prompts.ask_attributes(locale)], Attribute, strict=True))
 
     def answer(question: Question, call: RequestContext) -> Sequence[float]:
-        if question.parts == prompts.detection(locale).parts:
+        if question.parts == prompts.ask_polarity(locale).parts:
             return polarity
         return [2.0, 0.0] if about[question.parts] in yes else [0.0, 2.0]
 
@@ -97,7 +97,7 @@ def test_a_note_has_one_claim_of_few_words_and_no_invented_quote() -> None:
     claim = "The robot blames the person " + "and again " * 30
     text = f'{{"rationale": "{claim}. It also lies.", "quote": "I hate you all", "correction": "Wait."}}'
     judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
-    assert word_count(judged.rationale) <= MAX_WORDS
+    assert word_count(judged.rationale) <= MAX_NOTE_WORDS
     assert "lies" not in judged.rationale
     assert [fact.quote for fact in judged.evidence] == ["You are too slow for me."]
 
@@ -186,7 +186,7 @@ EXCERPT = Excerpt.of_unit(SEEN)
 @pytest.mark.parametrize("context", DeploymentContext)
 def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentContext) -> None:
     planned = plan(EXCERPT, 4, context)
-    emotions = prompts.attributes()[list(Attribute).index(Attribute.EMOTIONS)]
+    emotions = prompts.ask_attributes()[list(Attribute).index(Attribute.EMOTIONS)]
     (asked_with,) = [batch.prompt for batch in planned.attributes if emotions in batch.questions]
     allowed = context in {"home", "public", "health"}
     assert bool(asked_with.images) == allowed
@@ -205,6 +205,6 @@ def test_the_frames_around_the_unit_are_shown() -> None:
 
 def test_a_model_elsewhere_is_shown_pictures_only_where_they_may_leave() -> None:
     far = ModelInfo(model="far", engine="openai", on_this_machine=False)
-    assert images_for(far, JudgeConfig(images=3)) == 0
-    assert images_for(far, JudgeConfig(images=3, pictures_may_leave=True)) == 3
-    assert images_for(replace(far, on_this_machine=True, max_images=2), JudgeConfig(images=3)) == 2
+    assert count_images(far, JudgeConfig(images=3)) == 0
+    assert count_images(far, JudgeConfig(images=3, pictures_may_leave=True)) == 3
+    assert count_images(replace(far, on_this_machine=True, max_images=2), JudgeConfig(images=3)) == 2

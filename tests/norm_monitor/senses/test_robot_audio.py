@@ -14,7 +14,7 @@ from norm_core.records.speech import RobotSpeech, SpeechContent
 from norm_core.records.stamps import join_stamp
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, HeardRecord
 from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.robot_voice.robot_messages import detect_speech_content
 from norm_monitor.senses.speech.whisper import Whisper
@@ -55,7 +55,7 @@ def stream(sound: Any, *, as_feedback: bool = False) -> Iterator[tuple[str, Fiel
         yield MIC, part
 
 
-def taken(ears: Ears, topic: str, sent: Fields) -> list[Heard]:
+def taken(ears: Ears, topic: str, sent: Fields) -> list[HeardRecord]:
     stamp = getattr(sent, "feedback", Fields(audio=sent)).audio.header.stamp
     arrival_ns = join_stamp(stamp.sec, stamp.nanosec) + CHUNK * NS_PER_S // RATE_HZ
     due = ears.advance(arrival_ns)
@@ -65,18 +65,18 @@ def taken(ears: Ears, topic: str, sent: Fields) -> list[Heard]:
     ]
 
 
-def in_one_thread(whisper: Whisper, sound: Any, *, as_feedback: bool = False) -> list[Heard]:
+def in_one_thread(whisper: Whisper, sound: Any, *, as_feedback: bool = False) -> list[HeardRecord]:
     ears = Ears(CONFIG, HealthLog(), whisper, MIC)
     sent = [found for one in stream(sound, as_feedback=as_feedback) for found in taken(ears, *one)]
     return [*sent, *ears.end_input()]
 
 
-def played_alone(ears: Ears, sound: Any) -> list[Heard]:
+def played_alone(ears: Ears, sound: Any) -> list[HeardRecord]:
     """What the robot's sound gives, without a sound of anybody else."""
     return [found for topic, one in stream(sound) if topic == OUT for found in taken(ears, topic, one)]
 
 
-def turns(heard: list[Heard]) -> tuple[Turn, ...]:
+def turns(heard: list[HeardRecord]) -> tuple[Turn, ...]:
     return turns_of((), [one for one in heard if isinstance(one, RobotSpeech)], START_NS + 60 * NS_PER_S)
 
 

@@ -16,7 +16,7 @@ from norm_core.records.topics import RECORDING_ENDED_TOPIC, ROBOT_SPEECH_TOPIC, 
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.streams.bounded_queue import BoundedQueue
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import Ears, HeardRecord
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.voices import VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Whisper
@@ -37,7 +37,7 @@ class EarsTask(NamedTuple):
     """A message that the segmenting thread has yet to read: its topic, the method that reads it, and the arguments."""
 
     topic: str
-    read: Callable[..., Iterable[Heard] | None]
+    read: Callable[..., Iterable[HeardRecord] | None]
     arguments: tuple[Any, ...] = ()
     arrival_ns: int | None = None
 
@@ -181,7 +181,9 @@ class EarsNode(NormNode[EarsConfig]):
         if type_ := self.find_class(getattr(self.config, parameter), topic, parameter):
             self.subscribe(type_, topic, callback, qos, description)
 
-    def _queue(self, topic: str, read: Callable[..., Iterable[Heard] | None], message: Any, *arguments: Any) -> None:
+    def _queue(
+        self, topic: str, read: Callable[..., Iterable[HeardRecord] | None], message: Any, *arguments: Any
+    ) -> None:
         """Let the segmenting thread read a message of a topic, with the time of its arrival."""
         arrival_ns = self.clock.now_ns()
         self._tasks.put(EarsTask(topic, read, (message, arrival_ns, *arguments), arrival_ns))
@@ -195,7 +197,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _hear_robot(self, topic: str, message: Any) -> None:
         self._queue(topic, self._take_robot_speech, message, topic)
 
-    def _take_robot_speech(self, message: Any, arrival_ns: int, topic: str) -> Iterable[Heard]:
+    def _take_robot_speech(self, message: Any, arrival_ns: int, topic: str) -> Iterable[HeardRecord]:
         is_record = isinstance(message, record_class(RobotSpeech))
         speech = from_ros(RobotSpeech, message, self.health_log.note_cut_texts) if is_record else message
         return self._ears.take_robot_speech(speech, arrival_ns, topic)
@@ -250,7 +252,7 @@ class EarsNode(NormNode[EarsConfig]):
         while not self._speech.is_drained():
             transcribe()
 
-    def _publish(self, records: Iterable[Heard]) -> None:
+    def _publish(self, records: Iterable[HeardRecord]) -> None:
         for record in records:
             if isinstance(record, RobotSpeech):
                 if self._robot_speech:  # otherwise this very topic carried it

@@ -51,7 +51,7 @@ from norm_core.streams.watermarks import FRAMES
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, images_for
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, count_images
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
@@ -269,7 +269,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         if not (self._judge and self._engine):
             return ""
         model_info, config = self._engine.model_info, self.config
-        pictures = images_for(model_info, config.judge) if FRAMES in config.windows.sources else 0
+        pictures = count_images(model_info, config.judge) if FRAMES in config.windows.sources else 0
         sees = f"sees up to {count_of(pictures, 'picture')} of a unit" if pictures else "sees no pictures"
         form = f" {model_info.quantization}" if model_info.quantization else ""
         return f"judge: {config.judge.model}{form}, by {model_info.engine} on {model_info.device}, {sees}"
