@@ -148,7 +148,7 @@ class Ears:
 
     def take_is_speaking(self, speaking: bool, arrival_ns: int, voice_id: str = "") -> None:
         """Read the start or end of voice activity for the texts of an external recognizer."""
-        self._words.is_speaking(speaking, arrival_ns, voice_id)
+        self._words.set_speaking(speaking, arrival_ns, voice_id)
 
     def take_voice(self, message: Any, arrival_ns: int, topic: str) -> list[Utterance]:
         """Read a message about voices (REP-155); `topic` lies in the namespace of humans, such as voices/ID/speech."""
@@ -161,9 +161,9 @@ class Ears:
                 if not self._words.track(message, arrival_ns):
                     self._health_log.count("voice_lists_late")
             case ["persons", person_id, "voice_id"]:
-                self._words.owners.state(person_id, str(message.data))
+                self._words.owners.set_voice(person_id, str(message.data))
             case _:
-                self._words.owners.match(message)
+                self._words.owners.add_match(message)
         return []
 
     def end_input(self) -> list[HeardRecord]:

@@ -1,4 +1,4 @@
-"""The robot's own audio output: when its voice speaks, and the segments to transcribe."""
+"""The audio output of the robot: when its voice speaks, and the segments to transcribe."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,14 +10,14 @@ from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, extract_sound
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 
-# How far a start or stop may lag behind the microphone: the pause that confirms a stop, and the wait for its segment.
+# The longest delay of a start or stop behind the microphone: a pause confirms a stop, whose segment then must come.
 LATENESS_NS = 1500 * NS_PER_MS
-# Most robots send sound only while they speak; without any for this long, the speech has ended.
-_ENDS_AFTER_NS = 1 * NS_PER_S
+# Most robots send sound only while they speak. Without any for this long, the speech has ended.
+_MAX_PAUSE_NS = 1 * NS_PER_S
 
 
 class RobotAudio:
-    """Find the robot's speech in the sound that it plays. Call it in order of arrival."""
+    """A finder of speech in the sound that the robot plays. Messages come in order of arrival."""
 
     def __init__(self, config: HearingConfig, topic: str, on_fault: OnFault = lambda fault: None) -> None:
         segments = config.segments.model_copy(update={"partial_every_s": 0.0})
@@ -27,7 +27,10 @@ class RobotAudio:
         self._onset_ns: int | None = None
 
     def take(self, message: Any, arrival_ns: int) -> list[RobotVoiceState | SpeechSegment]:
-        """Return what a message completes. Raises SoundError for unusable sound, NotRobotSpeechError for no sound."""
+        """Return what a message completes.
+
+        Raises SoundError for unusable sound, and NotRobotSpeechError for a message without sound.
+        """
         try:
             segments = self._front_end.take_audio(extract_sound(message), arrival_ns)
         except SoundError as error:
@@ -45,8 +48,8 @@ class RobotAudio:
         return states
 
     def advance(self, now_ns: int) -> list[RobotVoiceState | SpeechSegment]:
-        """Return the end of the speech where no sound came for a while."""
-        is_over = self._arrived_ns is not None and now_ns > self._arrived_ns + _ENDS_AFTER_NS
+        """Return the end of the speech, if no sound came for a while."""
+        is_over = self._arrived_ns is not None and now_ns > self._arrived_ns + _MAX_PAUSE_NS
         return self.flush() if is_over else []
 
     def flush(self) -> list[RobotVoiceState | SpeechSegment]:

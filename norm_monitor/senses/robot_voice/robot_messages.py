@@ -13,21 +13,27 @@ from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_monitor.senses.microphone.audio_message import decode, has_fields
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 
-# Fields that hold a text to say, and fields that tell whether the robot speaks, in types of several robots.
+# Fields of a text to say, in the types of several robots.
 _TEXT_FIELDS = ("input", "text", "say", "speech", "sentence", "utterance", "data")
 _LOCALE_FIELDS = ("locale", "language", "lang_id")
+# Fields that state whether the robot speaks.
 _SPEAKING_FIELDS = ("data", "is_speaking", "speaking", "playing")
 # Fields of types that carry a person's words.
 _PERSON_FIELDS = ("utterance_id", "incremental")
 
-# Markup that is not spoken: SSML and expression tags, NAOqi's \rspd=80\ and ^start(animation).
+# Markup that is not spoken: tags of SSML and of expressions, and NAOqi's \rspd=80\ and ^start(animation).
 _MARKUP = re.compile(r"<[^<>]*>|\\\w+(?:=[^\\]*)?\\|\^\w+\([^()]*\)")
 
-# Markup may be longer than what is spoken.
+# A text with markup may be longer than the spoken words.
 _MAX_MARKED_UP_CHARACTERS = 8 * MAX_SPEECH_CHARACTERS
 
-_SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
-_GOAL_RUNS, _GOAL_ENDED = {2, 3}, {4, 5, 6}  # action_msgs/GoalStatus
+# Values of sound_play's SoundRequest: of its field sound, and of its field command.
+_SOUND_SAY = -3
+_SOUND_ALL = -1
+_COMMAND_STOP = 0
+# Values of action_msgs/GoalStatus.
+_RUNNING_STATES = {2, 3}
+_ENDED_STATES = {4, 5, 6}
 
 # An action's states, feedback and goals. ROS 2 publishes its goals only where service introspection is on.
 _ACTION_TOPICS = ("_action/status", "_action/feedback", "_action/send_goal/_service_event")
@@ -75,7 +81,7 @@ def read_robot_message(
 ) -> list[RobotEvent]:
     """Return the events in a message about the robot's speech. Raises NotRobotSpeechError for other types."""
     if any(hasattr(message, name) for name in _PERSON_FIELDS):
-        raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
+        raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of robot speech")
     stamp_ns = _read_stamp_ns(message, arrival_ns)
     if has_fields(message, "status_list"):
         return list(_read_goal_states(message, arrival_ns))
@@ -108,9 +114,10 @@ def _read_command(message: Any, stamp_ns: int) -> list[RobotEvent]:
 
 
 def _read_sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
-    if message.command == _SOUND_STOP and message.sound in (_SOUND_SAY, _SOUND_ALL):
+    """Read a text to say, or a stop, of sound_play."""
+    if message.command == _COMMAND_STOP and message.sound in (_SOUND_SAY, _SOUND_ALL):
         return [TextToSay(stamp_ns=stamp_ns, text="")]
-    if message.sound != _SOUND_SAY or message.command == _SOUND_STOP:
+    if message.sound != _SOUND_SAY or message.command == _COMMAND_STOP:
         return []
     text = str(message.arg)
     is_cut = len(text) > MAX_SPEECH_CHARACTERS
@@ -120,9 +127,9 @@ def _read_sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
 def _read_goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:
     """Yield the states of an action's goals: the end of one precedes the start of the next."""
     states = [(bytes(goal.goal_info.goal_id.uuid).hex(), goal.status) for goal in message.status_list]
-    for speaking, wanted in ((False, _GOAL_ENDED), (True, _GOAL_RUNS)):
-        for goal_id, status in states:
-            if status in wanted:
+    for speaking, matching_states in ((False, _ENDED_STATES), (True, _RUNNING_STATES)):
+        for goal_id, state in states:
+            if state in matching_states:
                 yield RobotVoiceState(stamp_ns=arrival_ns, voice_id=goal_id, speaking=speaking)
 
 
@@ -132,34 +139,37 @@ def _read_feedback(message: Any, stamp_ns: int, topic: str) -> list[RobotEvent]:
     voice_id = topic if goal_id is None else bytes(goal_id.uuid).hex()
     if hasattr(message.feedback, "audio"):
         raise NotRobotSpeechError(f"{type(message).__name__} carries sound")
-    word, speaking = getattr(message.feedback, "word", None), _read_flag(message.feedback)
+    word = getattr(message.feedback, "word", None)
+    speaking = _read_flag(message.feedback)
     if isinstance(word, str):  # tts_msgs/TTS
         return [SpokenWord(stamp_ns=stamp_ns, text=word, voice_id=voice_id)] if word.strip() else []
     return [] if speaking is None else [RobotVoiceState(stamp_ns=stamp_ns, voice_id=voice_id, speaking=speaking)]
 
 
 def extract_sound(message: Any) -> Any:
-    """Return the part of a message that may hold sound: some actions send the robot's voice as feedback."""
+    """Return the part of a message that may hold sound: some actions send robot speech as sound in their feedback."""
     return getattr(getattr(message, "feedback", None), "audio", message)
 
 
 def _read_flag(message: Any) -> bool | None:
+    """Return whether the robot speaks, if the message states it."""
     values = (getattr(message, name, None) for name in _SPEAKING_FIELDS)
     return next((bool(value) for value in values if isinstance(value, bool | np.bool_)), None)
 
 
 def _read_stamp_ns(message: Any, arrival_ns: int) -> int:
+    """Return the stamp of a message, or else its arrival."""
     if not hasattr(message, "header"):
         return arrival_ns
     return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
 
 
-def expand_topics(named: Iterable[str], present: Collection[str]) -> list[str]:
-    """Replace the name of an action by its topics among those that are present; keep all other names."""
+def expand_topics(names: Iterable[str], present: Collection[str]) -> list[str]:
+    """Replace the name of an action by those of its topics that are present. Other names stay."""
     topics: list[str] = []
-    for name in named:
-        of_action = [topic for ending in _ACTION_TOPICS if (topic := f"{name}/{ending}") in present]
-        topics += [name] if name in present or not of_action else of_action
+    for name in names:
+        action_topics = [topic for ending in _ACTION_TOPICS if (topic := f"{name}/{ending}") in present]
+        topics += [name] if name in present or not action_topics else action_topics
     return topics
 
 
@@ -169,7 +179,7 @@ def is_likely_type(type_name: str) -> bool:
 
 
 def detect_speech_content(message: Any) -> SpeechContent:
-    """Return which part of the robot's speech messages of a type carry; the message may be empty."""
+    """Return what a type of message carries of robot speech. An empty message suffices."""
     try:
         events = read_robot_message(message, 0)
     except NotRobotSpeechError:

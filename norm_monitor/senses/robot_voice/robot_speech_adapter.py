@@ -1,6 +1,7 @@
-"""Merge the messages of a robot's topics about its speech into starts and stops.
+"""Merge the messages of a robot about its speech into starts and stops.
 
-Texts alone give estimated times. Where a voice's state is known too, a text waits for the voice, which gives its times.
+A text alone gives estimated times. If the state of a voice is known too, a text waits for the voice, which gives the
+times.
 """
 
 from collections import deque
@@ -22,14 +23,19 @@ from norm_monitor.senses.robot_voice.robot_messages import (
     read_robot_message,
 )
 
-# A text of at most this part of the voice's time was said in it.
-_FITS = 0.8
-
-_JOINS_NS = 1 * NS_PER_S  # a pause within one speech, and how late its text may come
-_WAITS_NS = 10 * NS_PER_S  # how long a text waits for the voice
-_WAITING = 8
-# A voice that was stated so often, and then not for so long and so many of its intervals, is gone with its process.
-_STATED_OFTEN, _UNSTATED_NS, _UNSTATED_INTERVALS = 3, 3 * NS_PER_S, 5
+# A text fits into the time of a voice if it needs at least this share of its estimated time.
+_MIN_TIME_RATIO = 0.8
+# The longest pause within one speech, and the longest delay of its text.
+_MAX_PAUSE_NS = 1 * NS_PER_S
+# How long a text waits for the voice.
+_MAX_WAIT_NS = 10 * NS_PER_S
+# The number of texts that may wait.
+_MAX_WAITING = 8
+# A voice that was stated this often, and then no more for this time and this many of its intervals, is lost.
+_MIN_REPETITIONS = 3
+_MIN_SILENCE_NS = 3 * NS_PER_S
+_MIN_SILENT_INTERVALS = 5
+# A larger step back in time begins a new session, such as a bag that is played again.
 _JUMP_BACK_NS = 10 * NS_PER_S
 
 _NO_VOICE = (
@@ -40,46 +46,53 @@ _NO_VOICE = (
 
 @record
 class _Speech:
-    """The current speech; `estimated_end_ns` is set if its stop was given already."""
+    """The current speech. `estimated_end_ns` is set if its stop was given already."""
 
     start: RobotSpeech
     arrived_ns: int  # of the start or the last word, whose stamps may be of another clock
     voice_id: str = ""
     estimated_end_ns: int | None = None
-    last_word_ns: int | None = None  # of the words that its feedback told one by one
+    last_word_ns: int | None = None  # of words that came one by one in the feedback of an action
     words: str = ""
 
     @property
     def text(self) -> str:
+        """The text of the start, or else the words so far."""
         return self.start.text or self.words
 
 
 @record
 class _Statement:
-    """When a voice was last said to speak, how often it was since it began, and the longest time between."""
+    """The last statement that a voice speaks, the number of its repetitions, and the longest interval between them."""
 
     stamp_ns: int
     arrived_ns: int
     repetitions: int = 0
-    longest_ns: int = 0
+    max_interval_ns: int = 0
 
-    def again(self, stamp_ns: int, arrived_ns: int) -> "_Statement":
-        longest_ns = max(self.longest_ns, arrived_ns - self.arrived_ns)
+    def repeat(self, stamp_ns: int, arrived_ns: int) -> "_Statement":
+        """Return the next statement of the same voice."""
         return _Statement(
-            stamp_ns=stamp_ns, arrived_ns=arrived_ns, repetitions=self.repetitions + 1, longest_ns=longest_ns
+            stamp_ns=stamp_ns,
+            arrived_ns=arrived_ns,
+            repetitions=self.repetitions + 1,
+            max_interval_ns=max(self.max_interval_ns, arrived_ns - self.arrived_ns),
         )
 
     def is_overdue(self, now_ns: int) -> bool:
-        waits_ns = max(_UNSTATED_NS, _UNSTATED_INTERVALS * self.longest_ns)
-        return self.repetitions >= _STATED_OFTEN and now_ns > self.arrived_ns + waits_ns
+        """Whether a voice that was stated regularly is no longer stated."""
+        max_wait_ns = max(_MIN_SILENCE_NS, _MIN_SILENT_INTERVALS * self.max_interval_ns)
+        return self.repetitions >= _MIN_REPETITIONS and now_ns > self.arrived_ns + max_wait_ns
 
 
 class RobotSpeechAdapter:
-    """Convert messages, in order of arrival, to starts and stops. A RobotSpeech message passes unchanged."""
+    """A converter of messages, in order of arrival, to starts and stops. A RobotSpeech message passes unchanged."""
 
     def __init__(self, health_log: HealthLog, speaker_ids: tuple[str, ...] = (), longest_s: float = 60.0) -> None:
         """Without `speaker_ids`, captions of all speakers are the robot's."""
-        self._health_log, self._speaker_ids, self._longest_s = health_log, speaker_ids, longest_s
+        self._health_log = health_log
+        self._speaker_ids = speaker_ids
+        self._longest_s = longest_s
         self._newest_ns = 0
         self._reset()
 
@@ -94,7 +107,7 @@ class RobotSpeechAdapter:
         self._waits_since_ns = 0
 
     def feed(self, message: Any, arrival_ns: int, topic: str = "") -> list[RobotSpeech]:
-        """Return the starts and stops in a message; the stamp of an estimated stop may be in the future.
+        """Return the starts and stops in a message. The stamp of an estimated stop may be in the future.
 
         Raises NotRobotSpeechError for a type that carries no speech.
         """
@@ -102,9 +115,9 @@ class RobotSpeechAdapter:
         if isinstance(message, RobotSpeech):
             return [*edges, message]
         events = read_robot_message(message, arrival_ns, topic, self._speaker_ids)
-        return [*edges, *(edge for event in events for edge in self.take(event))]
+        return [*edges, *(edge for event in events for edge in self.take_event(event))]
 
-    def take(self, event: RobotEvent) -> list[RobotSpeech]:
+    def take_event(self, event: RobotEvent) -> list[RobotSpeech]:
         """Return the starts and stops that an event causes."""
         match event:
             case TextToSay():
@@ -117,7 +130,7 @@ class RobotSpeechAdapter:
                 return self._raise_voice(event) if event.speaking else self._lower_voice(event)
 
     def advance(self, now_ns: int) -> list[RobotSpeech]:
-        """Return the stops that are due because time passed: of words, and of a voice that never falls."""
+        """Return the stops that are due because time passed: of words, and of voices that never stop."""
         if now_ns < self._newest_ns - _JUMP_BACK_NS:
             self._reset()
         self._newest_ns = now_ns
@@ -129,7 +142,7 @@ class RobotSpeechAdapter:
         ]
         speech = self._speech
         if speech and speech.estimated_end_ns is None:
-            if speech.voice_id not in self._speaking and now_ns > speech.arrived_ns + _JOINS_NS:
+            if speech.voice_id not in self._speaking and now_ns > speech.arrived_ns + _MAX_PAUSE_NS:
                 last_ns = speech.last_word_ns or speech.start.stamp_ns
                 edges += self._stop(last_ns + estimate_duration_ns(""), estimated=True)
             elif now_ns > speech.arrived_ns + s_to_ns(self._longest_s):
@@ -138,8 +151,9 @@ class RobotSpeechAdapter:
                 self._report_endless_voice()
         elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
             self._speech = None
-        if self._waiting and not self._speech and now_ns > self._waits_since_ns + _WAITS_NS:
-            self._has_voice, self._is_voice_broken = False, True
+        if self._waiting and not self._speech and now_ns > self._waits_since_ns + _MAX_WAIT_NS:
+            self._has_voice = False
+            self._is_voice_broken = True
             self._health_log.raise_issue("robot voice", Health.DEGRADED, _NO_VOICE)
             while self._waiting:
                 self._health_log.count("robot_texts_without_voice")
@@ -153,21 +167,22 @@ class RobotSpeechAdapter:
         return [edge for text in texts for edge in self._estimate(text)]
 
     def lose_topic(self, topic: str, now_ns: int) -> list[RobotSpeech]:
-        """Return the stop of the speech whose voice a topic gave, as nobody publishes the topic any more.
+        """Return the stop of the speech whose voice a topic gave, because nobody publishes the topic any more.
 
-        A publisher that is killed seems present for some 20 s. If it repeated that it speaks, the last time counts.
+        A killed publisher seems present for some 20 s. If it stated the voice repeatedly, its last statement counts.
         """
         is_action = "/_action/" in topic
-        lost = {voice for voice in self._speaking if voice == topic or (is_action and not voice.startswith("/"))}
-        told_ns = [self._speaking[voice].stamp_ns for voice in lost if self._speaking[voice].repetitions]
-        return self._lose_voices(lost, max(told_ns, default=now_ns)) if lost else []
+        voices = {voice for voice in self._speaking if voice == topic or (is_action and not voice.startswith("/"))}
+        stated_ns = [self._speaking[voice].stamp_ns for voice in voices if self._speaking[voice].repetitions]
+        return self._lose_voices(voices, max(stated_ns, default=now_ns)) if voices else []
 
-    def _lose_voices(self, lost: set[str], latest_ns: int) -> list[RobotSpeech]:
-        """Return the stop of the speech of one of the voices, which nobody states any more."""
-        for voice in lost:
+    def _lose_voices(self, voices: set[str], latest_ns: int) -> list[RobotSpeech]:
+        """Return the stop of the current speech, if its voice is one of these, which nobody states any more."""
+        for voice in voices:
             del self._speaking[voice]
-        self._has_voice, speech = False, self._speech
-        if speech is None or speech.voice_id not in lost:
+        self._has_voice = False
+        speech = self._speech
+        if speech is None or speech.voice_id not in voices:
             return []
         self._health_log.count("robot_voices_lost")
         if speech.estimated_end_ns is not None and speech.estimated_end_ns <= latest_ns:
@@ -176,19 +191,20 @@ class RobotSpeechAdapter:
         return self._stop_early(speech, latest_ns)
 
     def _stop_early(self, speech: _Speech, latest_ns: int) -> list[RobotSpeech]:
-        """Stop a speech whose voice gave no stop: where its words end by estimate, or at the latest."""
+        """Stop a speech whose voice gave no stop: at the estimated end of its words, but at `latest_ns` at the latest."""
         words_end_ns = speech.start.stamp_ns + estimate_duration_ns(speech.text)
         return self._stop(min(words_end_ns, latest_ns) if speech.text else latest_ns, estimated=True)
 
     def _report_endless_voice(self) -> None:
         self._health_log.count("robot_voices_endless")
         why = (
-            f"robot speech: the robot is said to speak for over {self._longest_s:g} s, so its stop is estimated; "
+            f"robot speech: the robot is said to speak for over {self._longest_s:g} s, so the stop is estimated; "
             "check the topic that states whether it speaks"
         )
         self._health_log.raise_issue("robot voice", Health.DEGRADED, why)
 
     def _take_text(self, text: TextToSay) -> list[RobotSpeech]:
+        """Say a text now by estimate, give it to the current or last speech, or let it wait for the voice."""
         self.gives_words = True
         speech = self._speech
         if not text.text:
@@ -201,25 +217,29 @@ class RobotSpeechAdapter:
         if speech and speech.estimated_end_ns is None and not speech.start.text:
             self._speech = replace(speech, start=_add_words(speech.start, text))
             return [self._speech.start]
-        if self._wordless and not speech and 0 <= text.stamp_ns - self._wordless[1] < _JOINS_NS:
-            (start, _), self._wordless = self._wordless, None
+        if self._wordless and not speech and 0 <= text.stamp_ns - self._wordless[1] < _MAX_PAUSE_NS:
+            start, _ = self._wordless
+            self._wordless = None
             return [_add_words(start, text)]
         self._waiting.append(text)
         self._waits_since_ns = self._newest_ns
-        if len(self._waiting) > _WAITING:
+        if len(self._waiting) > _MAX_WAITING:
             self._health_log.count("robot_texts_without_voice")
             self._waiting.popleft()
         return []
 
     def _is_repeated(self, text: TextToSay) -> bool:
         """Whether the same text waits or is being said: two topics often carry the same words."""
-        waiting_texts, speech = [waiting.text for waiting in self._waiting], self._speech
+        current_texts = [waiting.text for waiting in self._waiting]
+        speech = self._speech
         if speech and (speech.estimated_end_ns is None or text.stamp_ns < speech.estimated_end_ns):
-            waiting_texts.append(speech.start.text)
-        return text.text.casefold() in (waiting_text.casefold() for waiting_text in waiting_texts)
+            current_texts.append(speech.start.text)
+        return text.text.casefold() in (current_text.casefold() for current_text in current_texts)
 
     def _take_word(self, word: SpokenWord) -> list[RobotSpeech]:
-        speech, edges = self._speech, []
+        """Add a word to the current speech, or begin one."""
+        speech = self._speech
+        edges: list[RobotSpeech] = []
         if speech is None:
             speech = self._begin(word)
             edges.append(speech.start)
@@ -234,14 +254,17 @@ class RobotSpeechAdapter:
         return edges
 
     def _raise_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
-        edges = []
-        if stated := self._speaking.get(voice.voice_id):
-            self._speaking[voice.voice_id] = stated.again(voice.stamp_ns, self._newest_ns)
-            if not self._begins_anew(stated):
+        """Begin a speech with a voice that speaks now, unless its speech goes on."""
+        edges: list[RobotSpeech] = []
+        if statement := self._speaking.get(voice.voice_id):
+            self._speaking[voice.voice_id] = statement.repeat(voice.stamp_ns, self._newest_ns)
+            if not self._begins_anew(statement):
                 return []
             edges = self._lose_voices({voice.voice_id}, voice.stamp_ns)
         self._speaking[voice.voice_id] = _Statement(stamp_ns=voice.stamp_ns, arrived_ns=self._newest_ns)
-        self._has_voice, self._is_voice_broken, speech = True, False, self._speech
+        self._has_voice = True
+        self._is_voice_broken = False
+        speech = self._speech
         if speech and (speech.voice_id or voice.stamp_ns < (speech.estimated_end_ns or 0)):
             self._speech = replace(speech, voice_id=speech.voice_id or voice.voice_id)
             return []
@@ -256,11 +279,13 @@ class RobotSpeechAdapter:
             self._waiting.clear()
         return _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
 
-    def _begins_anew(self, stated: _Statement) -> bool:
-        """Whether a voice that is stated again, for new words and long after, fell without a word of it."""
-        return bool(self._waiting) and not stated.repetitions and self._newest_ns > stated.arrived_ns + _WAITS_NS
+    def _begins_anew(self, statement: _Statement) -> bool:
+        """Whether a repeated statement begins a new speech: texts wait, and the last statement was long ago."""
+        is_old = self._newest_ns > statement.arrived_ns + _MAX_WAIT_NS
+        return bool(self._waiting) and not statement.repetitions and is_old
 
     def _lower_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
+        """Stop the speech of a voice that speaks no more."""
         if voice.voice_id not in self._speaking:
             self._has_voice = not self._is_voice_broken
             return []
@@ -274,17 +299,17 @@ class RobotSpeechAdapter:
             return [*self._claim_texts(speech, voice.stamp_ns), *self._stop(voice.stamp_ns)]
         if voice.stamp_ns <= speech.estimated_end_ns:
             return self._stop(voice.stamp_ns)
-        # The estimated stop was too early, so the speech goes on in a second part.
+        # The estimated stop was too early, so the speech continues in a second part.
         part = replace(speech.start, stamp_ns=speech.estimated_end_ns, speech_id=f"voice-{voice.stamp_ns}", text="")
         self._speech = _Speech(start=part, arrived_ns=self._newest_ns)
         return [part, *self._stop(voice.stamp_ns)]
 
     def _claim_texts(self, speech: _Speech, stop_ns: int) -> list[RobotSpeech]:
-        """Return the start again with the texts that came while the voice spoke on, as far as its time allows."""
+        """Return the start again, with the texts that came while the voice spoke, as far as they fit into its time."""
         start = speech.start
         while self._waiting and self._waiting[0].stamp_ns > start.stamp_ns:
             longer = _add_words(start, self._waiting[0])
-            if estimate_duration_ns(longer.text) * _FITS > stop_ns - start.stamp_ns:
+            if estimate_duration_ns(longer.text) * _MIN_TIME_RATIO > stop_ns - start.stamp_ns:
                 break
             start = longer
             self._waiting.popleft()
@@ -306,7 +331,7 @@ class RobotSpeechAdapter:
         return [start, replace(start, stamp_ns=end_ns, state=SpeechEdge.STOP)]
 
     def _interrupt(self, stamp_ns: int) -> list[RobotSpeech]:
-        """Stop an estimated speech that still goes on; a voice states its stop itself."""
+        """Stop an estimated speech early. A speech with a voice goes on, because the voice states its stop."""
         speech = self._speech
         if speech is None or speech.estimated_end_ns is None or speech.voice_id:
             return []
@@ -316,6 +341,7 @@ class RobotSpeechAdapter:
         return [RobotSpeech(stamp_ns=stamp_ns, speech_id=speech.start.speech_id, state=SpeechEdge.STOP, estimated=True)]
 
     def _stop(self, stamp_ns: int, *, estimated: bool = False) -> list[RobotSpeech]:
+        """Stop the current speech."""
         speech, self._speech = self._speech, None
         if speech is None:
             return []
@@ -325,5 +351,6 @@ class RobotSpeechAdapter:
 
 
 def _add_words(start: RobotSpeech, *texts: TextToSay) -> RobotSpeech:
+    """Return a start with the words of these texts too."""
     words = " ".join(filter(None, [start.text, *(text.text for text in texts)]))
     return replace(start, text=words, locale=start.locale or texts[0].locale)

@@ -14,11 +14,11 @@ from norm_core.runtime.time import NS_PER_MS, s_to_ns
 LEAD_NS = 200 * NS_PER_MS
 
 # The relative error of an estimated end.
-_ESTIMATE_ERROR = 0.3
+_END_ERROR_RATIO = 0.3
 
 
 class RobotVoiceConfig(Config):
-    """How robot speech is matched with the sound."""
+    """The settings by which robot speech is matched with sound."""
 
     tail_ms: int = Field(default=350, ge=0, le=5000, description="how long the robot's echo lasts after its speech")
     longest_s: float = Field(default=60.0, gt=0, description="the longest assumed speech after a start without a stop")
@@ -30,7 +30,7 @@ class RobotVoiceConfig(Config):
 
 @record
 class RobotTurn:
-    """One robot utterance as far as it is known; its echo ends at `rings_until_ns`."""
+    """One turn of the robot, as far as it is known. Its echo ends at `rings_until_ns`."""
 
     speech_id: str
     start_ns: int
@@ -42,14 +42,14 @@ class RobotTurn:
 
 @record
 class RobotContext:
-    """The robot's turns around a stretch of speech, and whether any of its speech is known."""
+    """The turns of the robot around a stretch of speech, and whether any robot speech is known."""
 
     turns: tuple[RobotTurn, ...] = ()
     is_known: bool = False
     late: bool = False  # a late message would have changed the turns
 
     def overlap_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how long the robot spoke within a stretch, in nanoseconds; its turns do not overlap."""
+        """Return how long the robot spoke within a stretch. Its turns do not overlap."""
         return sum(max(0, min(turn.end_ns, end_ns) - max(turn.start_ns, start_ns)) for turn in self.turns)
 
     def turn_at(self, stamp_ns: int) -> RobotTurn | None:
@@ -58,10 +58,11 @@ class RobotContext:
 
 
 class RobotVoice:
-    """Store starts and stops in any order; drop the oldest."""
+    """The latest starts and stops of robot speech, in any order of arrival."""
 
     def __init__(self, config: RobotVoiceConfig, max_edges: int = 400) -> None:
-        self._config, self._max_edges = config, max_edges
+        self._config = config
+        self._max_edges = max_edges
         self._longest_ns = s_to_ns(config.longest_s)
         self._lateness_ns = config.lateness_ms * NS_PER_MS
         self._edges: dict[RobotSpeech, bool] = {}  # whether each came too late
@@ -79,44 +80,45 @@ class RobotVoice:
 
     def feed(self, edge: RobotSpeech, sound_until_ns: int | None) -> None:
         """Add a start or stop that arrived when the sound had reached a stamp; None before any sound."""
-        late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._lateness_ns
-        if late and self._repeats_a_start(edge):
+        is_late = sound_until_ns is not None and sound_until_ns > edge.stamp_ns + self._lateness_ns
+        if is_late and self._is_repeated(edge):
             return  # its words alone are late
-        if late:
+        if is_late:
             self.counts["robot_speech_late"] += 1
         elif self._first_ns is None or edge.stamp_ns < self._first_ns:
             self._first_ns = edge.stamp_ns
-        self._edges.setdefault(edge, late)
+        self._edges.setdefault(edge, is_late)
         if len(self._edges) > self._max_edges:
             del self._edges[min(self._edges, key=_sort_key)]
 
-    def _repeats_a_start(self, edge: RobotSpeech) -> bool:
+    def _is_repeated(self, edge: RobotSpeech) -> bool:
+        """Whether this edge is stored already, perhaps with other words."""
         identity = (edge.speech_id, edge.stamp_ns, edge.state)
-        return any((edge.speech_id, edge.stamp_ns, edge.state) == identity for edge in self._edges)
+        return any((other.speech_id, other.stamp_ns, other.state) == identity for other in self._edges)
 
     def about(self, start_ns: int, end_ns: int) -> RobotContext:
-        """Return the context of a stretch, independent of edges stamped later than LEAD_NS after its end."""
+        """Return the context of a stretch. Edges that are stamped more than LEAD_NS after its end have no effect."""
         horizon_ns = end_ns + LEAD_NS
         edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_sort_key)
         in_time = self._build_turns((edge for edge in edges if not self._edges[edge]), start_ns, horizon_ns)
-        of_all = self._build_turns(edges, start_ns, horizon_ns)
+        all_turns = self._build_turns(edges, start_ns, horizon_ns)
         is_known = self._first_ns is not None and self._first_ns <= horizon_ns
-        return RobotContext(turns=in_time, is_known=is_known, late=in_time != of_all)
+        return RobotContext(turns=in_time, is_known=is_known, late=in_time != all_turns)
 
     def _build_turns(self, edges: Iterable[RobotSpeech], start_ns: int, horizon_ns: int) -> tuple[RobotTurn, ...]:
-        """Build turns; a start ends any earlier speech, because a robot has one voice."""
+        """Build turns. A start ends any earlier speech, because a robot has one voice."""
         turns: list[RobotTurn] = []
         start: RobotSpeech | None = None
         text = ""
         for edge in edges:
-            same = start is not None and start.speech_id == edge.speech_id
-            if start and same and edge.state is SpeechEdge.START and edge.stamp_ns <= start.stamp_ns + self._longest_ns:
+            is_same_speech = start is not None and start.speech_id == edge.speech_id
+            if start and is_same_speech and edge.state is SpeechEdge.START and edge.stamp_ns <= start.stamp_ns + self._longest_ns:
                 text = edge.text or text  # repeated, with more text
             elif edge.state is SpeechEdge.START:
                 if start:
                     turns.append(self._build_turn(start, text, edge.stamp_ns, has_ended=True))
                 start, text = edge, edge.text
-            elif start and same:
+            elif start and is_same_speech:
                 turns.append(self._build_turn(start, edge.text or text, edge.stamp_ns, True, edge.estimated))
                 start = None
         if start:
@@ -129,7 +131,7 @@ class RobotVoice:
         longest_ns = start.stamp_ns + self._longest_ns
         rings_ns = self._config.tail_ms * NS_PER_MS
         if is_estimated:
-            rings_ns = max(rings_ns, round(_ESTIMATE_ERROR * (end_ns - start.stamp_ns)))
+            rings_ns = max(rings_ns, round(_END_ERROR_RATIO * (end_ns - start.stamp_ns)))
         return RobotTurn(
             speech_id=start.speech_id,
             start_ns=start.stamp_ns,
@@ -141,5 +143,5 @@ class RobotVoice:
 
 
 def _sort_key(edge: RobotSpeech) -> tuple[int, bool, str, str]:
-    """A stop precedes a start with the same stamp."""
+    """Return the key of the order of edges: a stop precedes a start with the same stamp."""
     return edge.stamp_ns, edge.state is SpeechEdge.START, edge.speech_id, edge.text

@@ -21,41 +21,53 @@ from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
 from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 
-_KEPT = 8
-_FLOOR = 1e-10
-
+# The number of segments from which the level of the robot's echo is learnt.
+_MAX_LEVELS = 8
+# The power that stands for silence, whose logarithm is finite.
+_MIN_POWER = 1e-10
 # The longest delay of an echo after the robot's speech.
-_ECHO_DELAY_NS = 400 * NS_PER_MS
-# Weights in units of one fully recognized word of the robot's text; set by hand, not fitted.
-_UNLIKE = 0.45  # a word less similar to the robot's text counts for the user
-_PER_LIKENESS = 1.8
-_LOUDER, _AS_LOUD = -1.5, 0.8
-_BEGAN_TOGETHER, _BOTH_TOGETHER = 1.0, 2.0
-_CHANGE = 1.5
-_DOUBT, _DOUBT_UNTOLD = 0.3, 1.5  # the latter if the robot's text is unknown
-_SURELY_ROBOT = 0.6
-_CERTAIN = 1e6
+_MAX_ECHO_DELAY_NS = 400 * NS_PER_MS
 # How long the robot must speak beyond a person's words before its voice is cut from their utterance.
-_BEYOND_WORDS_NS = 800 * NS_PER_MS
+_MIN_ROBOT_ALONE_NS = 800 * NS_PER_MS
+
+# All weights are in units of one fully recognized word of the robot's text. They are set by hand, not fitted.
+# A word that is less similar to the robot's text counts for the user.
+_LIKENESS_THRESHOLD = 0.45
+_WEIGHT_PER_LIKENESS = 1.8
+# A word that is louder than the usual echo, and one that is about as loud.
+_LOUDER_WEIGHT = -1.5
+_AS_LOUD_WEIGHT = 0.8
+# Segment and robot speech start together, and both start and end together.
+_START_WEIGHT = 1.0
+_START_AND_END_WEIGHT = 2.0
+# The cost of a change of speaker within a segment.
+_CHANGE_COST = 1.5
+# A sum closer to zero leaves the speaker unknown; the second one if the robot's text is unknown.
+_MIN_SUM = 0.3
+_MIN_SUM_WITHOUT_TEXT = 1.5
+# The mean similarity from which a segment is certainly the robot's.
+_CERTAIN_LIKENESS = 0.6
+# A weight that no other evidence outweighs.
+_CERTAIN_WEIGHT = 1e6
 
 
-def level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
-    """Return the power of a stretch of a segment's sound in dB full scale."""
+def measure_level_db(segment: AudioSegment, start_ns: int, end_ns: int) -> float:
+    """Return the power of a part of a segment's sound, in dB full scale."""
     first = max(0, (start_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     last = max(first + 1, (end_ns - segment.sound_ns) * RATE_HZ // NS_PER_S)
     samples = segment.samples[first:last]
-    return 10 * math.log10(max(float(np.mean(np.square(samples))) if len(samples) else 0.0, _FLOOR))
+    return 10 * math.log10(max(float(np.mean(np.square(samples))) if len(samples) else 0.0, _MIN_POWER))
 
 
 class EchoLevel:
     """The typical level of the robot's most recent words."""
 
     def __init__(self) -> None:
-        self._levels_db: deque[float] = deque(maxlen=_KEPT)
+        self._levels_db: deque[float] = deque(maxlen=_MAX_LEVELS)
 
     @property
     def usual_db(self) -> float | None:
-        """The median level in dB full scale, or None before the first segment."""
+        """The median level in dB full scale; None before the first segment."""
         return median(self._levels_db) if self._levels_db else None
 
     def learn(self, level_db: float) -> None:
@@ -81,26 +93,29 @@ def attribute_words(speech: AttributedSpeech, echo: EchoLevel, louder_db: float)
     if robot.late:
         return [_make_utterance(speech, Speaker.UNKNOWN)]
     words = speech.recognized.words
-    timed = words or _spread_words(speech)
-    in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
-    if not any(in_robots_time):
+    timed_words = words or _spread_words(speech)
+    are_audible = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed_words]
+    if not any(are_audible):
         return [_make_utterance(_cut_to_words(speech), others)]
-    weights = _weigh_words(speech, timed, in_robots_time, echo.usual_db, louder_db)
-    began, ended = _weigh_common_edges(segment, robot)
-    robots = _find_robot_words(weights, began, ended, _CHANGE if words else _CERTAIN)
+    weights = _weigh_words(speech, timed_words, are_audible, echo.usual_db, louder_db)
+    start_weight, end_weight = _weigh_common_edges(segment, robot)
+    change_cost = _CHANGE_COST if words else _CERTAIN_WEIGHT
+    are_robots = _find_robot_words(weights, start_weight, end_weight, change_cost)
     if segment.final and words:
-        _learn_echo(segment, robot, timed, robots, echo)
-    if len(set(robots)) > 1:
+        _learn_echo(segment, robot, timed_words, are_robots, echo)
+    if len(set(are_robots)) > 1:
         runs = [
-            (own, [word for _, word in run]) for own, run in groupby(zip(robots, words, strict=True), lambda r: r[0])
+            (is_robot, [word for _, word in run])
+            for is_robot, run in groupby(zip(are_robots, words, strict=True), lambda pair: pair[0])
         ]
         return [
-            _make_part(speech, Speaker.ROBOT if own else others, run, i, len(runs)) for i, (own, run) in enumerate(runs)
+            _make_part(speech, Speaker.ROBOT if is_robot else others, run, index, len(runs))
+            for index, (is_robot, run) in enumerate(runs)
         ]
-    doubt = _DOUBT if any(turn.text for turn in robot.turns) else _DOUBT_UNTOLD
-    if all(in_robots_time) and abs(began + ended + sum(weights)) < doubt:
+    min_sum = _MIN_SUM if any(turn.text for turn in robot.turns) else _MIN_SUM_WITHOUT_TEXT
+    if all(are_audible) and abs(start_weight + end_weight + sum(weights)) < min_sum:
         return [_make_utterance(speech, Speaker.UNKNOWN)]
-    return [_make_utterance(speech, Speaker.ROBOT) if robots[0] else _make_utterance(_cut_to_words(speech), others)]
+    return [_make_utterance(speech, Speaker.ROBOT) if are_robots[0] else _make_utterance(_cut_to_words(speech), others)]
 
 
 def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
@@ -117,81 +132,90 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
         text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
     )
     speech = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic=utterance.source_topic)
-    (judged,) = attribute_words(speech, EchoLevel(), math.inf)
-    # An external recognizer that identifies a voice means a person's, unless the robot was speaking.
-    speaker = judged.speaker if robot.turns else utterance.speaker
-    return replace(utterance, speaker=speaker, overlap_ns=judged.overlap_ns, late=judged.late)
+    (attributed,) = attribute_words(speech, EchoLevel(), math.inf)
+    # A voice that an external recognizer identifies is a person's, unless the robot was speaking.
+    speaker = attributed.speaker if robot.turns else utterance.speaker
+    return replace(utterance, speaker=speaker, overlap_ns=attributed.overlap_ns, late=attributed.late)
 
 
 def _weigh_words(
     speech: AttributedSpeech,
     words: tuple[Word, ...],
-    in_robots_time: list[bool],
+    are_audible: list[bool],
     echo_db: float | None,
     louder_db: float,
 ) -> list[float]:
-    """Return each word's weight for the robot; below zero for the user."""
+    """Return the weight of each word for the robot, which is negative for the user."""
     robot_words = normalize(" ".join(turn.text for turn in speech.robot.turns))
     tokens = [normalize(word.text) for word in words]
-    like = iter(likeness([token for of_word in tokens for token in of_word], robot_words))
+    likenesses = iter(likeness([token for word_tokens in tokens for token in word_tokens], robot_words))
     weights = []
-    for word, of_word, inside in zip(words, tokens, in_robots_time, strict=True):
-        alike = [next(like) for _ in of_word]
-        # A short word matches easily in any text.
-        bulk = min(1.0, sum(max(len(reduce_to_consonants(token)), 1) for token in of_word) / 3)
+    for word, word_tokens, is_audible in zip(words, tokens, are_audible, strict=True):
+        word_likenesses = [next(likenesses) for _ in word_tokens]
+        # A short word matches easily in any text, so it weighs less.
+        length_factor = min(1.0, sum(max(len(reduce_to_consonants(token)), 1) for token in word_tokens) / 3)
         weight = 0.0
-        # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
-        if robot_words and alike and not all(token.isdigit() for token in of_word):
-            weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
+        # A recognizer writes numbers in digits, which resemble no word, so they are no evidence.
+        if robot_words and word_likenesses and not all(token.isdigit() for token in word_tokens):
+            mean_likeness = sum(word_likenesses) / len(word_likenesses)
+            weight += length_factor * _WEIGHT_PER_LIKENESS * (mean_likeness - _LIKENESS_THRESHOLD)
         if echo_db is not None and speech.recognized.words:
-            above_db = level_db(speech.segment, word.start_ns, word.end_ns) - echo_db
-            weight += bulk * (_LOUDER if above_db > louder_db else _AS_LOUD if above_db < louder_db / 2 else 0.0)
-        weights.append(weight if inside else -_CERTAIN)
+            above_db = measure_level_db(speech.segment, word.start_ns, word.end_ns) - echo_db
+            if above_db > louder_db:
+                weight += length_factor * _LOUDER_WEIGHT
+            elif above_db < louder_db / 2:
+                weight += length_factor * _AS_LOUD_WEIGHT
+        weights.append(weight if is_audible else -_CERTAIN_WEIGHT)
     return weights
 
 
 def _weigh_common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[float, float]:
     """Return the weights of a common start and of a common end of segment and robot speech."""
     for turn in robot.turns:
-        if -LEAD_NS <= segment.start_ns - turn.start_ns <= _ECHO_DELAY_NS:
+        if -LEAD_NS <= segment.start_ns - turn.start_ns <= _MAX_ECHO_DELAY_NS:
             if turn.has_ended and turn.end_ns - LEAD_NS <= segment.end_ns <= turn.rings_until_ns:
-                return _BOTH_TOGETHER, _BOTH_TOGETHER
-            return _BEGAN_TOGETHER, 0.0
+                return _START_AND_END_WEIGHT, _START_AND_END_WEIGHT
+            return _START_WEIGHT, 0.0
     return 0.0, 0.0
 
 
-def _find_robot_words(weights: list[float], began: float, ended: float, change: float) -> list[bool]:
-    """Run Viterbi over the two speakers; True if the word is the robot's."""
+def _find_robot_words(
+    weights: list[float], start_weight: float, end_weight: float, change_cost: float
+) -> list[bool]:
+    """Run Viterbi over the two speakers, and return for each word whether it is the robot's."""
     weights = [*weights]
-    weights[0] += began
-    weights[-1] += ended
-    user, robot = 0.0, weights[0]
+    weights[0] += start_weight
+    weights[-1] += end_weight
+    user_sum, robot_sum = 0.0, weights[0]
     came_from: list[tuple[bool, bool]] = []  # for user and robot: whether the robot spoke the word before
     for weight in weights[1:]:
-        came_from.append((robot - change >= user, robot >= user - change))
-        user, robot = max(user, robot - change), weight + max(robot, user - change)
-    path = [robot > user]
-    for of_user, of_robot in reversed(came_from):
-        path.append(of_robot if path[-1] else of_user)
+        came_from.append((robot_sum - change_cost >= user_sum, robot_sum >= user_sum - change_cost))
+        best_user_sum = max(user_sum, robot_sum - change_cost)
+        robot_sum = weight + max(robot_sum, user_sum - change_cost)
+        user_sum = best_user_sum
+    path = [robot_sum > user_sum]
+    for before_user, before_robot in reversed(came_from):
+        path.append(before_robot if path[-1] else before_user)
     return path[::-1]
 
 
 def _learn_echo(
-    segment: AudioSegment, robot: RobotContext, words: tuple[Word, ...], robots: list[bool], echo: EchoLevel
+    segment: AudioSegment, robot: RobotContext, words: tuple[Word, ...], are_robots: list[bool], echo: EchoLevel
 ) -> None:
     """Learn the level of a segment that is certainly the robot's alone."""
-    if not all(robots):
+    if not all(are_robots):
         return
     robot_words = normalize(" ".join(turn.text for turn in robot.turns))
-    alike = likeness([token for word in words for token in normalize(word.text)], robot_words)
-    if alike and sum(alike) / len(alike) >= _SURELY_ROBOT:
-        echo.learn(level_db(segment, segment.start_ns, segment.end_ns))
+    likenesses = likeness([token for word in words for token in normalize(word.text)], robot_words)
+    if likenesses and sum(likenesses) / len(likenesses) >= _CERTAIN_LIKENESS:
+        echo.learn(measure_level_db(segment, segment.start_ns, segment.end_ns))
 
 
 def _spread_words(speech: AttributedSpeech) -> tuple[Word, ...]:
-    """Spread words without times evenly."""
+    """Spread words without times evenly over their segment."""
     texts = speech.recognized.text.split() or [speech.recognized.text]
-    start_ns, length_ns = speech.segment.start_ns, speech.segment.end_ns - speech.segment.start_ns
+    start_ns = speech.segment.start_ns
+    length_ns = speech.segment.end_ns - start_ns
     bounds = [start_ns + length_ns * index // len(texts) for index in range(len(texts) + 1)]
     return tuple(
         Word(text=text, start_ns=start, end_ns=end) for text, start, end in zip(texts, bounds, bounds[1:], strict=False)
@@ -199,6 +223,7 @@ def _spread_words(speech: AttributedSpeech) -> tuple[Word, ...]:
 
 
 def _make_utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
+    """Make the utterance of a whole segment, or of its part with an index."""
     segment, recognized = speech.segment, speech.recognized
     overlap_ns = 0 if speaker is Speaker.ROBOT else speech.robot.overlap_ns(segment.start_ns, segment.end_ns)
     return Utterance(
@@ -222,22 +247,24 @@ def _make_utterance(speech: AttributedSpeech, speaker: Speaker, index: int = 0) 
 
 
 def _cut_to_words(speech: AttributedSpeech) -> AttributedSpeech:
-    """Cut the robot's unrecognized voice before and after a person's words from their segment."""
+    """Cut the unrecognized robot speech before and after a person's words from their segment."""
     segment, words = speech.segment, speech.recognized.words
     if not words:
         return speech
-    first_ns, last_ns = max(words[0].start_ns, segment.start_ns), min(words[-1].end_ns, segment.end_ns)
-    is_late = speech.robot.overlap_ns(segment.start_ns, first_ns) > _BEYOND_WORDS_NS
-    is_early = speech.robot.overlap_ns(last_ns, segment.end_ns) > _BEYOND_WORDS_NS
-    start_ns, end_ns = first_ns if is_late else segment.start_ns, last_ns if is_early else segment.end_ns
+    first_ns = max(words[0].start_ns, segment.start_ns)
+    last_ns = min(words[-1].end_ns, segment.end_ns)
+    is_robot_before = speech.robot.overlap_ns(segment.start_ns, first_ns) > _MIN_ROBOT_ALONE_NS
+    is_robot_after = speech.robot.overlap_ns(last_ns, segment.end_ns) > _MIN_ROBOT_ALONE_NS
+    start_ns = first_ns if is_robot_before else segment.start_ns
+    end_ns = last_ns if is_robot_after else segment.end_ns
     return replace(speech, segment=replace(segment, start_ns=start_ns, end_ns=max(start_ns, end_ns)))
 
 
-def _make_part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
-    """Return one speaker's run of words; it starts or ends with the segment at the edges."""
+def _make_part(speech: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, count: int) -> Utterance:
+    """Make the utterance of one speaker's run of words. The first and the last run reach to the segment's edges."""
     segment, recognized = speech.segment, speech.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
-    end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
+    end_ns = max(start_ns, segment.end_ns if index == count - 1 else words[-1].end_ns)
     probabilities = [word.probability for word in words if word.probability is not None]
     part = replace(
         speech,

@@ -136,7 +136,7 @@ def test_a_list_that_comes_late_is_counted_and_ends_no_speech(hearing: Hearing) 
 def test_voices_are_bounded() -> None:
     voices = Voices("/humans/voices/{}/speech")
     for number in range(3 * MAX_VOICES):
-        voices.is_speaking(True, START_NS + number, f"v{number}")
+        voices.set_speaking(True, START_NS + number, f"v{number}")
     assert voices.quiet_until_ns(START_NS + NS_PER_S) == START_NS + 2 * MAX_VOICES  # the oldest are gone
 
 
@@ -178,8 +178,8 @@ HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")
 )
 def test_live_speech_is_timed_by_the_edges_of_is_speaking(fields: dict[str, str], locale: str) -> None:
     adapter = LiveSpeechAdapter("/humans/voices/v1/speech")
-    adapter.is_speaking(True, AT_NS - 3 * NS_PER_S)
-    adapter.is_speaking(False, AT_NS - NS_PER_S)
+    adapter.set_speaking(True, AT_NS - 3 * NS_PER_S)
+    adapter.set_speaking(False, AT_NS - NS_PER_S)
     message = Fields(header=HEADER, incremental="", final="hello there", confidence=0.8, **fields)
     utterance = adapter.take_text(message, AT_NS, "v1")
     assert utterance is not None
