@@ -54,7 +54,6 @@ from .senses.microphone.pcm import PcmFormat as PcmFormat
 from .senses.microphone.pcm import SoundError as SoundError
 from .senses.people.adapter import PeopleAdapter as PeopleAdapter
 from .senses.people.adapter import PeopleConfig as PeopleConfig
-from .senses.robot_voice.robot_voice import RobotVoiceConfig as RobotVoiceConfig
 from .senses.speech.audio_front_end import HearingConfig as HearingConfig
 from .senses.speech.recognition import RecognizedSpeech as RecognizedSpeech
 from .senses.speech.recognition import Recognizer as Recognizer

@@ -68,8 +68,8 @@ class Ears:
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
         self._front_end.robot.allow_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
-        self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
-        self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
+        self._transcriber = Transcriber(recognizer, audio_topic) if recognizer else None
+        self._robot_transcriber = Transcriber(recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
         self._audio_topic = audio_topic
         self._health_log, self._queue = health_log, queue

@@ -16,14 +16,13 @@ from norm_core.runtime.time import ReplayClock
 from norm_monitor.replay.bag_driver import BagSenses, make_replay_monitor
 from norm_monitor.replay.node_driver import ANSWERS, END, FLAGS, WINDOWS, NodeOutput, SessionTopics, topics_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
 
 
 def in_process(bag: Path) -> Iterator[NodeOutput]:
     """Yield the utterances, windows, flags and answers that the nodes would publish, without ROS."""
     topics = topics_of(bag)
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    hearing = HearingConfig(partial_every_s=0)
     roles = _Roles(topics)
     with BagReader(bag) as reader:
         whisper = Whisper(hearing.whisper) if topics.audio else None

@@ -39,7 +39,6 @@ from norm_monitor.replay.flag_runs import BagFlags, append_bag, bag_digest, begi
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
@@ -60,7 +59,7 @@ def senses_of(
 
     Raises BagError for a topic that is no audio, or where the audio topic is ambiguous.
     """
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
+    hearing = HearingConfig(partial_every_s=0, whisper=whisper)
     named = tuple(robot_topics)
     robot_topics = find_robot_topics(bag, named)
     sounds = audio_topics(bag, hearing.stated)

@@ -29,7 +29,6 @@ from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, extract_sound
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb_options import WHISPER_HELP, Language, RobotOffset, RobotTopics, WordsTopics, make_app
@@ -52,7 +51,7 @@ def hear(  # noqa: PLR0917
     """Print who said what, and when, in a sound file or a bag."""
     config = HearingConfig(
         channel=channel,
-        segments=SegmentConfig(partial_every_s=0),
+        partial_every_s=0,
         whisper=WhisperConfig(model=model, language=language),
     )
     health_log = HealthLog()

@@ -7,11 +7,11 @@ import typer
 from rich.progress import track
 from rich.table import Table
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Polarity
 from norm_core.runtime.wording import count_of
 from norm_monitor.encounters.encounter import Encounter
 from norm_monitor.encounters.generate import GenerationConfig, generate, remove
-from norm_monitor.encounters.library import SPLITS, ScenarioError, count_events, encounters, find, read
+from norm_monitor.encounters.library import SPLITS, ScenarioError, encounters, find, read
 from norm_monitor.encounters.timeline import lay_out
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb_options import make_app
@@ -30,10 +30,7 @@ def scenarios(  # noqa: PLR0917
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Without a name: print only JSON.")] = False,
 ) -> None:
-    """Make bags of scripted encounters, with their labels beside them; without a name or a split, list all encounters.
-
-    The list counts the attributes in each split. An event with two attributes counts twice.
-    """
+    """Make bags of scripted encounters, with their labels beside them. Without a name or a split, list them all."""
     if not (names or split):
         _list_all(as_json=as_json)
         return
@@ -54,20 +51,13 @@ def scenarios(  # noqa: PLR0917
 
 def _list_all(*, as_json: bool) -> None:
     rows = [_row(split, encounter) for split in SPLITS for encounter in encounters(split)]
-    counts = {split: count_events(split) for split in SPLITS}
-    attributes = [
-        {"attribute": attribute.value}
-        | {f"{split} {polarity}": counts[split][attribute, polarity] for split in SPLITS for polarity in Polarity}
-        for attribute in Attribute
-    ]
     if as_json:
-        print_json({"encounters": rows, "attributes": attributes})
+        print_json({"encounters": rows})
         return
-    for shown in (rows, attributes):
-        table = Table(*shown[0])
-        for row in shown:
-            table.add_row(*map(str, row.values()))
-        print_table(table)
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    print_table(table)
 
 
 def _row(split: str, encounter: Encounter) -> dict[str, Any]:

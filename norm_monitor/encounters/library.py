@@ -1,6 +1,5 @@
 """The labels of an encounter, which lie beside its bag, and the shipped encounters."""
 
-from collections import Counter
 from pathlib import Path
 
 from norm_core.files.data_files import shipped_file
@@ -74,13 +73,6 @@ def read(path: Path) -> Encounter:
     except TimelineError as error:
         raise ScenarioError(f"{path}: {str(error).removeprefix(f'{encounter.id}: ')}") from error
     return encounter
-
-
-def count_events(split: str) -> Counter[tuple[Attribute, Polarity]]:
-    """Count labels by attribute and polarity. An event with two attributes counts twice."""
-    return Counter(
-        (attribute, event.polarity) for e in encounters(split) for event in e.events for attribute in event.attributes
-    )
 
 
 def shipped() -> tuple[Path, ...]:

@@ -18,7 +18,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, RobotVoice
 from norm_monitor.session_log.reader import LogError, is_log, read_sound
 from norm_monitor.session_log.schema import (
     CONSENSUS,
@@ -83,7 +83,7 @@ def replace_echo(
 ) -> tuple[Utterance, ...]:
     """Replace the robot's echo by the words that its topics state. Without stated words, the heard ones remain."""
     edges = tuple(robot_speech)
-    voice = RobotVoice(RobotVoiceConfig(), max_edges=len(edges))
+    voice = RobotVoice(max_edges=len(edges))
     for edge in edges:
         voice.feed(edge, None)
     turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]

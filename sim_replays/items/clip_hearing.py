@@ -9,7 +9,6 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.items.clip import VIDEO_SUFFIXES, VIDEOS
 from sim_replays.items.target import SuiteError
@@ -38,7 +37,7 @@ class ClipTranscriber:
     def _written(self, path: Path, language: str) -> tuple[Utterance, ...]:
         if language not in self._whispers:
             whisper = WhisperConfig(model=self._model, language=language)
-            config = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
+            config = HearingConfig(partial_every_s=0, whisper=whisper)
             self._whispers[language] = config, Whisper(whisper)
         config, whisper_model = self._whispers[language]
         ears = Ears(config, HealthLog(), whisper_model, AUDIO)

@@ -39,7 +39,6 @@ from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
@@ -91,7 +90,7 @@ def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, 
 
 def sense_bag(bag: Path, truth: Truth, recognizer: Recognizer | None) -> SensedEncounter:
     """Run the senses on a bag. Without a recognizer, use the recorded utterances."""
-    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    hearing = HearingConfig(partial_every_s=0)
     with BagReader(bag) as reader:
         senses = BagSenses(reader, hearing, recognizer, AUDIO if recognizer else "")
         records = tuple(

@@ -17,13 +17,8 @@ def run(*arguments: str) -> str:
     return str(result.stdout)
 
 
-def test_encounters_are_listed_and_their_attributes_counted() -> None:
-    told = json.loads(run("--json"))
-    assert {row["split"] for row in told["encounters"]} == set(SPLITS)
-    assert len(told["attributes"]) == 7
-    assert set(told["attributes"][0]) == {
-        "attribute", *(f"{split} {kind}" for split in SPLITS for kind in ("error", "competence"))
-    }  # fmt: skip
+def test_encounters_of_all_splits_are_listed() -> None:
+    assert {row["split"] for row in json.loads(run("--json"))["encounters"]} == set(SPLITS)
 
 
 def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ class CameraFault(StrEnum):
     DECODE_FAILED = "decode_failures"
     ZERO_SIZE = "zero_size_images"
     UNKNOWN_ENCODING = "unknown_encodings"
-    SOURCE_CHANGED = "source_changes"
     TWO_PUBLISHERS = "two_publishers"
     RAW_BEST_EFFORT = "raw_best_effort"
     STALE = "stale_input"
@@ -74,10 +73,6 @@ ADVICE: dict[CameraFault, Advice] = {
     CameraFault.UNKNOWN_ENCODING: Advice(
         problem="the encoding is not supported, as with depth images or video",
         remedy="set the driver to rgb8 or bgr8, or use the compressed topic (JPEG or PNG)",
-    ),
-    CameraFault.SOURCE_CHANGED: Advice(
-        problem="frame_id, size or encoding changed, because of two publishers or new camera settings",
-        remedy="give each camera a topic of its own",
     ),
     CameraFault.TWO_PUBLISHERS: Advice(
         problem="the topic has more than one publisher", remedy="stop one, or remap it to a topic of its own"

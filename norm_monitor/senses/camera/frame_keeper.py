@@ -149,11 +149,9 @@ class FrameKeeper:
         self._offset_ns = offset_ns
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
         self.sampler = Sampler(topic, self._config.keep_hz, health_log)
-        self._source: tuple[str, str, int, int] | None = None
 
     def keep(self, picture: Picture) -> Frame | None:
         """Return the frame if this is its period's first usable picture."""
-        self._check_source(picture)
         if not is_usable_stamp(picture.stamp_ns):
             log_fault(self._health_log, self._topic, CameraFault.NO_STAMP)
             return None
@@ -187,17 +185,6 @@ class FrameKeeper:
             tile_height_px=tile.shape[0],
             tile_jpeg=jpeg.tobytes(),
         )
-
-    def _check_source(self, picture: Picture) -> None:
-        source = (picture.frame_id, picture.encoding, picture.width_px, picture.height_px)
-        if self._source not in (None, source):
-            log_fault(
-                self._health_log,
-                self._topic,
-                CameraFault.SOURCE_CHANGED,
-                f"last to frame_id {picture.frame_id!r}, {picture.encoding!r}",
-            )
-        self._source = source
 
 
 def _shrink(pixels: Pixels, width_px: int) -> Pixels:

@@ -20,8 +20,8 @@ class RobotAudio:
     """A finder of speech in the sound that the robot plays. Messages come in order of arrival."""
 
     def __init__(self, config: HearingConfig, topic: str, on_fault: OnFault = lambda fault: None) -> None:
-        segments = config.segments.model_copy(update={"partial_every_s": 0.0})
-        self._front_end = AudioFrontEnd(config.model_copy(update={"segments": segments}), on_fault, comes_ahead=True)
+        config = config.model_copy(update={"partial_every_s": 0.0})
+        self._front_end = AudioFrontEnd(config, on_fault, comes_ahead=True)
         self._topic = topic
         self._arrived_ns: int | None = None
         self._onset_ns: int | None = None

@@ -191,7 +191,7 @@ class RobotSpeechAdapter:
         return self._stop_early(speech, latest_ns)
 
     def _stop_early(self, speech: _Speech, latest_ns: int) -> list[RobotSpeech]:
-        """Stop a speech whose voice gave no stop: at the estimated end of its words, but at `latest_ns` at the latest."""
+        """Stop a speech whose voice gave no stop: at the estimated end of its words, or earlier at `latest_ns`."""
         words_end_ns = speech.start.stamp_ns + estimate_duration_ns(speech.text)
         return self._stop(min(words_end_ns, latest_ns) if speech.text else latest_ns, estimated=True)
 

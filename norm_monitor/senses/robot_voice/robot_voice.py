@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from pydantic import Field
-
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
-from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 
 # The largest offset between stamps of the robot's voice and of its sound in the microphone.
 LEAD_NS = 200 * NS_PER_MS
@@ -17,15 +14,10 @@ LEAD_NS = 200 * NS_PER_MS
 _END_ERROR_RATIO = 0.3
 
 
-class RobotVoiceConfig(Config):
-    """The settings by which robot speech is matched with sound."""
-
-    tail_ms: int = Field(default=350, ge=0, le=5000, description="how long the robot's echo lasts after its speech")
-    longest_s: float = Field(default=60.0, gt=0, description="the longest assumed speech after a start without a stop")
-    lateness_ms: int = Field(
-        default=300, ge=0, le=10_000, description="the longest delay of robot speech messages behind the sound"
-    )
-    louder_db: float = Field(default=6.0, gt=0, description="sound this much louder than the robot's echo is a person")
+# How long the echo of the robot lasts after its speech.
+_ECHO_TAIL_NS = 350 * NS_PER_MS
+# The assumed end of speech after a start without a stop.
+_MAX_SPEECH_NS = 60 * NS_PER_S
 
 
 @record
@@ -60,11 +52,10 @@ class RobotContext:
 class RobotVoice:
     """The latest starts and stops of robot speech, in any order of arrival."""
 
-    def __init__(self, config: RobotVoiceConfig, max_edges: int = 400) -> None:
-        self._config = config
+    def __init__(self, lateness_ms: int = 300, max_edges: int = 400) -> None:
+        """Wait this long for starts and stops; of more edges than `max_edges`, the oldest are dropped."""
         self._max_edges = max_edges
-        self._longest_ns = s_to_ns(config.longest_s)
-        self._lateness_ns = config.lateness_ms * NS_PER_MS
+        self._lateness_ns = lateness_ms * NS_PER_MS
         self._edges: dict[RobotSpeech, bool] = {}  # whether each came too late
         self._first_ns: int | None = None
         self.counts: Counter[str] = Counter()
@@ -112,7 +103,12 @@ class RobotVoice:
         text = ""
         for edge in edges:
             is_same_speech = start is not None and start.speech_id == edge.speech_id
-            if start and is_same_speech and edge.state is SpeechEdge.START and edge.stamp_ns <= start.stamp_ns + self._longest_ns:
+            if (
+                start
+                and is_same_speech
+                and edge.state is SpeechEdge.START
+                and edge.stamp_ns <= start.stamp_ns + _MAX_SPEECH_NS
+            ):
                 text = edge.text or text  # repeated, with more text
             elif edge.state is SpeechEdge.START:
                 if start:
@@ -128,17 +124,17 @@ class RobotVoice:
     def _build_turn(
         self, start: RobotSpeech, text: str, end_ns: int, has_ended: bool, is_estimated: bool = False
     ) -> RobotTurn:
-        longest_ns = start.stamp_ns + self._longest_ns
-        rings_ns = self._config.tail_ms * NS_PER_MS
+        max_end_ns = start.stamp_ns + _MAX_SPEECH_NS
+        rings_ns = _ECHO_TAIL_NS
         if is_estimated:
             rings_ns = max(rings_ns, round(_END_ERROR_RATIO * (end_ns - start.stamp_ns)))
         return RobotTurn(
             speech_id=start.speech_id,
             start_ns=start.stamp_ns,
-            end_ns=min(end_ns, longest_ns),
-            rings_until_ns=min(end_ns, longest_ns) + rings_ns,
+            end_ns=min(end_ns, max_end_ns),
+            rings_until_ns=min(end_ns, max_end_ns) + rings_ns,
             text=text,
-            has_ended=has_ended or end_ns > longest_ns,
+            has_ended=has_ended or end_ns > max_end_ns,
         )
 
 

@@ -34,6 +34,8 @@ _MIN_ROBOT_ALONE_NS = 800 * NS_PER_MS
 # A word that is less similar to the robot's text counts for the user.
 _LIKENESS_THRESHOLD = 0.45
 _WEIGHT_PER_LIKENESS = 1.8
+# Sound that exceeds the usual echo by more is a person.
+_LOUDER_DB = 6.0
 # A word that is louder than the usual echo, and one that is about as loud.
 _LOUDER_WEIGHT = -1.5
 _AS_LOUD_WEIGHT = 0.8
@@ -86,7 +88,7 @@ class AttributedSpeech:
     speaker_id: str = ""
 
 
-def attribute_words(speech: AttributedSpeech, echo: EchoLevel, louder_db: float) -> list[Utterance]:
+def attribute_words(speech: AttributedSpeech, echo: EchoLevel) -> list[Utterance]:
     """Return a segment's utterances: one, unless robot and user spoke in it in sequence."""
     segment, robot = speech.segment, speech.robot
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
@@ -97,7 +99,7 @@ def attribute_words(speech: AttributedSpeech, echo: EchoLevel, louder_db: float)
     are_audible = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed_words]
     if not any(are_audible):
         return [_make_utterance(_cut_to_words(speech), others)]
-    weights = _weigh_words(speech, timed_words, are_audible, echo.usual_db, louder_db)
+    weights = _weigh_words(speech, timed_words, are_audible, echo.usual_db)
     start_weight, end_weight = _weigh_common_edges(segment, robot)
     change_cost = _CHANGE_COST if words else _CERTAIN_WEIGHT
     are_robots = _find_robot_words(weights, start_weight, end_weight, change_cost)
@@ -132,7 +134,7 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
         text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
     )
     speech = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic=utterance.source_topic)
-    (attributed,) = attribute_words(speech, EchoLevel(), math.inf)
+    (attributed,) = attribute_words(speech, EchoLevel())
     # A voice that an external recognizer identifies is a person's, unless the robot was speaking.
     speaker = attributed.speaker if robot.turns else utterance.speaker
     return replace(utterance, speaker=speaker, overlap_ns=attributed.overlap_ns, late=attributed.late)
@@ -143,7 +145,6 @@ def _weigh_words(
     words: tuple[Word, ...],
     are_audible: list[bool],
     echo_db: float | None,
-    louder_db: float,
 ) -> list[float]:
     """Return the weight of each word for the robot, which is negative for the user."""
     robot_words = normalize(" ".join(turn.text for turn in speech.robot.turns))
@@ -161,9 +162,9 @@ def _weigh_words(
             weight += length_factor * _WEIGHT_PER_LIKENESS * (mean_likeness - _LIKENESS_THRESHOLD)
         if echo_db is not None and speech.recognized.words:
             above_db = measure_level_db(speech.segment, word.start_ns, word.end_ns) - echo_db
-            if above_db > louder_db:
+            if above_db > _LOUDER_DB:
                 weight += length_factor * _LOUDER_WEIGHT
-            elif above_db < louder_db / 2:
+            elif above_db < _LOUDER_DB / 2:
                 weight += length_factor * _AS_LOUD_WEIGHT
         weights.append(weight if is_audible else -_CERTAIN_WEIGHT)
     return weights
@@ -179,9 +180,7 @@ def _weigh_common_edges(segment: AudioSegment, robot: RobotContext) -> tuple[flo
     return 0.0, 0.0
 
 
-def _find_robot_words(
-    weights: list[float], start_weight: float, end_weight: float, change_cost: float
-) -> list[bool]:
+def _find_robot_words(weights: list[float], start_weight: float, end_weight: float, change_cost: float) -> list[bool]:
     """Run Viterbi over the two speakers, and return for each word whether it is the robot's."""
     weights = [*weights]
     weights[0] += start_weight

@@ -22,17 +22,16 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, rea
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
 from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
-from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice, RobotVoiceConfig
-from norm_monitor.senses.speech.recognition import GuardConfig
-from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, Segmenter, VoiceActivityConfig
+from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
+from norm_monitor.senses.speech.segmenter import AudioSegment, Segmenter
 from norm_monitor.senses.speech.whisper import WhisperConfig
 
-# Samples of the previous block that the model sees again.
+# The samples of the previous block that the model sees again.
 _CONTEXT = 64
 
 
 class Silero:
-    """Return the probability of speech in each block of a stream; reset it for a new stream."""
+    """A model of the probability of speech in each block of a stream. Reset it for a new stream."""
 
     def __init__(self, providers: Sequence[Provider] = ("cpu",), on_fault: OnFault = lambda fault: None) -> None:
         self._session = open_session(
@@ -50,7 +49,7 @@ class Silero:
         self._context = np.zeros(_CONTEXT, np.float32)
 
     def __call__(self, block: Samples) -> float:
-        """Return the probability of speech in the next block, and move on by it."""
+        """Return the probability of speech in the next block of the stream."""
         samples = np.concatenate((self._context, block))[None, :]
         probability, self._h, self._c = self._session.run(None, {"input": samples, "h": self._h, "c": self._c})
         self._context = block[-_CONTEXT:]
@@ -59,23 +58,25 @@ class Silero:
 
 
 class HearingConfig(Config):
-    """The microphone, segmentation and robot voice settings of the ears."""
+    """The settings of microphone, segments, robot voice and recognizer."""
 
     channel: int = Field(default=0, ge=-1, le=7, description="microphone channel, from 0; -1 for the mean of all")
     stated: PcmFormat = Field(default=PcmFormat(), description="the format of messages that state none")
-    voice: VoiceActivityConfig = VoiceActivityConfig()
     voice_providers: tuple[Provider, ...] = Field(
         default=("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
     )
-    segments: SegmentConfig = SegmentConfig()
-    guards: GuardConfig = GuardConfig()
-    robot: RobotVoiceConfig = RobotVoiceConfig()
+    partial_every_s: float = Field(
+        default=2.0, ge=0, le=30, description="interval of partial results during speech; 0 for none"
+    )
+    robot_lateness_ms: int = Field(
+        default=300, ge=0, le=10_000, description="the longest delay of robot speech messages behind the sound"
+    )
     whisper: WhisperConfig = WhisperConfig()
 
 
 @record
 class SpeechSegment:
-    """A speech segment and the robot's speech around it, which is complete for a final segment."""
+    """A speech segment and the robot speech around it, which is complete for a final segment."""
 
     segment: AudioSegment
     robot: RobotContext
@@ -83,19 +84,19 @@ class SpeechSegment:
 
 
 class AudioFrontEnd:
-    """Turn messages into speech segments; fast, and for one thread."""
+    """A converter of messages into speech segments. It is fast, and for one thread."""
 
     def __init__(
         self, config: HearingConfig, on_fault: OnFault = lambda fault: None, *, comes_ahead: bool = False
     ) -> None:
-        """`comes_ahead` is for sound that comes before it is played."""
+        """Prepare for a stream. `comes_ahead` is for sound that comes before it is played."""
         self._stated = config.stated
         self._refused: SoundError | None = None
         self._microphone = Microphone(config.channel, comes_ahead=comes_ahead)
         silero = Silero(config.voice_providers, on_fault)
-        self.segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
+        self.segmenter = Segmenter(config.partial_every_s, silero, silero.reset)
         self.sample_rate = SampleRateCheck()
-        self.robot = RobotVoice(config.robot)
+        self.robot = RobotVoice(config.robot_lateness_ms)
         self._waiting: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
         self.counts: Counter[str] = self._microphone.counts
@@ -103,12 +104,12 @@ class AudioFrontEnd:
 
     @property
     def is_timing_uncertain(self) -> bool:
-        """Whether sound without stamps came so late lately that times by arrival are uncertain."""
+        """Whether sound without stamps came so late recently that times by arrival are uncertain."""
         return self._microphone.is_uncertain
 
     @property
     def quiet_until_ns(self) -> int | None:
-        """No later segment starts before this stamp; None before any sound."""
+        """The stamp before which no later segment starts; None before any sound."""
         if self._sound_until_ns is None:
             return None
         under_way = [segment.start_ns for segment in self._waiting]
@@ -116,7 +117,7 @@ class AudioFrontEnd:
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
 
     def take_audio(self, message: Any, arrival_ns: int) -> list[SpeechSegment]:
-        """Return the segments that an audio message completes; raise SoundError if it is unusable."""
+        """Return the segments that an audio message completes. Raises SoundError if it is unusable."""
         try:
             if self._refused:
                 raise self._refused
@@ -127,7 +128,7 @@ class AudioFrontEnd:
         return self.take_sound(chunk, arrival_ns)
 
     def set_audio_format(self, info: Any) -> None:
-        """Set the format of raw bytes; raise SoundError, here and for each later message, if it is unusable."""
+        """Set the format of raw bytes. Raises SoundError, here and for each later message, if it is unusable."""
         self._refused = None
         try:
             self._stated = read_format(info, self._stated)
@@ -136,7 +137,7 @@ class AudioFrontEnd:
             raise
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> list[SpeechSegment]:
-        """Return the segments that a chunk completes; raise SoundError if it is unusable."""
+        """Return the segments that a chunk completes. Raises SoundError if it is unusable."""
         self.sample_rate.take(chunk, arrival_ns)
         try:
             return self._cut_blocks(self._microphone.feed(chunk, arrival_ns))
@@ -145,11 +146,11 @@ class AudioFrontEnd:
             raise
 
     def advance(self, now_ns: int) -> list[SpeechSegment]:
-        """Return the segments that are due because time passed: of late sound without stamps."""
+        """Return the segments of late sound without stamps that are due because time passed."""
         return self._cut_blocks(self._microphone.advance(now_ns))
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
-        """Add the robot's start or stop, in its order of arrival among the sound."""
+        """Add a start or stop of the robot, in the order of arrival of sound and robot speech."""
         self.robot.feed(edge, self._sound_until_ns)
 
     def flush(self) -> list[SpeechSegment]:
@@ -169,17 +170,17 @@ class AudioFrontEnd:
         return segments
 
     def _hold(self, segments: Iterable[AudioSegment]) -> list[SpeechSegment]:
-        """Hold final segments until their context is complete, and return the others."""
-        unheld = []
+        """Let final segments wait until their context is complete, and return the others."""
+        unfinished = []
         for segment in segments:
             if segment.final:
                 self._waiting.append(segment)
             else:
-                unheld.append(self._add_context(segment))
-        return unheld
+                unfinished.append(self._add_context(segment))
+        return unfinished
 
     def _release(self, sound_until_ns: int | None) -> list[SpeechSegment]:
-        """Release the segments that the sound has passed by far enough; all of them if the stream has ended."""
+        """Return the waiting segments whose context is complete; all of them if the stream has ended."""
         released = []
         while self._waiting and (
             sound_until_ns is None or sound_until_ns >= self._waiting[0].end_ns + self.robot.waits_ns

@@ -3,15 +3,22 @@
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import Field
-
 from norm_core.records.record import record
 from norm_core.records.speech import Word
-from norm_core.runtime.config import Config
 from norm_monitor.context.spoken_words import is_character, normalize
 from norm_monitor.senses.speech.segmenter import AudioSegment
 
-ESTIMATE_DIGITS = 2  # of a probability that a model estimates
+# The digits of a probability that a model estimates.
+ESTIMATE_DIGITS = 2
+# Words are dropped if the model's probability of no speech is higher, and its confidence in the words is lower.
+_NO_SPEECH_THRESHOLD = 0.6
+_CONFIDENCE_THRESHOLD = 0.4
+# From so many repetitions of the same words on, a text is a loop; of a single Chinese character, twice as many.
+_MIN_REPEATS = 4
+# A faster rate of words is a hallucination. Two Chinese characters count as a word.
+_MAX_WORDS_PER_S = 9.0
+# So many words may have any rate.
+_MAX_WORDS_ANYWAY = 3
 
 
 @record
@@ -42,50 +49,29 @@ class HallucinationKind(StrEnum):
     IN_SILENCE = "in_silence"  # words faster than speech, or outside it
 
 
-class GuardConfig(Config):
-    """The thresholds for hallucinated text."""
-
-    no_speech_probability: float = Field(
-        default=0.6, gt=0, le=1, description="above this, words of low confidence are dropped"
-    )
-    unsure_probability: float = Field(default=0.4, ge=0, le=1, description="words below this have low confidence")
-    repeats: int = Field(
-        default=4,
-        ge=2,
-        le=20,
-        description="this many repeats of the same words in a row are a loop; twice as many of one Chinese character",
-    )
-    words_per_s: float = Field(
-        default=9.0, gt=0, description="a faster rate of words is a hallucination; two Chinese characters are a word"
-    )
-
-
-def detect_hallucination(recognized: RecognizedSpeech, speech_s: float, config: GuardConfig) -> HallucinationKind:
-    """Return the kind of hallucination in a text from `speech_s` seconds of speech; None if it is credible."""
+def detect_hallucination(recognized: RecognizedSpeech, speech_s: float) -> HallucinationKind:
+    """Return the kind of hallucination in a text from `speech_s` seconds of speech; NONE if it is credible."""
     words = normalize(recognized.text)
     if not words:
         return HallucinationKind.EMPTY
-    if (
-        recognized.no_speech_probability > config.no_speech_probability
-        and recognized.confidence < config.unsure_probability
-    ):
+    if recognized.no_speech_probability > _NO_SPEECH_THRESHOLD and recognized.confidence < _CONFIDENCE_THRESHOLD:
         return HallucinationKind.NO_SPEECH
-    if is_loop(words, config.repeats):
+    if _is_loop(words):
         return HallucinationKind.LOOP
-    count = sum(0.5 if is_character(word) else 1.0 for word in words)
-    if count > 3 and count > config.words_per_s * speech_s:
+    word_count = sum(0.5 if is_character(word) else 1.0 for word in words)
+    if word_count > _MAX_WORDS_ANYWAY and word_count > _MAX_WORDS_PER_S * speech_s:
         return HallucinationKind.IN_SILENCE
     return HallucinationKind.NONE
 
 
-def is_loop(words: list[str], repeats: int) -> bool:
-    """Whether a run of words repeats this often and makes up most of the text."""
-    for length in range(1, len(words) // repeats + 1):
+def _is_loop(words: list[str]) -> bool:
+    """Whether a run of words repeats often and makes up most of the text."""
+    for length in range(1, len(words) // _MIN_REPEATS + 1):
         matched = 0
         for earlier, later in zip(words, words[length:], strict=False):
             matched = matched + 1 if earlier == later else 0
-            # Chinese says a character several times over, as in "thanks, thanks".
-            enough = 2 * repeats if length == 1 and is_character(later) else repeats
-            if matched >= length * (enough - 1) and matched + length > len(words) // 2:
+            # Chinese repeats single characters, as in "thanks, thanks".
+            min_repeats = 2 * _MIN_REPEATS if length == 1 and is_character(later) else _MIN_REPEATS
+            if matched >= length * (min_repeats - 1) and matched + length > len(words) // 2:
                 return True
     return False

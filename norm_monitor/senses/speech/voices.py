@@ -114,7 +114,7 @@ class Voices:
         return adapter
 
     def _find_speaker(self, voice_id: str, *, begins: bool = False) -> str:
-        """Return who speaks. A person counts until the next speech, because a text may come after the end of a match."""
+        """Return who speaks. A person counts until the next speech, as a text may come after the end of a match."""
         earlier = "" if begins else self._speakers.get(voice_id, "")
         speaker = self._speakers[voice_id] = self.owners.find_person(voice_id) or earlier
         return speaker or ("" if voice_id == ANONYMOUS_VOICE else voice_id)

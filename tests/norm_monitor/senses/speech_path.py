@@ -12,10 +12,9 @@ from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.recognition import Recognizer
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 
 START_NS = 1_000 * NS_PER_S
-CONFIG = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+CONFIG = HearingConfig(partial_every_s=0)
 
 
 def edge(state: SpeechEdge, at_s: float, text: str = "", speech_id: str = "s") -> RobotSpeech:

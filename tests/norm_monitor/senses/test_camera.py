@@ -196,11 +196,3 @@ def test_loss_that_leaves_each_second_its_frame_is_counted_alone() -> None:
     assert (health_log.health, health_log.reasons) == (Health.OK, ())
     assert counted(health_log)[CameraFault.STAMP_GAP] > 0
     assert frame_count == 20
-
-
-def test_two_publishers_show_as_changes_of_source() -> None:
-    eye, health_log = camera()
-    for step in range(6):
-        picture = compressed(START_NS + step * PERIOD_NS, scene())
-        eye.keep(replace(picture, frame_id=f"camera{step % 2}"))
-    assert counted(health_log) == {CameraFault.SOURCE_CHANGED: 5}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk, read_sound_file
-from norm_monitor.senses.robot_voice.robot_voice import RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.robot_voice.robot_voice import RobotVoice
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, edges_of, utterances
@@ -101,7 +101,7 @@ EDGES = st.builds(
 def test_what_is_known_of_the_robot_is_a_set_of_edges_not_their_order(
     data: st.DataObject, fed: list[RobotSpeech]
 ) -> None:
-    one, other = RobotVoice(RobotVoiceConfig()), RobotVoice(RobotVoiceConfig())
+    one, other = RobotVoice(), RobotVoice()
     for each in fed:
         one.feed(each, None)
     for each in data.draw(st.permutations(fed)):

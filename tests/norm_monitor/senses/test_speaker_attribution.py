@@ -46,7 +46,7 @@ def attributed(robot: RobotContext, text: str, words_s: tuple[float, float], len
     )
     recognized = RecognizedSpeech(text=text, locale="en", words=words, confidence=0.9, no_speech_probability=0.0)
     heard = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic="mic")
-    return attribute_words(heard, EchoLevel(), louder_db=6.0)
+    return attribute_words(heard, EchoLevel())
 
 
 def seconds(stamp_ns: int) -> float:

@@ -18,7 +18,7 @@ from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microph
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
 from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig
+from norm_monitor.senses.speech.segmenter import VoiceActivity
 from tests.norm_monitor.senses.speech_path import CONFIG, LoudIsSpeech
 from tests.norm_monitor.senses.test_parity import Parrot
 
@@ -58,7 +58,7 @@ def test_a_tone_above_the_band_does_not_fold_back() -> None:
 @settings(max_examples=100, deadline=None)
 @given(probabilities=st.lists(st.floats(0, 1), max_size=200))
 def test_onsets_and_offsets_alternate_in_the_order_of_time(probabilities: list[float]) -> None:
-    voice = VoiceActivity(VoiceActivityConfig())
+    voice = VoiceActivity()
     changes: list[tuple[int, bool]] = []
     for index, probability in enumerate(probabilities):
         changed_ns = voice.feed(probability, index * BLOCK_NS, (index + 1) * BLOCK_NS)

@@ -8,9 +8,7 @@ from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
 from norm_core.runtime.config import LIVE, Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
-from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
 from norm_nodes.tracked_ids import HUMANS_PATTERN
 
@@ -97,8 +95,8 @@ class EarsConfig(Config):
         return HearingConfig(
             channel=self.channel,
             stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
-            segments=SegmentConfig(partial_every_s=self.partial_every_s),
-            robot=RobotVoiceConfig(lateness_ms=self.robot_lateness_ms),
+            partial_every_s=self.partial_every_s,
+            robot_lateness_ms=self.robot_lateness_ms,
             voice_providers=self.voice_providers,
             whisper=WhisperConfig(
                 model=self.model,
