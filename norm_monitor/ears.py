@@ -67,7 +67,7 @@ class Ears:
         self._on_fault = make_fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
-        self._front_end.robot.allow_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
+        self._front_end.robot.allow_lateness(config.robot_lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
         self._transcriber = Transcriber(recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -75,7 +75,7 @@ class Ears:
         self._health_log, self._queue = health_log, queue
         self._words = Voices("")
         self.awaits_words = False  # whether a recognizer is there, so that no text means silence
-        self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids, config.robot.longest_s)
+        self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids)
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
     def take_audio(self, message: Any, arrival_ns: int) -> list[Utterance]:
@@ -220,7 +220,7 @@ class Ears:
         edges: list[RobotSpeech] = []
         for state in states:
             if isinstance(state, RobotVoiceState):
-                edges += self._feed_robot_speech(self._robot.take(state))
+                edges += self._feed_robot_speech(self._robot.take_event(state))
             elif self._robot_transcriber and not self._robot.gives_words:
                 if self._queue is None:
                     edges += self._transcribe_robot(state)

@@ -24,7 +24,7 @@ from norm_monitor.eyes import Eyes
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, attend_nothing
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import make_picture, picture_in
+from norm_monitor.senses.camera.picture import make_picture, parse_picture
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
@@ -235,7 +235,7 @@ class BagSenses:
                 self._report_unused(stored.topic, error)
         elif stored.topic == self._camera_topic:
             is_compressed = stored.type_name.endswith("/CompressedImage")
-            picture = picture_in(stored.data, compressed=is_compressed)
+            picture = parse_picture(stored.data, compressed=is_compressed)
             yield from self._eyes.take(picture or make_picture(self._bag.decode(stored)))
         elif stored.topic in self._people_topics:
             yield from self._track_people(stored)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from norm_monitor.privacy.blur import NoFacePolicy
-from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
+from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, decode_bytes
 from tactful_cli.up.profile import ProfileError, load
 
 # Parameters of ears that describe sound, with their types.
@@ -38,7 +38,7 @@ def read_sound_formats(profile: str) -> dict[str, PcmFormat]:
     try:
         pcm_format = PcmFormat(**{name: type_(ears[name]) for name, type_ in _PCM_TYPES.items() if name in ears})
         check_shape(pcm_format.rate_hz, pcm_format.channels)
-        from_bytes(b"", pcm_format.sample_format)  # refuses an unknown one
+        decode_bytes(b"", pcm_format.sample_format)  # refuses an unknown one
     except (ValueError, TypeError) as error:
         raise ProfileError(f"--profile: {profile}: /tactful/ears: {error}; correct it") from error
     return {f"/{str(ears.get('audio_topic', 'audio')).lstrip('/')}": pcm_format}

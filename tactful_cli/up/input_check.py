@@ -12,7 +12,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
 from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
-from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
+from norm_monitor.senses.microphone.pcm import SoundError, measure_sample_bytes
 from norm_monitor.senses.microphone.sample_rate import describe_rate_problem, describe_rate_remedy, detect_other_rate_hz
 from tactful_cli.up.profile import NAMESPACE, EffectiveParameters, Survey, Topic
 
@@ -241,7 +241,7 @@ def _with_rate(checked: CheckedInput, ears: Mapping[str, Any], survey: Survey) -
     if states_rate or topic.sound_s < _MIN_SOUND_S:
         return checked
     try:
-        size = 1 if topic.types[0].endswith("/Int16MultiArray") else sample_bytes(ears["sample_format"])
+        size = 1 if topic.types[0].endswith("/Int16MultiArray") else measure_sample_bytes(ears["sample_format"])
     except SoundError as error:
         return replace(checked, verdict=InputVerdict.WRONG, remedy=f"correct sample_format of ears: {error}")
     samples = topic.sound_values // (size * ears["channels"])

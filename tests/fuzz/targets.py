@@ -39,7 +39,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.encounters.library import find as find_scenario
 from norm_monitor.encounters.library import read as read_scenario
 from norm_monitor.judge.judge import read_note
-from norm_monitor.senses.camera.picture import picture_in
+from norm_monitor.senses.camera.picture import parse_picture
 from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.microphone.pcm import detect_compression
 from norm_monitor.session_log.key_file import KeyFile
@@ -243,7 +243,7 @@ TARGETS: dict[str, Target] = {
     "sound_file": Target(_file("a.wav", read_sound_file), (WAV,)),
     "sound_kind": Target(detect_compression, (WAV, b"ID3\x04\x00", b"\xff\xfb\x90\x00", b"OggS")),
     "picture_message": Target(
-        lambda data: [picture_in(data, compressed=kind) for kind in (True, False)], (b"\0\1\0\0",)
+        lambda data: [parse_picture(data, compressed=kind) for kind in (True, False)], (b"\0\1\0\0",)
     ),
     "eaf": Target(_file("a.eaf", _form), (EAF,)),
     "boris": Target(_file("a.boris", _form), (BORIS,)),

@@ -19,38 +19,44 @@ from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixe
 
 cv2.setNumThreads(1)  # the threads of its pool spin after each call for longer than they save, and forbid a fork
 
-JUMP_NS = 60 * NS_PER_S  # a longer step in stamps comes from a clock, not from a camera
-_MANY = 60  # intervals for estimating the camera's frame rate
-_SLACK = 1.8  # a gap exceeds this many camera intervals
-_SURE = 3.0  # a step this long is a gap, whatever follows it
-_SPAN = 4  # intervals over which jitter averages out
+# A longer step in stamps comes from a clock, not from a camera.
+JUMP_NS = 60 * NS_PER_S
+# The number of intervals from which the camera's frame rate is estimated.
+_MAX_INTERVALS = 60
+# A step may be a gap if it exceeds this many camera intervals.
+_GAP_INTERVALS = 1.8
+# A longer step is a gap, whatever follows it.
+_CERTAIN_GAP_INTERVALS = 3.0
+# The number of intervals over which jitter averages out.
+_SPAN_INTERVALS = 4
 
-# Blurring to a slightly smaller size and then sampling takes a third of the time of area interpolation. The
-# difference is below the loss of JPEG.
-_SOFTENED_BELOW = 2.0
-_SOFTENING = 0.4
+# Below this ratio of sizes, a blur with sampling takes a third of the time of area interpolation. The difference is
+# smaller than the loss of JPEG.
+_MAX_BLUR_RATIO = 2.0
+_BLUR_SIGMA_FACTOR = 0.4
 
 
 @record
 class _Step:
-    """From one stamp to the next."""
+    """The step from one stamp to the next."""
 
     length_ns: int
     leaves_period_empty: bool
 
 
 class Sampler:
-    """Check each stamp in order of arrival; `keep` confirms that a selected frame was usable."""
+    """A selection of frames by their stamps, in order of arrival. `keep` confirms that a selected frame was usable."""
 
     def __init__(self, topic: str, keep_hz: float, health_log: HealthLog) -> None:
-        """Raises ValueError unless `keep_hz` is above 0."""
-        self._topic, self._health_log = topic, health_log
+        """Begin without frames. Raises ValueError unless `keep_hz` is above 0."""
+        self._topic = topic
+        self._health_log = health_log
         self._latest_ns: int | None = None
         self._kept_ns: int | None = None
-        self._late: _Step | None = None  # either a gap or jitter, until the next step shows which
+        self._suspect: _Step | None = None  # either a gap or jitter, until the next step shows which
         self.set_rate(keep_hz)
-        self._recent_ns: deque[int] = deque(maxlen=_SPAN)  # the latest intervals
-        self._spans_ns: deque[int] = deque()  # of so many intervals each, by their order of arrival
+        self._recent_ns: deque[int] = deque(maxlen=_SPAN_INTERVALS)  # the latest intervals
+        self._spans_ns: deque[int] = deque()  # sums of _SPAN_INTERVALS intervals, in order of arrival
         self._sorted_spans_ns: list[int] = []
 
     def set_rate(self, keep_hz: float) -> None:
@@ -59,31 +65,34 @@ class Sampler:
             return
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
-        self._keep_hz, self._period_ns = keep_hz, round(NS_PER_S / keep_hz)
+        self._keep_hz = keep_hz
+        self._period_ns = round(NS_PER_S / keep_hz)
 
     def is_due(self, stamp_ns: int) -> bool:
-        """Count irregularities of a stamp; return whether its frame should be decoded."""
+        """Whether the frame of a stamp should be decoded. Counts irregularities of the stamp."""
         if self._latest_ns is not None and not self._check_step(stamp_ns, self._latest_ns):
             return False
         self._latest_ns = stamp_ns
         return self._kept_ns is None or self.slot_of(stamp_ns) > self.slot_of(self._kept_ns)
 
     def keep(self, stamp_ns: int) -> None:
-        """Use the frame at `stamp_ns` for its period; without this call the next frame is tried."""
+        """Use the frame at `stamp_ns` for its period. Without this call, the next frame is tried."""
         self._kept_ns = stamp_ns
 
     def slot_of(self, stamp_ns: int) -> int:
-        """Return the period of a stamp; each period has one frame."""
+        """Return the number of a stamp's period, which has one frame."""
         return stamp_ns // self._period_ns
 
     def _check_step(self, stamp_ns: int, latest_ns: int) -> bool:
+        """Return whether a stamp continues the stream, and count its fault."""
         step_ns = stamp_ns - latest_ns
         if step_ns == 0:
             log_fault(self._health_log, self._topic, CameraFault.DUPLICATE)
             return False
         if step_ns < -JUMP_NS:
             log_fault(self._health_log, self._topic, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
-            self._kept_ns, self._late = None, None
+            self._kept_ns = None
+            self._suspect = None
             return True
         if step_ns < 0:
             log_fault(self._health_log, self._topic, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
@@ -96,24 +105,26 @@ class Sampler:
         return True
 
     def _detect_gap(self, step: _Step) -> None:
+        """Count a gap that this step is, or that it shows the step before to be."""
         if self._spans_ns:
-            pace_ns = self._estimate_interval_ns()
-            # After a frame that was only late, the next one comes so much the sooner.
-            if self._late and self._late.length_ns + step.length_ns > (_SLACK + 1) * pace_ns:
-                self._count_gap(self._late)
-            self._late = step if _SLACK < step.length_ns / pace_ns <= _SURE else None
-            if step.length_ns > _SURE * pace_ns:
+            interval_ns = self._estimate_interval_ns()
+            # After a frame that was only late, the next one comes correspondingly sooner.
+            if self._suspect and self._suspect.length_ns + step.length_ns > (_GAP_INTERVALS + 1) * interval_ns:
+                self._count_gap(self._suspect)
+            is_suspect = _GAP_INTERVALS < step.length_ns / interval_ns <= _CERTAIN_GAP_INTERVALS
+            self._suspect = step if is_suspect else None
+            if step.length_ns > _CERTAIN_GAP_INTERVALS * interval_ns:
                 self._count_gap(step)
         self._recent_ns.append(step.length_ns)
-        if len(self._recent_ns) == _SPAN:
+        if len(self._recent_ns) == _SPAN_INTERVALS:
             self._spans_ns.append(sum(self._recent_ns))
             insort(self._sorted_spans_ns, self._spans_ns[-1])
-            if len(self._spans_ns) > _MANY - _SPAN + 1:
+            if len(self._spans_ns) > _MAX_INTERVALS - _SPAN_INTERVALS + 1:
                 del self._sorted_spans_ns[bisect_left(self._sorted_spans_ns, self._spans_ns.popleft())]
 
     def _estimate_interval_ns(self) -> float:
         """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
-        return self._sorted_spans_ns[:2][-1] / _SPAN
+        return self._sorted_spans_ns[:2][-1] / _SPAN_INTERVALS
 
     def _count_gap(self, step: _Step) -> None:
         """Count a gap; it is a fault where a period lacks its frame."""
@@ -140,12 +151,12 @@ class FrameConfig(Config):
 
 
 class FrameKeeper:
-    """Turn one camera topic's pictures, in order of arrival, into frames."""
+    """A converter of the pictures of one camera topic, in order of arrival, into frames."""
 
     def __init__(
         self, topic: str, health_log: HealthLog, config: FrameConfig | None = None, *, offset_ns: int = 0
     ) -> None:
-        """Add `offset_ns` to each picture's stamp."""
+        """Prepare for a topic. `offset_ns` is added to the stamp of each picture."""
         self._offset_ns = offset_ns
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
         self.sampler = Sampler(topic, self._config.keep_hz, health_log)
@@ -188,11 +199,13 @@ class FrameKeeper:
 
 
 def _shrink(pixels: Pixels, width_px: int) -> Pixels:
+    """Return a picture of at most this width."""
     height, width = pixels.shape[:2]
     if width <= width_px:
         return pixels
-    ratio, size = width / width_px, (width_px, max(1, round(height * width_px / width)))
-    if ratio < _SOFTENED_BELOW:
-        soft = cv2.GaussianBlur(pixels, (3, 3), _SOFTENING * (ratio**2 - 1) ** 0.5)
-        return np.asarray(cv2.resize(soft, size, interpolation=cv2.INTER_LINEAR), np.uint8)
+    ratio = width / width_px
+    size = (width_px, max(1, round(height * width_px / width)))
+    if ratio < _MAX_BLUR_RATIO:
+        blurred = cv2.GaussianBlur(pixels, (3, 3), _BLUR_SIGMA_FACTOR * (ratio**2 - 1) ** 0.5)
+        return np.asarray(cv2.resize(blurred, size, interpolation=cv2.INTER_LINEAR), np.uint8)
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)

@@ -39,23 +39,24 @@ for _pattern in ("rggb", "bggr", "gbrg", "grbg"):
     for _bits in (8, 16):
         _PACKED[f"bayer_{_pattern}{_bits}"] = (_bits // 8, 1, getattr(cv2, f"COLOR_Bayer{_pattern.upper()}2BGR"))
 _PLANAR = {"nv12": cv2.COLOR_YUV2BGR_NV12, "nv21": cv2.COLOR_YUV2BGR_NV21}
+# How pictures begin, by codec.
 _MAGIC = {"jpeg": JPEG_MAGIC, "png": PNG_MAGIC}
 # Some cameras leave a few bytes between the picture and its end marker; damage leaves many.
 _STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
-# The encapsulation headers of CDR, by byte order; messages in another form need a ROS library.
+# The byte orders by the encapsulation headers of CDR. Messages in another form need a ROS library.
 _ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
-_HEAD_BYTES = 4
-# A header's stamp, and one or two counts, by byte order; each is aligned to four bytes.
-_STAMPS, _COUNTS, _PAIRS = (
-    {mark: Struct(order + form) for mark, order in _ORDERS.items()} for form in ("iI", "I", "II")
-)
-# The padding of a message's last word.
-_MAX_PADDING = 3
+_ENCAPSULATION_BYTES = 4
+# By encapsulation header, the forms of a stamp, of a count and of two counts, each aligned to four bytes.
+_STAMPS = {mark: Struct(f"{order}iI") for mark, order in _ORDERS.items()}
+_COUNTS = {mark: Struct(f"{order}I") for mark, order in _ORDERS.items()}
+_PAIRS = {mark: Struct(f"{order}II") for mark, order in _ORDERS.items()}
+# The padding behind the last word of a message.
+_MAX_PADDING_BYTES = 3
 
 
 class PictureFormatError(ValueError):
-    """A picture cannot be decoded; `fault` names its counter."""
+    """A picture cannot be decoded. `fault` names its counter."""
 
     def __init__(self, fault: CameraFault, detail: str) -> None:
         super().__init__(detail)
@@ -114,7 +115,7 @@ def name_codec(picture: Picture) -> str:
 
 
 def decode(picture: Picture) -> Pixels:
-    """Decode a picture to height x width x 3 BGR bytes; raise PictureFormatError if it is damaged."""
+    """Decode a picture to height x width x 3 BGR bytes. Raises PictureFormatError if it is damaged."""
     try:
         return _decode_compressed(picture) if picture.compressed else _decode_raw(picture)
     except UnpackError as error:
@@ -130,25 +131,25 @@ def _decode_compressed(picture: Picture) -> Pixels:
     codec = name_codec(picture)
     if codec not in _MAGIC:
         raise PictureFormatError(CameraFault.UNKNOWN_ENCODING, f"format {picture.encoding!r}")
-    found = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
-    if found is None:
+    found_codec = next((name for name, magic in _MAGIC.items() if data[:8].tobytes().startswith(magic)), None)
+    if found_codec is None:
         raise PictureFormatError(
             CameraFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside"
         )
     check_packed_picture(data.tobytes())
-    pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
+    pixels = decode_jpeg(data) if found_codec == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
     if pixels is None:
-        raise PictureFormatError(CameraFault.DECODE_FAILED, f"the {found} is damaged")
-    # "compressed rgb8" means that the encoder got RGB as if it were BGR.
+        raise PictureFormatError(CameraFault.DECODE_FAILED, f"the {found_codec} is damaged")
+    # "compressed rgb8" means that the encoder took RGB for BGR.
     if "compressed rgb" in picture.encoding.lower():
         pixels = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
     return np.asarray(pixels, np.uint8)
 
 
 def decode_jpeg(data: Any) -> Pixels:
-    """Decode a JPEG to BGR; raise PictureFormatError for any truncation or damage that JPEG can detect.
+    """Decode a JPEG to BGR. Raises PictureFormatError for any truncation or damage that JPEG can detect.
 
-    Other decoders return a damaged JPEG as a picture that is grey or garbled from the damage on.
+    Other decoders return a damaged JPEG as a picture that is grey or garbled behind the damage.
     """
     try:
         return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
@@ -188,7 +189,7 @@ def _decode_raw(picture: Picture) -> Pixels:
 
 
 def _slice_rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> Pixels:
-    """Return the rows without padding; the last row may lack it."""
+    """Return the rows without padding. The last row may have none."""
     step = picture.step_bytes or row_bytes
     if step < row_bytes or data.size < step * (count - 1) + row_bytes:
         raise PictureFormatError(
@@ -199,25 +200,26 @@ def _slice_rows(picture: Picture, data: Pixels, count: int, row_bytes: int) -> P
     return np.ascontiguousarray(np.lib.stride_tricks.as_strided(data, (count, row_bytes), (step, 1)))
 
 
-def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
-    """Return the picture in a serialized CompressedImage or Image, as a view of `data`; None for other data."""
+def parse_picture(data: bytes, *, compressed: bool) -> Picture | None:
+    """Parse a serialized CompressedImage or Image without copying its pixels. None for other data."""
     order = data[:2]
     if order not in _STAMPS:
         return None
-    count, fields = _COUNTS[order], memoryview(data)[_HEAD_BYTES:]
+    count = _COUNTS[order]
+    fields = memoryview(data)[_ENCAPSULATION_BYTES:]
     try:
         stamp_ns = join_stamp(*_STAMPS[order].unpack_from(fields))
-        frame_id, at = _read_counted(fields, _STAMPS[order].size, count)
+        frame_id, offset = _read_counted(fields, _STAMPS[order].size, count)
         height_px = width_px = step_bytes = big_endian = 0
         if not compressed:
-            height_px, width_px = _PAIRS[order].unpack_from(fields, _align(at))
-            at = _align(at) + _PAIRS[order].size
-        encoding, at = _read_counted(fields, at, count)
+            height_px, width_px = _PAIRS[order].unpack_from(fields, _align(offset))
+            offset = _align(offset) + _PAIRS[order].size
+        encoding, offset = _read_counted(fields, offset, count)
         if not compressed:
-            big_endian = fields[at]
-            (step_bytes,) = count.unpack_from(fields, _align(at + 1))
-            at = _align(at + 1) + count.size
-        pixels, at = _read_counted(fields, at, count)
+            big_endian = fields[offset]
+            (step_bytes,) = count.unpack_from(fields, _align(offset + 1))
+            offset = _align(offset + 1) + count.size
+        pixels, offset = _read_counted(fields, offset, count)
         picture = Picture(
             stamp_ns=stamp_ns,
             frame_id=str(frame_id[:-1], "utf-8"),
@@ -231,18 +233,19 @@ def picture_in(data: bytes, *, compressed: bool) -> Picture | None:
         )
     except (error, ValueError, IndexError):  # too short, a length beyond the end, or invalid text
         return None
-    return picture if len(fields) - at <= _MAX_PADDING else None
+    return picture if len(fields) - offset <= _MAX_PADDING_BYTES else None
 
 
-def _read_counted(fields: memoryview, at: int, count: Struct) -> tuple[memoryview, int]:
-    """Return a length-prefixed text or byte sequence, and its end."""
-    at = _align(at)
-    (length,) = count.unpack_from(fields, at)
-    begin = at + count.size
+def _read_counted(fields: memoryview, offset: int, count: Struct) -> tuple[memoryview, int]:
+    """Return a text or byte sequence with its length in front, and its end. Raises ValueError if it is too short."""
+    offset = _align(offset)
+    (length,) = count.unpack_from(fields, offset)
+    begin = offset + count.size
     if begin + length > len(fields):
         raise ValueError(f"{length} bytes are stated, {len(fields) - begin} are left")
     return fields[begin : begin + length], begin + length
 
 
-def _align(at: int) -> int:
-    return (at + 3) & ~3
+def _align(offset: int) -> int:
+    """Return the next multiple of four."""
+    return (offset + 3) & ~3

@@ -25,26 +25,31 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 
-SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
+SHORT_RANGE = "face_detection_short_range"
+FULL_RANGE = "face_detection_full_range"
 LANDMARKS = "face_landmark"
 _MODELS = {SHORT_RANGE: "blazeface-short-range", FULL_RANGE: "blazeface-full-range", LANDMARKS: "face-mesh"}
 
-OVERLAP = 0.3  # boxes with a larger overlap are one face
-# By model: the side of its input in px; for each of its grids, the cells per side and boxes per cell.
+# Boxes with a larger overlap are one face.
+_MAX_OVERLAP = 0.3
+# By model: the side of its input in px; and for each of its grids, the cells on a side and the boxes of a cell.
 _LAYOUTS = {SHORT_RANGE: (128, ((16, 2), (8, 6))), FULL_RANGE: (192, ((48, 1),))}
 # Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
 MESH_POINTS = (33, 263, 61, 291, 10, 152)
+# The side of the mesh's input.
 LANDMARKS_PX = 192
-CROP_SCALE = 1.5  # the mesh's crop relative to the face's box
-MAX_POSES = 4  # heads measured in a frame; further faces have no direction
+# The size of the mesh's crop, relative to the box of the face.
+CROP_SCALE = 1.5
+# The number of heads that are measured in a frame; further faces have no direction.
+MAX_POSES = 4
 
 
 class FaceWeightsMissingError(TactfulError, RuntimeError):
-    """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
+    """The weights or their converter are missing, or cannot be stored. The message gives the remedy."""
 
 
 def prepare_onnx_file(name: str, folder: Path | None = None) -> Path:
-    """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
+    """Return the ONNX file of a model, which is converted if it is missing. An interrupted call leaves no file."""
     source = _find_tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     target = (folder or make_cache_folder("weights")) / f"{name}-{digest}.onnx"
@@ -54,7 +59,7 @@ def prepare_onnx_file(name: str, folder: Path | None = None) -> Path:
 
 
 def _find_tflite_file(name: str) -> Path:
-    """Find a model's pulled or packaged file without importing the package, which needs tensorflow."""
+    """Find the file of a model without importing its package, which needs tensorflow."""
     model = _MODELS.get(name, name)
     files = Store().found(Catalogue().manifest(model))
     source = files[0] / f"{name}.tflite" if files else None
@@ -64,11 +69,12 @@ def _find_tflite_file(name: str) -> Path:
 
 
 def _convert(source: Path, target: Path) -> None:
+    """Convert a model to ONNX. Raises FaceWeightsMissingError if that is not possible."""
     try:
         converter = import_module("tflite2onnx")
     except ImportError as error:
         raise FaceWeightsMissingError("the face models cannot be converted: install tflite2onnx") from error
-    # It warns about each half-precision tensor; tests compare those with the packaged models.
+    # It warns about each half-precision tensor, and tests compare these with the packaged models.
     logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +89,7 @@ Numbers = NDArray[np.float64]
 
 @record
 class DetectedFace:
-    """A face's score, its box (left, top, width, height in px) and its two eyes (px)."""
+    """The score of a face, its box (left, top, width, height in px) and its two eyes (px)."""
 
     score: float
     box: Numbers
@@ -91,7 +97,7 @@ class DetectedFace:
 
 
 class FaceDetector:
-    """One of the models, loaded once. It finds faces from about a tenth of the picture's longer side."""
+    """A loaded face model. It finds faces from about a tenth of the picture's longer side."""
 
     def __init__(
         self,
@@ -131,7 +137,7 @@ class FaceDetector:
         faces: list[DetectedFace] = []
         for index in np.argsort(-scores[likely], kind="stable"):
             box = boxes[index]
-            if (box[2:] > 0).all() and all(_measure_overlap(box, other.box) <= OVERLAP for other in faces):
+            if (box[2:] > 0).all() and all(_measure_overlap(box, other.box) <= _MAX_OVERLAP for other in faces):
                 faces.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
         return faces
 
@@ -160,7 +166,7 @@ class HeadPose:
 
 
 def measure_head_pose(points: Numbers) -> HeadPose | None:
-    """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
+    """Measure the pose of MESH_POINTS, with axes right, down and forward. None if they do not span a face."""
     eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
     right = (eye_right - eye_left) + (mouth_right - mouth_left)
     into = np.cross(right, chin - forehead)
@@ -176,12 +182,12 @@ def measure_head_pose(points: Numbers) -> HeadPose | None:
 
 
 def _to_degrees(radians: float) -> float:
-    """Round, so that the way through a message's radians is exact."""
+    """Convert radians to degrees, rounded so that a message in radians gives the same."""
     return round(math.degrees(radians), 3)
 
 
 class FaceFinder:
-    """Both models, loaded once."""
+    """A finder of faces and their directions, with both models loaded."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -198,20 +204,20 @@ class FaceFinder:
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
     def find(self, frame: Frame) -> tuple[Face, ...]:
-        """Return the faces in a frame's tile, largest first; none if the tile is not a JPEG."""
+        """Return the faces in the tile of a frame, largest first; none if the tile is not a JPEG."""
         bgr = decode_picture(frame.tile_jpeg)
         if bgr is None:
             return ()
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
         faces = sorted(self._detector.detect(bgr), key=lambda face: -face.box[2] * face.box[3])
         return tuple(
-            self._make_face(rgb, face.score, face.box, face.eyes, measured=index < MAX_POSES)
+            self._make_face(rgb, face.score, face.box, face.eyes, is_measured=index < MAX_POSES)
             for index, face in enumerate(faces)
         )
 
-    def _make_face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, measured: bool) -> Face:
+    def _make_face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, is_measured: bool) -> Face:
         height, width = rgb.shape[:2]
-        pose = self._measure_pose(rgb, box, eyes) if measured else None
+        pose = self._measure_pose(rgb, box, eyes) if is_measured else None
         away = pose is not None and (
             abs(pose.yaw_deg) > self._away_yaw_deg or abs(pose.pitch_deg) > self._away_pitch_deg
         )
@@ -228,7 +234,7 @@ class FaceFinder:
         )
 
     def _measure_pose(self, rgb: Any, box: Numbers, eyes: Numbers) -> HeadPose | None:
-        """Return the head's direction from the mesh on the face's upright crop; None if the mesh finds no face."""
+        """Measure the direction of a head from the mesh on its upright crop. None if the mesh finds no face."""
         angle_deg = math.degrees(math.atan2(eyes[1, 1] - eyes[0, 1], eyes[1, 0] - eyes[0, 0]))
         zoom = LANDMARKS_PX / (CROP_SCALE * float(max(box[2:])))
         centre = box[:2] + box[2:] / 2

@@ -7,12 +7,12 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 
-# A source that tells nothing for longer than a leave takes, and this, has not looked.
-_BETWEEN_NS = 3 * NS_PER_S
+# A pause longer than the time after which people have left, and this, shows nothing about them.
+_MAX_PAUSE_NS = 3 * NS_PER_S
 
 
 class PresenceTracker:
-    """The states are absent -> present -> lost -> left -> absent; any face makes the state present again.
+    """A tracker with the states absent -> present -> lost -> left -> absent. Any face makes the state present again.
 
     After a gap between stamps, or an earlier stamp, everybody is new.
     """
@@ -37,8 +37,8 @@ class PresenceTracker:
         )
 
     def step(self, stamp_ns: int, source_topic: str, away: Sequence[bool]) -> Presence:
-        """Return the presence at a stamp; `away` has one entry per person, true if they look away."""
-        if self._latest_ns is not None and not 0 <= stamp_ns - self._latest_ns <= self._left_after_ns + _BETWEEN_NS:
+        """Return the presence at a stamp. `away` has an entry for each person, which is true if they look away."""
+        if self._latest_ns is not None and not 0 <= stamp_ns - self._latest_ns <= self._left_after_ns + _MAX_PAUSE_NS:
             self._restart()  # nobody was seen to leave meanwhile
         self._latest_ns = stamp_ns
         if away:
@@ -56,10 +56,12 @@ class PresenceTracker:
 
     def _mark_seen(self, stamp_ns: int, all_away: bool) -> None:
         # Whoever returns after the leave time is a new person, even without a frame in between.
-        gone = self._seen_ns is not None and stamp_ns - self._seen_ns > self._left_after_ns
-        if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or gone:
-            self._since_ns, self._away_ns = stamp_ns, None
-        self._state, self._seen_ns = PresenceState.PRESENT, stamp_ns
+        has_left = self._seen_ns is not None and stamp_ns - self._seen_ns > self._left_after_ns
+        if self._state in (PresenceState.ABSENT, PresenceState.LEFT) or has_left:
+            self._since_ns = stamp_ns
+            self._away_ns = None
+        self._state = PresenceState.PRESENT
+        self._seen_ns = stamp_ns
         if not all_away:
             self._away_ns = None
         elif self._away_ns is None:
@@ -68,9 +70,10 @@ class PresenceTracker:
     def _mark_missed(self, stamp_ns: int) -> None:
         match self._state:
             case PresenceState.PRESENT | PresenceState.LOST:
-                gone = self._seen_ns is not None and stamp_ns - self._seen_ns >= self._left_after_ns
-                self._state = PresenceState.LEFT if gone else PresenceState.LOST
+                has_left = self._seen_ns is not None and stamp_ns - self._seen_ns >= self._left_after_ns
+                self._state = PresenceState.LEFT if has_left else PresenceState.LOST
             case PresenceState.LEFT | PresenceState.ABSENT:
-                self._state, self._since_ns = PresenceState.ABSENT, None
+                self._state = PresenceState.ABSENT
+                self._since_ns = None
         if self._state is not PresenceState.LOST:
             self._away_ns = None

@@ -12,9 +12,11 @@ from norm_core.runtime.errors import TactfulError
 
 Samples = NDArray[np.float32]
 
-MIN_RATE_HZ, MAX_RATE_HZ, MAX_CHANNELS = 8_000, 96_000, 8
+MIN_RATE_HZ = 8_000
+MAX_RATE_HZ = 96_000
+MAX_CHANNELS = 8
 
-# The names of sample formats, normalized.
+# Other names of the sample formats.
 _NAMES = {
     "pcm-s16": "s16le", "s16": "s16le", "int16": "s16le", "wave": "s16le", "pcm": "s16le", "pcm-s16le": "s16le",
     "pcm-s8": "s8", "int8": "s8", "uint8": "u8", "pcm-s32": "s32le", "s32": "s32le", "int32": "s32le",
@@ -22,7 +24,8 @@ _NAMES = {
     "u16": "u16le", "f64": "f64le",
 }  # fmt: skip
 
-_TYPES: dict[str, tuple[str, float, float]] = {  # numpy type, offset, full scale
+# By sample format: numpy type, offset and full scale.
+_TYPES: dict[str, tuple[str, float, float]] = {
     "s8": ("i1", 0.0, 2.0**7),
     "u8": ("u1", 2.0**7, 2.0**7),
     "s16le": ("<i2", 0.0, 2.0**15),
@@ -35,20 +38,23 @@ _TYPES: dict[str, tuple[str, float, float]] = {  # numpy type, offset, full scal
     "f64le": ("<f8", 0.0, 1.0),
 }
 
-# MPEG audio: kbit/s of version 1 layer III and version 2 layer III, and the base sample rates.
+# MPEG audio: kbit/s of layer III by version, and the base sample rates.
 _MP3_KBPS = {
     1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 }
 _MP3_RATES_HZ = (44_100, 48_000, 32_000)
+# How compressed files begin.
 _CONTAINERS = {b"ID3": "mp3", b"OggS": "ogg", b"fLaC": "flac", b"RIFF": "wav"}
 
-# Zero crossings of the windowed sinc per side, the window's shape, and the fraction of the passband.
-_CROSSINGS, _BETA, _KEPT = 24, 9.0, 0.94
+# The zero crossings of the windowed sinc on each side, the shape of the Kaiser window, and the share of the passband.
+_ZERO_CROSSINGS = 24
+_WINDOW_BETA = 9.0
+_PASSBAND_RATIO = 0.94
 
 
 class SoundError(TactfulError, ValueError):
-    """Unusable sound; `fault` names its counter, the message gives the remedy."""
+    """Unusable sound. `fault` names its counter, and the message gives the remedy."""
 
     def __init__(self, fault: str, message: str) -> None:
         super().__init__(message)
@@ -72,15 +78,15 @@ def check_shape(rate_hz: int, channels: int) -> None:
         raise SoundError("audio_channels_refused", f"{channels} channels are not 1 to {MAX_CHANNELS}")
 
 
-def from_bytes(data: bytes, sample_format: str) -> Samples:
-    """Return samples between -1 and 1 from bytes; drop a truncated last sample."""
+def decode_bytes(data: bytes, sample_format: str) -> Samples:
+    """Return samples between -1 and 1 from bytes, without a truncated last sample. Raises SoundError if unknown."""
     name = sample_format.strip().lower()
     name = _NAMES.get(name, name)
     if name == "s24le":
         whole = np.frombuffer(data, np.uint8, len(data) // 3 * 3).reshape(-1, 3)
         wide = np.zeros((len(whole), 4), np.uint8)
         wide[:, 1:] = whole
-        return scaled(wide.view("<i4").ravel())
+        return scale_samples(wide.view("<i4").ravel())
     if name not in _TYPES:
         formats = ", ".join([*_TYPES, "s24le"])
         raise SoundError("audio_format_unknown", f"the sample format {sample_format!r} is unknown; known are {formats}")
@@ -93,13 +99,13 @@ def from_bytes(data: bytes, sample_format: str) -> Samples:
     return samples
 
 
-def sample_bytes(sample_format: str) -> int:
-    """Return the size of one sample; raise SoundError for an unknown format."""
-    return 24 // len(from_bytes(bytes(24), sample_format))
+def measure_sample_bytes(sample_format: str) -> int:
+    """Return the size of one sample in bytes. Raises SoundError for an unknown format."""
+    return 24 // len(decode_bytes(bytes(24), sample_format))
 
 
-def scaled(values: Any) -> Samples:
-    """Return samples between -1 and 1 from an array whose element type gives their scale."""
+def scale_samples(values: Any) -> Samples:
+    """Return samples between -1 and 1 from an array, whose element type determines their scale."""
     array = np.asarray(values)
     if array.dtype.kind == "f":
         return array.astype(np.float32)
@@ -116,12 +122,13 @@ def detect_compression(data: bytes) -> str | None:
     length = _read_mp3_frame_length(data)
     if length is None:
         return None
-    # Two bytes of samples may look like a frame header, but not again at the next frame.
+    # Samples may look like the header of a frame, but hardly again where the next frame would begin.
     rest = data[length:]
     return "mp3" if not rest or _read_mp3_frame_length(rest) is not None else None
 
 
 def _read_mp3_frame_length(data: bytes) -> int | None:
+    """Return the length in bytes of the MP3 frame with which data begin; None for other data."""
     if len(data) < 4 or data[0] != 0xFF or data[1] & 0xE0 != 0xE0:
         return None
     version_bits, layer_bits = data[1] >> 3 & 3, data[1] >> 1 & 3
@@ -135,16 +142,16 @@ def _read_mp3_frame_length(data: bytes) -> int | None:
 
 
 class Resampler:
-    """Resample in blocks of a fixed length; output n is exactly at n / to_hz seconds.
+    """A polyphase FIR resampler with blocks of a fixed length. Output n is exactly at n / to_hz seconds.
 
-    A polyphase FIR: each block is computed from the same inputs in the same order, for any chunk sizes.
+    Each block is computed from the same inputs in the same order, for any chunk sizes.
     """
 
     def __init__(self, from_hz: int, to_hz: int, block: int) -> None:
         common = gcd(from_hz, to_hz)
         self._up, self._down = to_hz // common, from_hz // common
         self._block = block
-        self._phases = _phases(self._up, self._down) if self._up != self._down else None
+        self._phases = _make_phases(self._up, self._down) if self._up != self._down else None
         self._half = 0 if self._phases is None else self._phases.shape[1] // 2
         self._input: Samples = np.zeros(self._half, np.float32)
         self._input_start = -self._half  # the index of the first buffered input
@@ -160,13 +167,14 @@ class Resampler:
         return blocks
 
     def flush(self) -> list[Samples]:
-        """Return the rest, padded with silence; the resampler cannot be used afterwards."""
+        """Return the last blocks, padded with silence. The resampler cannot be used afterwards."""
         due = -(-self._received * self._up // self._down)
         lacking = -(-(due - self._output_count) // self._block)
         padding = (lacking * self._block * self._down) // self._up + 2 * self._half + 2
         return self.feed(np.zeros(padding, np.float32))[:lacking]
 
     def _next_block(self) -> Samples | None:
+        """Return the next block, or None if inputs are missing."""
         last = (self._output_count + self._block - 1) * self._down // self._up
         if last + self._half >= self._input_start + len(self._input):
             return None
@@ -184,11 +192,11 @@ class Resampler:
         return np.asarray(np.einsum("ij,ij->i", windows, phases[positions % self._up]), np.float32)
 
 
-def _phases(up: int, down: int) -> NDArray[np.float32]:
-    """Return one row of coefficients per position between two inputs; each row preserves a constant."""
-    cutoff = min(1.0, up / down) * _KEPT
-    half = int(np.ceil(_CROSSINGS / cutoff))
+def _make_phases(up: int, down: int) -> NDArray[np.float32]:
+    """Return a row of coefficients for each position between two inputs. Each row preserves a constant."""
+    cutoff = min(1.0, up / down) * _PASSBAND_RATIO
+    half = int(np.ceil(_ZERO_CROSSINGS / cutoff))
     offsets = np.arange(-half, half + 1)[None, :] - (np.arange(up) / up)[:, None]
-    window = np.i0(_BETA * np.sqrt(np.clip(1.0 - (offsets / (half + 1)) ** 2, 0.0, None)))
+    window = np.i0(_WINDOW_BETA * np.sqrt(np.clip(1.0 - (offsets / (half + 1)) ** 2, 0.0, None)))
     rows = np.sinc(offsets * cutoff) * window
     return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float32)

@@ -1,7 +1,7 @@
-"""Turn the robot's own person tracking (REP-155) into presence at a bounded rate.
+"""Turn the person tracking of the robot (REP-155) into presence at a bounded rate.
 
-Messages come in order of arrival. The presence at a time depends on stamps alone: it is published once a stamp is the
-settling time past it. So messages of that time give the same presence in any order.
+Messages come in order of arrival. The presence at a time depends on stamps alone: it is published once a stamp is later
+by the settling time. So the messages of that time give the same presence in any order.
 """
 
 from collections import Counter
@@ -17,13 +17,18 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.people.transforms import StampedValues, TransformError, TransformTree
 
+# The number of persons of whom values are stored.
 MAX_KNOWN = 128
-MAX_ID_CHARACTERS = 200  # of a person or frame
-JUMP_NS = 60 * NS_PER_S  # a stamp this far from the newest belongs to another timeline
+# The length of the id of a person or frame.
+MAX_ID_CHARACTERS = 200
+# A stamp this far from the newest is of another timeline.
+JUMP_NS = 60 * NS_PER_S
+# So many transforms of another timeline in a row are a jump.
 STRAYS_IN_A_ROW = 50
 
-_LEVELS = tuple(Engagement)  # the order of REP-155's numbers
-_AWAY = (Engagement.DISENGAGED, Engagement.DISENGAGING)
+# The levels of engagement in the order of their numbers in REP-155.
+_LEVELS = tuple(Engagement)
+_AWAY_LEVELS = (Engagement.DISENGAGED, Engagement.DISENGAGING)
 
 
 class NotPeopleError(ValueError):
@@ -31,20 +36,20 @@ class NotPeopleError(ValueError):
 
 
 class PeopleConfig(Config):
-    """How messages about people become presence."""
+    """The settings by which messages about people become presence."""
 
     rate_hz: float = Field(
         default=5.0,
         ge=0.1,
         le=30,
-        description="the most presences per second of stamp time",
+        description="the largest number of presences per second of stamp time",
         json_schema_extra=LIVE,
     )
     settle_s: float = Field(
         default=0.5, ge=0, le=2, description="the longest delay of one topic's stamps behind another's"
     )
     left_after_s: float = Field(
-        default=2.0, gt=0, le=600, description="after this long without anyone, the person has left"
+        default=2.0, gt=0, le=600, description="after this long without anybody, the person has left"
     )
     believed_s: float = Field(
         default=2.0, gt=0, le=600, description="how long a gaze or position stays valid without an update"
@@ -54,12 +59,15 @@ class PeopleConfig(Config):
     )
     base_frame: str = Field(default="base_link", min_length=1, description="origin frame of distances")
     most_persons: int = Field(
-        default=32, ge=1, le=MAX_KNOWN, description="the most persons at a time; further ones are only counted"
+        default=32,
+        ge=1,
+        le=MAX_KNOWN,
+        description="the largest number of persons at a time; further ones are only counted",
     )
 
 
-class _Known:
-    """The values known about one person."""
+class _PersonValues:
+    """The values that are known of one person."""
 
     def __init__(self) -> None:
         self.engagement: StampedValues[Engagement] = StampedValues()
@@ -67,20 +75,22 @@ class _Known:
 
 
 class PeopleAdapter:
-    """Take the messages of each topic, and return the presences that are then final."""
+    """A converter of messages about people into presences. Each message returns the presences that are then final."""
 
     def __init__(self, config: PeopleConfig, source_topic: str) -> None:
         self.counts: Counter[str] = Counter()
-        self._config, self._source_topic = config, source_topic
+        self._config = config
+        self._source_topic = source_topic
         self._settle_ns = s_to_ns(config.settle_s)
         self.set_rate(config.rate_hz)
-        self._believed_ns, self._forgotten_ns = s_to_ns(config.believed_s), s_to_ns(config.forgotten_after_s)
+        self._believed_ns = s_to_ns(config.believed_s)
+        self._forgotten_ns = s_to_ns(config.forgotten_after_s)
         self._tree = TransformTree()
         self._anchors: dict[str, str] = {}
         self._restart()
 
     def set_rate(self, rate_hz: float) -> None:
-        """Return presences at another rate from the next moment on."""
+        """Return presences at another rate from now on."""
         self._period_ns = s_to_ns(1 / rate_hz)
 
     def _restart(self) -> None:
@@ -89,7 +99,7 @@ class PeopleAdapter:
         self._published_ns: int | None = None
         self._due: set[int] = set()
         self._ids: StampedValues[tuple[str, ...]] = StampedValues()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _PersonValues] = {}
         self._tracker = PresenceTracker(self._config.left_after_s)
         self._tree.drop_moving_frames()
 
@@ -100,19 +110,19 @@ class PeopleAdapter:
         return newest[1] if newest else ()
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Read the list of tracked people."""
+        """Take the list of tracked people."""
         _require_fields(message, "ids")
         ids_in_message = tuple(dict.fromkeys(self._read_id(raw_id) for raw_id in message.ids if raw_id))
-        beyond = len(ids_in_message) - self._config.most_persons
-        if beyond > 0:
-            self.counts["persons_over_limit"] += beyond
+        excess = len(ids_in_message) - self._config.most_persons
+        if excess > 0:
+            self.counts["persons_over_limit"] += excess
             ids_in_message = ids_in_message[: self._config.most_persons]
         stamp_ns = self._advance_by(message, arrival_ns)
         self._ids.put(stamp_ns, ids_in_message)
         return self._take_settled()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
-        """Read one person's engagement; a level outside REP-155 is counted as unknown."""
+        """Take the engagement of one person. A level outside REP-155 is counted, and unknown."""
         _require_fields(message, "level")
         level = int(message.level)
         if level >= len(_LEVELS):
@@ -124,7 +134,7 @@ class PeopleAdapter:
         return self._take_settled()
 
     def gaze(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Read who looks at whom. The robot has the empty id; its own gaze is ignored."""
+        """Take who looks at whom. The robot has the empty id, and its own gaze is ignored."""
         _require_fields(message, "sender", "receiver")
         stamp_ns = self._advance_by(message, arrival_ns)
         if message.sender:
@@ -133,7 +143,7 @@ class PeopleAdapter:
         return self._take_settled()
 
     def anchor(self, person_id: str, message: Any) -> None:
-        """Read the frame of one person's position. It has no stamp and holds until the next one."""
+        """Take the frame of a person's position. It has no stamp, and holds until the next one."""
         _require_fields(message, "data")
         self._anchors.pop(person_id, None)
         self._anchors[person_id] = self._read_id(message.data)
@@ -142,12 +152,12 @@ class PeopleAdapter:
             self.counts["persons_evicted"] += 1
 
     def transforms(self, message: Any, static: bool = False) -> list[Presence]:
-        """Read a tf message; count and skip a transform that is invalid or from another timeline."""
+        """Take a tf message. A transform that is invalid or of another timeline is counted and skipped."""
         _require_fields(message, "transforms")
         for transform in message.transforms:
             stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
-            moving = bool(stamp_ns) and not static
-            if moving and self._is_stray(stamp_ns):
+            is_moving = bool(stamp_ns) and not static
+            if is_moving and self._is_stray(stamp_ns):
                 self.counts["transforms_wrong_time"] += 1
                 continue
             try:
@@ -155,7 +165,7 @@ class PeopleAdapter:
             except TransformError:
                 self.counts["transforms_unusable"] += 1
                 continue
-            if moving:
+            if is_moving:
                 self._advance(stamp_ns)
         return self._take_settled()
 
@@ -164,7 +174,7 @@ class PeopleAdapter:
         return self._make_presences(sorted(self._due))
 
     def _advance_by(self, message: Any, arrival_ns: int) -> int:
-        """Return the stamp of a message about people; it advances the time, or starts a new timeline after a jump."""
+        """Return the stamp of a message, which advances the time, or starts a new timeline after a jump."""
         stamp = message.header.stamp if hasattr(message, "header") else None
         stamp_ns = join_stamp(int(stamp.sec), int(stamp.nanosec)) if stamp else 0
         if not stamp_ns:
@@ -175,7 +185,7 @@ class PeopleAdapter:
         return stamp_ns
 
     def _handle_jump(self, stamp_ns: int) -> None:
-        """Reset after a jump back; after a jump forward, known values hold until they expire."""
+        """Reset after a jump back. After a jump forward, known values hold until they expire."""
         if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
             return
         self.counts["stamps_jumped"] += 1
@@ -183,7 +193,7 @@ class PeopleAdapter:
             self._restart()
 
     def _is_stray(self, stamp_ns: int) -> bool:
-        """Whether a transform is from another timeline; single ones are common in tf, several in a row are a jump."""
+        """Whether a transform is of another timeline. Single ones are common in tf; many in a row are a jump."""
         if self._now_ns is None or abs(stamp_ns - self._now_ns) <= JUMP_NS:
             self._strays = 0
             return False
@@ -195,6 +205,7 @@ class PeopleAdapter:
         return False
 
     def _advance(self, stamp_ns: int) -> None:
+        """Move the time on to a stamp, and note the presence that it makes due."""
         due_ns = -(-stamp_ns // self._period_ns) * self._period_ns
         if self._published_ns is None or due_ns > self._published_ns:
             self._due.add(due_ns)
@@ -210,16 +221,16 @@ class PeopleAdapter:
 
     def _make_presences(self, due: list[int]) -> list[Presence]:
         # Before the first list, it is unknown whether anybody is present.
-        presences = [self._make_presence(due_ns, *listed) for due_ns in due if (listed := self._ids.at(due_ns))]
+        presences = [self._make_presence(due_ns, *ids) for due_ns in due if (ids := self._ids.at(due_ns))]
         if due:
             self._published_ns = due[-1]
             self._due.difference_update(due)
         return presences
 
-    def _make_presence(self, at_ns: int, listed_ns: int, listed: tuple[str, ...]) -> Presence:
+    def _make_presence(self, at_ns: int, listed_ns: int, ids: tuple[str, ...]) -> Presence:
         persons: list[Person] = []
-        for person_id in sorted(listed):
-            if at_ns - self._last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
+        for person_id in sorted(ids):
+            if at_ns - self._find_last_update_ns(person_id, at_ns, listed_ns) > self._forgotten_ns:
                 self.counts["persons_timed_out"] += 1
             else:
                 persons.append(self._make_person(person_id, at_ns))
@@ -240,11 +251,11 @@ class PeopleAdapter:
             gaze=gaze[1] if gaze and at_ns - gaze[0] <= self._believed_ns else Gaze.UNKNOWN,
         )
 
-    def _last_update_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
+    def _find_last_update_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
         person = self._known.get(person_id)
-        statements = [person.engagement.at(at_ns), person.gaze.at(at_ns)] if person else []
+        values = [person.engagement.at(at_ns), person.gaze.at(at_ns)] if person else []
         placed_ns = self._tree.newest_ns(self._anchor(person_id), at_ns)
-        return max([listed_ns, placed_ns or 0, *(statement[0] for statement in statements if statement)])
+        return max([listed_ns, placed_ns or 0, *(value[0] for value in values if value)])
 
     def _anchor(self, person_id: str) -> str:
         # The default frame of a person in REP-155.
@@ -256,8 +267,8 @@ class PeopleAdapter:
             self.counts["texts_cut"] += 1
         return text[:MAX_ID_CHARACTERS]
 
-    def _get_person(self, person_id: str) -> _Known:
-        person = self._known.pop(person_id, None) or _Known()
+    def _get_person(self, person_id: str) -> _PersonValues:
+        person = self._known.pop(person_id, None) or _PersonValues()
         self._known[person_id] = person  # move to the end: the least recently updated is dropped first
         while len(self._known) > MAX_KNOWN:
             self._known.pop(next(iter(self._known)))
@@ -266,12 +277,12 @@ class PeopleAdapter:
 
 
 def _is_away(person: Person) -> bool:
-    """Whether a person looks away: by gaze if known, or else by engagement, which follows gaze slowly."""
+    """Whether a person looks away: by gaze, or if that is unknown by engagement, which follows gaze slowly."""
     if person.gaze is Gaze.UNKNOWN:
-        return person.engagement in _AWAY
+        return person.engagement in _AWAY_LEVELS
     return person.gaze is Gaze.ELSEWHERE
 
 
 def _require_fields(message: Any, *names: str) -> None:
     if not all(hasattr(message, name) for name in names):
-        raise NotPeopleError(f"{type(message).__name__} has not the fields {', '.join(names)}")
+        raise NotPeopleError(f"{type(message).__name__} lacks one of the fields {', '.join(names)}")

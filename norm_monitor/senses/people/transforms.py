@@ -10,13 +10,15 @@ from norm_core.records.stamps import join_stamp
 
 V = TypeVar("V")
 
+# The number of stored values of one quantity.
 MAX_KEPT = 256
-
-MAX_FRAMES, MAX_CHAIN = 1024, 64
+MAX_FRAMES = 1024
+# The number of transforms on the way from a frame to the root.
+MAX_CHAIN = 64
 
 
 class StampedValues(Generic[V]):
-    """The newest values of one quantity; the oldest are dropped."""
+    """The newest values of one quantity, by stamp."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
         self._stamps: list[int] = []
@@ -24,7 +26,7 @@ class StampedValues(Generic[V]):
         self._max_kept = max_kept
 
     def put(self, stamp_ns: int, value: V) -> None:
-        """Store a value; of two with the same stamp, the later one holds."""
+        """Store a value. Of two with the same stamp, the later one holds, and the oldest is dropped."""
         index = bisect_right(self._stamps, stamp_ns)
         if index and self._stamps[index - 1] == stamp_ns:
             self._values[index - 1] = value
@@ -40,7 +42,7 @@ class StampedValues(Generic[V]):
         return (self._stamps[index - 1], self._values[index - 1]) if index else None
 
     def oldest(self) -> tuple[int, V] | None:
-        """The first value still held and its stamp in nanoseconds, or None."""
+        """Return the first stored value with its stamp; None without values."""
         return (self._stamps[0], self._values[0]) if self._stamps else None
 
 
@@ -48,12 +50,12 @@ Point = tuple[float, float, float]
 
 
 class TransformError(ValueError):
-    """An invalid transform: NaN, or no rotation."""
+    """A transform is not valid, because of NaN or a quaternion without length."""
 
 
 @record
 class Link:
-    """A frame's position in its parent; the rotation is a unit quaternion x, y, z, w."""
+    """The position of a frame in its parent. The rotation is a unit quaternion x, y, z, w."""
 
     parent: str
     translation: Point
@@ -64,7 +66,7 @@ class Link:
         x, y, z = _rotate(self.rotation, point)
         return x + self.translation[0], y + self.translation[1], z + self.translation[2]
 
-    def into(self, point: Point) -> Point:
+    def from_parent(self, point: Point) -> Point:
         """Transform a point from the parent to the frame."""
         x, y, z, w = self.rotation
         moved = tuple(p - t for p, t in zip(point, self.translation, strict=True))
@@ -72,15 +74,16 @@ class Link:
 
 
 class TransformTree:
-    """Store transforms in any order, and answer for any recent time."""
+    """A store of transforms in any order, which answers for any recent time."""
 
     def __init__(self) -> None:
         self._links: dict[str, StampedValues[Link]] = {}
         self._fixed: dict[str, Link] = {}
 
     def put(self, transform: Any, static: bool = False) -> int:
-        """Store a TransformStamped and return its stamp, 0 if static; raise TransformError if it is invalid."""
-        child, link = _normalize_name(transform.child_frame_id), _read_link(transform)
+        """Store a TransformStamped, and return its stamp; 0 if it is static. Raises TransformError if it is invalid."""
+        child = _normalize_name(transform.child_frame_id)
+        link = _read_link(transform)
         stamp_ns = join_stamp(int(transform.header.stamp.sec), int(transform.header.stamp.nanosec))
         is_new = child not in self._links and child not in self._fixed
         if is_new and len(self._links) + len(self._fixed) >= MAX_FRAMES:
@@ -96,11 +99,12 @@ class TransformTree:
         self._links.clear()
 
     def ground_distance_m(self, frame: str, base: str, at_ns: int, believed_ns: int) -> float | None:
-        """Return the frame's distance in the base's horizontal plane, in metres; None if unknown.
+        """Return the distance of a frame in the horizontal plane of the base, in metres. None if it is unknown.
 
-        The frame's own transform must be at most `believed_ns` old; the robot's joints may be older.
+        The transform of the frame must be at most `believed_ns` old; those of the robot's joints may be older.
         """
-        frame, base = _normalize_name(frame), _normalize_name(base)
+        frame = _normalize_name(frame)
+        base = _normalize_name(base)
         if not self._is_fresh(frame, at_ns, believed_ns):
             return None
         point: Point = (0.0, 0.0, 0.0)
@@ -119,7 +123,7 @@ class TransformTree:
             return None
         point = points[common]
         for link in reversed(downwards):
-            point = link.into(point)
+            point = link.from_parent(point)
         return math.hypot(point[0], point[1])
 
     def newest_ns(self, frame: str, at_ns: int) -> int | None:
@@ -129,13 +133,15 @@ class TransformTree:
 
     def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
         """Whether the first non-static transform on the way up is recent."""
-        seen = 0
-        while frame in self._fixed and frame not in self._links and seen < MAX_CHAIN:
-            frame, seen = self._fixed[frame].parent, seen + 1
+        depth = 0
+        while frame in self._fixed and frame not in self._links and depth < MAX_CHAIN:
+            frame = self._fixed[frame].parent
+            depth += 1
         stamp_ns = self.newest_ns(frame, at_ns)
         return frame not in self._links if stamp_ns is None else at_ns - stamp_ns <= believed_ns
 
     def _climb(self, frame: str, at_ns: int) -> Iterator[Link]:
+        """Yield the links from a frame up to the root."""
         for _ in range(MAX_CHAIN):
             link = self._link_at(frame, at_ns)
             if link is None:

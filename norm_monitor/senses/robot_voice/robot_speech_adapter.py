@@ -13,7 +13,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.records.status import Health
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.senses.robot_voice.robot_messages import (
     RobotEvent,
@@ -22,6 +22,7 @@ from norm_monitor.senses.robot_voice.robot_messages import (
     TextToSay,
     read_robot_message,
 )
+from norm_monitor.senses.robot_voice.robot_voice import MAX_SPEECH_NS
 
 # A text fits into the time of a voice if it needs at least this share of its estimated time.
 _MIN_TIME_RATIO = 0.8
@@ -88,11 +89,10 @@ class _Statement:
 class RobotSpeechAdapter:
     """A converter of messages, in order of arrival, to starts and stops. A RobotSpeech message passes unchanged."""
 
-    def __init__(self, health_log: HealthLog, speaker_ids: tuple[str, ...] = (), longest_s: float = 60.0) -> None:
+    def __init__(self, health_log: HealthLog, speaker_ids: tuple[str, ...] = ()) -> None:
         """Without `speaker_ids`, captions of all speakers are the robot's."""
         self._health_log = health_log
         self._speaker_ids = speaker_ids
-        self._longest_s = longest_s
         self._newest_ns = 0
         self._reset()
 
@@ -145,8 +145,8 @@ class RobotSpeechAdapter:
             if speech.voice_id not in self._speaking and now_ns > speech.arrived_ns + _MAX_PAUSE_NS:
                 last_ns = speech.last_word_ns or speech.start.stamp_ns
                 edges += self._stop(last_ns + estimate_duration_ns(""), estimated=True)
-            elif now_ns > speech.arrived_ns + s_to_ns(self._longest_s):
-                edges += self._stop_early(speech, speech.start.stamp_ns + s_to_ns(self._longest_s))
+            elif now_ns > speech.arrived_ns + MAX_SPEECH_NS:
+                edges += self._stop_early(speech, speech.start.stamp_ns + MAX_SPEECH_NS)
                 self._has_voice = False
                 self._report_endless_voice()
         elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
@@ -198,8 +198,8 @@ class RobotSpeechAdapter:
     def _report_endless_voice(self) -> None:
         self._health_log.count("robot_voices_endless")
         why = (
-            f"robot speech: the robot is said to speak for over {self._longest_s:g} s, so the stop is estimated; "
-            "check the topic that states whether it speaks"
+            f"robot speech: the robot is said to speak for over {ns_to_s(MAX_SPEECH_NS):g} s, so the stop is "
+            "estimated; check the topic that states whether it speaks"
         )
         self._health_log.raise_issue("robot voice", Health.DEGRADED, why)
 

@@ -17,7 +17,7 @@ _END_ERROR_RATIO = 0.3
 # How long the echo of the robot lasts after its speech.
 _ECHO_TAIL_NS = 350 * NS_PER_MS
 # The assumed end of speech after a start without a stop.
-_MAX_SPEECH_NS = 60 * NS_PER_S
+MAX_SPEECH_NS = 60 * NS_PER_S
 
 
 @record
@@ -107,7 +107,7 @@ class RobotVoice:
                 start
                 and is_same_speech
                 and edge.state is SpeechEdge.START
-                and edge.stamp_ns <= start.stamp_ns + _MAX_SPEECH_NS
+                and edge.stamp_ns <= start.stamp_ns + MAX_SPEECH_NS
             ):
                 text = edge.text or text  # repeated, with more text
             elif edge.state is SpeechEdge.START:
@@ -124,7 +124,7 @@ class RobotVoice:
     def _build_turn(
         self, start: RobotSpeech, text: str, end_ns: int, has_ended: bool, is_estimated: bool = False
     ) -> RobotTurn:
-        max_end_ns = start.stamp_ns + _MAX_SPEECH_NS
+        max_end_ns = start.stamp_ns + MAX_SPEECH_NS
         rings_ns = _ECHO_TAIL_NS
         if is_estimated:
             rings_ns = max(rings_ns, round(_END_ERROR_RATIO * (end_ns - start.stamp_ns)))

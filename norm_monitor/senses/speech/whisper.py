@@ -22,17 +22,22 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 
 DEFAULT_MODEL = "whisper-tiny-en"
 
+# The language setting that detects any language.
 ANY_LANGUAGE = "auto"
-# The silence after speech within the window: with less, the model hallucinates.
-_SILENCE_S = 3.0
+# The silence after speech within the window. With less, the model hallucinates.
+_MIN_SILENCE_S = 3.0
 _FRAMES_PER_S = 100
-# A language of another script takes several tokens a letter.
-_TOKENS_PER_S, _TOKENS_PER_S_ELSEWHERE, _TOKENS_ANYWAY = 12, 36, 24
+# The tokens that English and Chinese take at most, and languages of other scripts, with several tokens a letter.
+_MAX_TOKENS_PER_S = 12
+_MAX_TOKENS_PER_S_ELSEWHERE = 36
+# The tokens that any segment may take in addition.
+_MAX_TOKENS_ANYWAY = 24
 
 
 def find_model_folder(model: str) -> Path:
-    """Return a model's folder; raise ConfigError for a named model that is unknown, damaged or not installed."""
-    catalogue, name = Catalogue(), model or DEFAULT_MODEL
+    """Find the folder of a model. Raises ConfigError for a model that is unknown, damaged or not installed."""
+    catalogue = Catalogue()
+    name = model or DEFAULT_MODEL
     if "/" in name or (name not in catalogue.names() and Path(name).is_dir()):
         return Path(name)
     manifest = catalogue.manifest(name)
@@ -49,7 +54,7 @@ def find_model_folder(model: str) -> Path:
 
 def _check_languages(codes: str) -> str:
     if not re.fullmatch(r"auto|[a-z]{2,3}(,[a-z]{2,3})*", codes):
-        raise ValueError("write a language code as en or zh, several as en,zh, or auto")
+        raise ValueError("is not a language; write a code such as en or zh, several as en,zh, or auto")
     return codes
 
 
@@ -74,7 +79,6 @@ class WhisperConfig(Config):
     )
     device: Device = Field(default="cpu", description="cpu, cuda, or auto for cuda where there is a GPU")
     threads: int = Field(default=2, ge=1, le=64, description="threads on the CPU")
-    beam_size: int = Field(default=1, ge=1, le=10, description="hypotheses during decoding")
     window_s: float = Field(
         default=15.0,
         ge=15,
@@ -93,14 +97,15 @@ class _WindowedModel(WhisperModel):  # type: ignore[misc]
 
 
 class Whisper:
-    """A loaded model; `recognize` is slow and for one thread."""
+    """A loaded Whisper model. `recognize` is slow and for one thread."""
 
     def __init__(self, config: WhisperConfig, on_fault: OnFault = lambda fault: None) -> None:
-        """Load the model; where CUDA cannot be used, call `on_fault` and take the CPU.
+        """Load the model. If CUDA cannot be used, call `on_fault` and use the CPU.
 
         Raises ConfigError if the model is missing, damaged or does not know the language.
         """
-        self._config, self._on_fault = config, on_fault
+        self._config = config
+        self._on_fault = on_fault
         folder = find_model_folder(config.model)
         if not (folder / "model.bin").is_file():
             raise ConfigError(f"{folder}: holds no Whisper model (model.bin) for CTranslate2")
@@ -110,21 +115,21 @@ class Whisper:
         languages = self._model.supported_languages
         if languages == ["en"] and config.language != "en":
             raise ConfigError(
-                f"{folder}: this model knows English alone, and the language asked for is {config.language}; "
-                "use the model whisper-base"
+                f"{folder}: this model knows English alone, and language is {config.language}; use the model "
+                "whisper-base"
             )
         self._languages = languages if config.language == ANY_LANGUAGE else config.language.split(",")
         if unknown := [code for code in self._languages if code not in languages]:
-            raise ConfigError(f"{folder}: the model knows no language {', '.join(unknown)}; use codes as en or zh")
+            raise ConfigError(f"{folder}: the model does not know {', '.join(unknown)}; use codes such as en or zh")
 
     def warm_up(self) -> None:
         """Run once, so that the first real segment is as fast as any other."""
         list(self._model.transcribe(np.zeros(16_000, np.float32), language="en", temperature=0.0)[0])
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
-        """Return a segment's words; a short segment is read in the short window that the settings name.
+        """Return the words of a segment. A short segment is read in the short window of the settings.
 
-        Where CUDA fails, the CPU takes its place, from this segment on.
+        If CUDA fails, the CPU takes its place, from this segment on.
         """
         try:
             return self._recognize(segment)
@@ -136,6 +141,7 @@ class Whisper:
             return self._recognize(segment)
 
     def _load(self, *devices: str) -> None:
+        """Load the model on the first of these devices that works. Raises ConfigError if the CPU does not."""
         for device in devices:
             try:
                 self._model = _WindowedModel(
@@ -157,16 +163,16 @@ class Whisper:
 
     def _recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         length_s = len(segment.samples) / 16_000
-        window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
+        window_s = self._config.window_s if length_s + _MIN_SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
         language = self._choose_language(segment)
-        tokens_per_s = _TOKENS_PER_S if language in {"en", "zh"} else _TOKENS_PER_S_ELSEWHERE
+        tokens_per_s = _MAX_TOKENS_PER_S if language in {"en", "zh"} else _MAX_TOKENS_PER_S_ELSEWHERE
         parts, _ = self._model.transcribe(
             segment.samples,
-            # A loop takes seconds; no real segment has this many tokens.
-            max_new_tokens=round(length_s * tokens_per_s) + _TOKENS_ANYWAY,
+            # No real segment has more tokens, and a loop would take seconds.
+            max_new_tokens=round(length_s * tokens_per_s) + _MAX_TOKENS_ANYWAY,
             language=language,
-            beam_size=self._config.beam_size,
+            beam_size=1,
             temperature=0.0,
             condition_on_previous_text=False,
             word_timestamps=True,
@@ -179,15 +185,15 @@ class Whisper:
         parts = list(parts)
         length_ns = s_to_ns(length_s)
 
-        def stamp_ns(second: float) -> int:
+        def to_stamp_ns(second: float) -> int:
             return segment.sound_ns + min(round(second * 1000) * NS_PER_MS, length_ns)
 
-        # Estimates are rounded to what is meant: their last digits differ by processor.
+        # Estimates are rounded, because their last digits differ by processor.
         words = tuple(
             Word(
                 text=word.word.strip(),
-                start_ns=stamp_ns(float(word.start)),
-                end_ns=stamp_ns(float(word.end)),
+                start_ns=to_stamp_ns(float(word.start)),
+                end_ns=to_stamp_ns(float(word.end)),
                 probability=round(float(word.probability), ESTIMATE_DIGITS),
             )
             for part in parts
@@ -206,7 +212,7 @@ class Whisper:
         )
 
     def _choose_language(self, segment: AudioSegment) -> str:
-        """Return the likeliest of the languages asked for; to detect one costs a second encoding."""
+        """Return the likeliest of the languages in question. To detect one costs a second encoding."""
         if len(self._languages) == 1:
             return self._languages[0]
         _, _, probabilities = self._model.detect_language(segment.samples)
@@ -215,7 +221,7 @@ class Whisper:
 
 
 def _add_remedy(error: Exception) -> str:
-    """Return the error's words; with a remedy where a library of another CUDA version is needed."""
+    """Return the text of an error, with a remedy if a library of another CUDA version is needed."""
     library = re.search(r"Library (lib\S+) is not found", str(error))
     if not library:
         return str(error)
@@ -226,9 +232,9 @@ def _add_remedy(error: Exception) -> str:
 
 
 def _choose_number_type(device: str, config: WhisperConfig) -> str:
-    """Return the type asked for; on a CPU in the place of CUDA, only if the CPU has it.
+    """Choose the number type: that of the settings, if the device supports it.
 
-    By itself: the type with half the memory of float32 and the same words, or float32; int8 gets some words wrong.
+    Without one, the type with half the memory of float32 and the same words, or float32; int8 gets some words wrong.
     """
     supported = ctranslate2.get_supported_compute_types(device)
     if config.compute_type in supported or (config.compute_type and config.device == device):

@@ -70,7 +70,7 @@ def told_first(sounds: list[SoundChunk], edges: list[RobotSpeech]) -> list[Utter
 def test_utterances_are_the_same_for_any_order_within_the_lateness(
     data: st.DataObject, sounds: list[SoundChunk], edges: list[RobotSpeech], told_first: list[Utterance]
 ) -> None:
-    latest_ms = CONFIG.robot.lateness_ms - 1
+    latest_ms = CONFIG.robot_lateness_ms - 1
     lags_ms = data.draw(st.lists(st.integers(-20_000, latest_ms), min_size=len(edges), max_size=len(edges)))
     order = data.draw(st.permutations(range(len(edges))))
     arrivals = [(edges[i].stamp_ns + lags_ms[i] * NS_PER_MS, edges[i]) for i in order]
@@ -80,7 +80,7 @@ def test_utterances_are_the_same_for_any_order_within_the_lateness(
 def test_a_word_that_comes_too_late_leaves_the_speaker_open_and_says_so(
     sounds: list[SoundChunk], edges: list[RobotSpeech]
 ) -> None:
-    late = [(edge.stamp_ns + CONFIG.robot.lateness_ms * NS_PER_MS + TENTH_NS, edge) for edge in edges]
+    late = [(edge.stamp_ns + CONFIG.robot_lateness_ms * NS_PER_MS + TENTH_NS, edge) for edge in edges]
     heard = utterances(merged(sounds, late), Parrot())
     touched = [u for u in heard if u.late]
     assert touched

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.bags.types import make, typestore
-from norm_monitor.senses.camera.picture import Picture, make_picture, picture_in
+from norm_monitor.senses.camera.picture import Picture, make_picture, parse_picture
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 UINT32 = st.integers(0, 2**32 - 1)
@@ -49,14 +49,14 @@ def test_it_is_what_the_bag_library_reads(stated: tuple[str, Any], padding: int)
     type_name, values = stated
     message = make(type_name, dict(values))
     data = bytes(typestore().serialize_cdr(message, type_name)) + bytes(padding)
-    found = picture_in(data, compressed=type_name.endswith("CompressedImage"))
+    found = parse_picture(data, compressed=type_name.endswith("CompressedImage"))
     assert found is not None
     assert plain(found) == plain(make_picture(message))
 
 
 def test_the_other_byte_order_is_read_as_well() -> None:
     data = b"\0\0\0\0" + struct.pack(">iII4sI5s3xI2s", 7, 9, 4, b"eye\0", 5, b"jpeg\0", 2, b"\xff\xd8")
-    found = picture_in(data, compressed=True)
+    found = parse_picture(data, compressed=True)
     assert found is not None
     assert (found.stamp_ns, found.frame_id, found.encoding, bytes(found.data)) == (
         7_000_000_009,
@@ -71,4 +71,4 @@ def test_cut_short_it_is_none(stated: tuple[str, Any], chance: st.DataObject) ->
     type_name, values = stated
     data = bytes(typestore().serialize_cdr(make(type_name, dict(values)), type_name))
     short = data[: chance.draw(st.integers(0, len(data) - 4))]
-    assert picture_in(short, compressed=type_name.endswith("CompressedImage")) is None
+    assert parse_picture(short, compressed=type_name.endswith("CompressedImage")) is None

@@ -21,7 +21,7 @@ from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, format_advice
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import make_picture, picture_in
+from norm_monitor.senses.camera.picture import make_picture, parse_picture
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
@@ -125,7 +125,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._arrived_s = time.monotonic()
         self.health_log.count("images_received")
         self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
-        picture = picture_in(data, compressed=self._type is CompressedImage)
+        picture = parse_picture(data, compressed=self._type is CompressedImage)
         for record in self._eyes.take(picture or make_picture(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
                 self.health_log.count("frames_kept")
