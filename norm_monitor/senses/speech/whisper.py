@@ -54,7 +54,7 @@ def find_model_folder(model: str) -> Path:
 
 def _check_languages(codes: str) -> str:
     if not re.fullmatch(r"auto|[a-z]{2,3}(,[a-z]{2,3})*", codes):
-        raise ValueError("is not a language; write a code such as en or zh, several as en,zh, or auto")
+        raise ValueError("write a language code such as en or zh, several as en,zh, or auto")
     return codes
 
 
