@@ -1,4 +1,4 @@
-"""A conversation in seconds, as the senses would give it, and what the monitor makes of it."""
+"""A conversation in seconds, as the senses give it, and the flags of the monitor about it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -53,7 +53,7 @@ def robot(start_s: float, end_s: float, text: str) -> list[Entry]:
 
 
 def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool = False) -> list[Entry]:
-    """Somebody before the camera once a second, turned away from some second on, or last seen at start_s."""
+    """Return a presence each second: somebody who may look away from a second on, or was last seen at the start."""
     entries: list[Entry] = []
     for second in range(start_s, end_s):
         away = away_from_s is not None and second >= away_from_s
@@ -75,12 +75,12 @@ def seen(start_s: int, end_s: int, *, away_from_s: int | None = None, gone: bool
 
 
 def near(start_s: float, end_s: float, distance_m: float) -> list[Entry]:
-    """Somebody at a distance, told five times a second."""
+    """Return presences of somebody at a distance, five times a second."""
     return approaching(start_s, end_s, distance_m, distance_m)
 
 
 def approaching(start_s: float, end_s: float, from_m: float, to_m: float) -> list[Entry]:
-    """Somebody whose distance changes evenly, told five times a second."""
+    """Return presences of somebody whose distance changes evenly, five times a second."""
     ticks = int(5 * (end_s - start_s))
     return [
         Presence(
@@ -96,34 +96,34 @@ def approaching(start_s: float, end_s: float, from_m: float, to_m: float) -> lis
 
 
 def window_of(talk: Iterable[Entry], end_s: float, frames: Sequence[Frame] = (), *, start_s: float = 0) -> Window:
-    """The window over a talk up to a second."""
+    """Return the window over a talk up to a second."""
     entries = list(talk)
     return gather_window(
         at(start_s),
         at(end_s),
         frames,
-        [one for one in entries if isinstance(one, Utterance)],
-        [one for one in entries if isinstance(one, RobotSpeech)],
-        presences=[one for one in entries if isinstance(one, Presence)],
+        [entry for entry in entries if isinstance(entry, Utterance)],
+        [entry for entry in entries if isinstance(entry, RobotSpeech)],
+        presences=[entry for entry in entries if isinstance(entry, Presence)],
     )
 
 
 def when_given(entry: Entry) -> int:
-    """When the senses give an entry: an utterance once it is over."""
+    """Return when the senses give an entry: an utterance once it is over."""
     return entry.end_ns if isinstance(entry, Utterance) else entry.stamp_ns
 
 
 def scene_of(talk: Iterable[Entry], end_s: float = 30) -> Scene:
-    """The scene at the end of one long window."""
+    """Return the scene at the end of one long window."""
     return History().scene(window_of(talk, end_s))
 
 
 ABOUT = (Attribute.CONVERSATIONAL_MECHANICS, Attribute.KNOWLEDGE_STATE, Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS)
 
 
-def errors_by(fact: str, least: float, *named: Attribute) -> KindModel:
-    """Weights by which a unit is an error of these attributes once one fact reaches a value."""
-    reached = AdditiveScore(intercept=-9, facts={fact: Steps(cuts=(least,), values=(0.0, 11.0))})
+def errors_by(fact: str, threshold: float, *named: Attribute) -> KindModel:
+    """Return weights by which a unit is an error of these attributes once a fact reaches a threshold."""
+    reached = AdditiveScore(intercept=-9, facts={fact: Steps(cuts=(threshold,), values=(0.0, 11.0))})
     never = AdditiveScore(intercept=-9, facts={})
     return KindModel(
         polarities={Polarity.ERROR: reached, Polarity.COMPETENCE: never},
@@ -134,11 +134,11 @@ def errors_by(fact: str, least: float, *named: Attribute) -> KindModel:
 
 
 def waiting_alone(**turns: float) -> UnitModel:
-    """A model that flags each silence in which an answer is owed for two seconds, and each sighting.
+    """Return a model that flags each silence in which an answer is owed for two seconds, and each sighting.
 
-    A turn of the robot's it flags only where a fact reaches the value named here.
+    It flags a turn of the robot only if a fact reaches the value in `turns`.
     """
-    of_turns = [(UnitKind.ROBOT_TURN, errors_by(fact, least, *ABOUT)) for fact, least in turns.items()]
+    of_turns = [(UnitKind.ROBOT_TURN, errors_by(fact, threshold, *ABOUT)) for fact, threshold in turns.items()]
     silence = errors_by("owed_silence_s", 2.0, Attribute.CONVERSATIONAL_MECHANICS)
     point = OperatingPoint(error=0.5, competence=0.5, false_errors_per_hour=0)
     return UnitModel.blank().model_copy(
@@ -153,7 +153,7 @@ def waiting_alone(**turns: float) -> UnitModel:
 class Watched:
     """A monitor fed with an encounter as the senses would give it, a mark of silence twice a second among it.
 
-    By default what `waiting_alone` flags; with the shipped weights, if `weighed`.
+    Flags are those of `waiting_alone`, or of the shipped weights if `weighed`.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Watched:
         )
 
     def watch(self, *parts: Iterable[Entry], until_s: float = 30.0) -> list[SocialFlag]:
-        """Every flag as it was published, in order."""
+        """Return every flag in the order of publication."""
         flags: list[SocialFlag] = []
         for given_ns, entry in with_silence([entry for part in parts for entry in part], until_s):
             self.clock.advance_to(max(given_ns, self.clock.now_ns()))
@@ -182,7 +182,7 @@ class Watched:
 
 
 def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]]:
-    """The entries by when they are given, with what the ears say of silence in between."""
+    """Return the entries with the times at which they are given, and marks of silence between them."""
     speaking = [(e.start_ns, e.end_ns) for e in entries if isinstance(e, Utterance)]
     marks: list[tuple[int, Entry]] = []
     for tick in range(int(2 * until_s) + 1):
@@ -193,5 +193,5 @@ def with_silence(entries: list[Entry], until_s: float) -> list[tuple[int, Entry]
 
 
 def last_of(flags: list[SocialFlag]) -> dict[str, SocialFlag]:
-    """The newest flag of each cue."""
+    """Return the newest flag of each cue."""
     return {flag.cue_id: flag for flag in flags}

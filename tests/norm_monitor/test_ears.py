@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from norm_core.health.health_log import HealthLog
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.ears import Ears, HeardRecord
@@ -29,7 +29,7 @@ def loud_is_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
 
 
-def sounds(seconds: int) -> Iterator[SoundChunk]:
+def make_sounds(seconds: int) -> Iterator[SoundChunk]:
     """Two seconds of speech every four seconds, in tenths."""
     for index in range(seconds * 10):
         loud = index % (WORDS_EVERY_S * 10) < 20
@@ -37,46 +37,46 @@ def sounds(seconds: int) -> Iterator[SoundChunk]:
         yield SoundChunk(samples=samples, rate_hz=16_000, stamp_ns=START_NS + index * NS_PER_S // 10)
 
 
-def in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> list[Utterance]:
+def hear_in_two_stages(seconds: int, transcribe_every: int, capacity: int = 50) -> list[Utterance]:
     """The slow stage comes round once in so many chunks, as a slow thread does."""
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", capacity)
     ears = Ears(CONFIG, HealthLog(), Parrot(), "mic", queue)
-    told: list[HeardRecord] = []
-    for index, chunk in enumerate(sounds(seconds)):
-        told += ears.take_sound(chunk, START_NS)
+    records: list[HeardRecord] = []
+    for index, chunk in enumerate(make_sounds(seconds)):
+        records += ears.take_sound(chunk, START_NS)
         if index % transcribe_every == transcribe_every - 1:
-            told += ears.transcribe(0)
-    told += ears.end_input()
+            records += ears.transcribe(0)
+    records += ears.end_input()
     while queue.status().depth:
-        told += ears.transcribe(0)
-    return [one for one in told if isinstance(one, Utterance)]
+        records += ears.transcribe(0)
+    return [one for one in records if isinstance(one, Utterance)]
 
 
-def in_one_thread(seconds: int) -> list[Utterance]:
+def hear_in_one_thread(seconds: int) -> list[Utterance]:
     ears = Ears(CONFIG, HealthLog(), Parrot(), "mic")
-    told = [one for chunk in sounds(seconds) for one in ears.take_sound(chunk, START_NS)]
-    return [one for one in (*told, *ears.end_input()) if isinstance(one, Utterance)]
+    records = [one for chunk in make_sounds(seconds) for one in ears.take_sound(chunk, START_NS)]
+    return [one for one in (*records, *ears.end_input()) if isinstance(one, Utterance)]
 
 
 @pytest.mark.parametrize("transcribe_every", [1, 7, 45, 10_000])
-def test_a_slow_second_stage_gives_the_same_words_and_no_mark_passes_them(transcribe_every: int) -> None:
-    told = in_two_stages(40, transcribe_every)
-    alone = in_one_thread(40)
-    assert [one for one in told if one.text] == [one for one in alone if one.text]
-    assert len([one for one in told if one.text]) == 10
+def test_slow_transcription_gives_the_same_words_in_order(transcribe_every: int) -> None:
+    records = hear_in_two_stages(40, transcribe_every)
+    alone = hear_in_one_thread(40)
+    assert [one for one in records if one.text] == [one for one in alone if one.text]
+    assert len([one for one in records if one.text]) == 10
     marked_ns = START_NS
-    for one in told:
+    for one in records:
         assert one.start_ns >= marked_ns  # what a mark says does not come is not given after it
         marked_ns = max(marked_ns, one.start_ns) if not one.text else marked_ns
-    assert not told[-1].text
-    assert told[-1].start_ns == alone[-1].start_ns
+    assert not records[-1].text
+    assert records[-1].start_ns == alone[-1].start_ns
 
 
-def test_words_given_up_for_lack_of_room_hold_up_no_mark() -> None:
-    told = in_two_stages(60, 10_000, capacity=3)
-    assert len([one for one in told if one.text]) <= 3
-    assert not told[-1].text
-    assert told[-1].start_ns == in_one_thread(60)[-1].start_ns
+def test_dropped_words_hold_up_no_silence_mark() -> None:
+    records = hear_in_two_stages(60, 10_000, capacity=3)
+    assert len([one for one in records if one.text]) <= 3
+    assert not records[-1].text
+    assert records[-1].start_ns == hear_in_one_thread(60)[-1].start_ns
 
 
 class Failing:
@@ -97,13 +97,11 @@ class Failing:
         (ValueError("a fault of the program"), ""),
     ],
 )
-def test_words_that_cannot_be_transcribed_have_their_own_remedy_and_silence_goes_on(
-    error: Exception, words: str
-) -> None:
+def test_failed_transcription_names_a_remedy_and_marks_silence(error: Exception, words: str) -> None:
     health_log = HealthLog()
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
     ears, records = Ears(CONFIG, health_log, Failing(error), "mic", queue), list[HeardRecord]()
-    for chunk in sounds(8):
+    for chunk in make_sounds(8):
         records += ears.take_sound(chunk, START_NS)
         with nullcontext() if words else suppress(ValueError):
             for record in ears.transcribe(0):
@@ -112,13 +110,6 @@ def test_words_that_cannot_be_transcribed_have_their_own_remedy_and_silence_goes
     if words:
         assert counted(health_log)["segments_not_transcribed"] >= 2
     assert words in " ".join(health_log.reasons)
-
-
-def test_robot_speech_needs_no_recognizer_and_gives_no_silence() -> None:
-    ears = Ears(CONFIG, HealthLog())
-    begun = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
-    assert list(ears.take_robot_speech(begun, START_NS)) == [begun]
-    assert [one for chunk in sounds(4) for one in ears.take_sound(chunk, START_NS)] == []
 
 
 class RobotsRecognizer:
@@ -148,7 +139,7 @@ class RobotsRecognizer:
         return [one for one in self._heard if isinstance(one, Utterance)]
 
 
-def test_silence_about_a_recognizers_words_is_marked() -> None:
+def test_silence_around_external_words_is_marked() -> None:
     robot = RobotsRecognizer()
     robot.voice(False, 1)
     assert robot.quiet_until_s(3) == 3
@@ -168,14 +159,14 @@ def test_without_a_voice_topic_marks_wait_for_the_latest_text() -> None:
     assert robot.quiet_until_s(12) == 10
 
 
-def test_a_voice_that_never_ends_does_not_hold_up_marks_for_ever() -> None:
+def test_endless_voice_activity_stops_holding_up_marks() -> None:
     robot = RobotsRecognizer()
     robot.voice(True, 1)
     assert robot.quiet_until_s(30) == 1
     assert robot.quiet_until_s(40) == 40
 
 
-def test_a_mark_that_is_held_up_is_given_again_each_second() -> None:
+def test_mark_that_is_held_up_repeats_each_second() -> None:
     robot = RobotsRecognizer()
     robot.voice(False, 0)
     robot.voice(True, 1)
@@ -184,7 +175,7 @@ def test_a_mark_that_is_held_up_is_given_again_each_second() -> None:
     assert [one.start_ns for one in robot.utterances[1:]] == [START_NS + NS_PER_S] * 5
 
 
-def test_a_text_that_comes_after_its_silence_was_marked_is_counted() -> None:
+def test_text_after_its_silence_mark_is_counted() -> None:
     robot = RobotsRecognizer()
     robot.voice(True, 1)
     robot.voice(False, 2)

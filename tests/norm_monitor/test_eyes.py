@@ -9,7 +9,7 @@ from norm_monitor.senses.faces.finder import FaceFinder
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, scene
 
 
-def test_each_kept_frame_is_followed_by_who_is_in_it() -> None:
+def test_presence_follows_each_selected_frame() -> None:
     eyes = Eyes("/camera", HealthLog(), finder=FaceFinder())
     shown = [face_image(), face_image(), scene(), scene(), scene()]
     found = [

@@ -12,7 +12,7 @@ from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.windows.cutter import Entry
-from tests.action_selector.test_injected_orders import outside
+from tests.action_selector.test_injected_orders import list_unfenced_lines
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import Watched, robot, seconds, user
 from tests.norm_monitor.judge.unit_views import views_of
@@ -39,7 +39,7 @@ def flagged(meaning: EncoderMatcher, text: str, *, weighed: bool) -> dict[str, s
 
 
 @pytest.mark.parametrize("weighed", [False, True])
-def test_an_attack_raises_and_hides_flags_as_its_plain_twin_does(meaning: EncoderMatcher, weighed: bool) -> None:
+def test_attack_changes_flags_no_more_than_its_plain_twin(meaning: EncoderMatcher, weighed: bool) -> None:
     """Words of another meaning may read otherwise, so that some differ; none hides that the robot cuts in."""
     differ = []
     for row in SPOKEN:
@@ -50,7 +50,7 @@ def test_an_attack_raises_and_hides_flags_as_its_plain_twin_does(meaning: Encode
 
 
 @pytest.mark.parametrize("author", ["developer", "blind", "spoken"])
-def test_no_attack_gets_a_line_into_the_judge_s_prompt(author: str) -> None:
+def test_attack_adds_no_line_to_the_prompt(author: str) -> None:
     judge = Judge(
         DirectEngine(ScriptedBackend(lambda question, call: [0.0] * len(question.options)), WallClock()), JudgeConfig()
     )
@@ -59,7 +59,7 @@ def test_no_attack_gets_a_line_into_the_judge_s_prompt(author: str) -> None:
         view = views_of([*user(1, 3, text), *robot(4, 6, "You are too slow for me.")])[UnitKind.ROBOT_TURN, 4]
         planned = judge.plan(view)
         prompts = [planned.prompt, *(batch.prompt for batch in planned.attributes), planned.note_prompt(0)]
-        return {line for prompt in prompts for line in outside(prompt.as_text())}
+        return {line for prompt in prompts for line in list_unfenced_lines(prompt.as_text())}
 
     for row in (row for row in ROWS if row["author"] == author):
         assert lines(row["text"]) == lines(row["plain"]), row["id"]

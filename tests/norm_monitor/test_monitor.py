@@ -20,7 +20,7 @@ from norm_monitor.windows.cutter import Entry, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
 
-def encounter(from_s: float = 0.0) -> list[Entry]:
+def make_encounter(from_s: float = 0.0) -> list[Entry]:
     return [
         *user(from_s + 1, from_s + 2, "Good morning!"),
         *robot(from_s + 2.5, from_s + 5, "Good morning, I'm Pepper, the reception robot."),
@@ -33,10 +33,10 @@ def encounter(from_s: float = 0.0) -> list[Entry]:
     ]
 
 
-ENCOUNTER: list[Entry] = [*encounter(), *seen(0, 28)]
+ENCOUNTER: list[Entry] = [*make_encounter(), *seen(0, 28)]
 
 
-def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
+def list_decisions(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
     """What parity compares: all but when it was decided."""
     return [
         (f.event_id, f.state, f.attributes, f.severity, f.onset_ns, f.offset_ns, f.evidence, f.rationale,
@@ -45,7 +45,7 @@ def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def fed(meaning: EncoderMatcher, entries: list[Entry]) -> list[SocialFlag]:
+def feed_monitor(meaning: EncoderMatcher, entries: list[Entry]) -> list[SocialFlag]:
     """The entries in this order, and then one mark of silence far beyond."""
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     flags = [flag for entry in [*entries, make_silence_mark(at(60), "audio")] for flag in monitor.take(entry)]
@@ -53,12 +53,12 @@ def fed(meaning: EncoderMatcher, entries: list[Entry]) -> list[SocialFlag]:
 
 
 def test_pace_and_order_change_no_flag(meaning: EncoderMatcher) -> None:
-    slowly = decided(Watched(meaning, weighed=True).watch(ENCOUNTER, until_s=60))
+    slowly = list_decisions(Watched(meaning, weighed=True).watch(ENCOUNTER, until_s=60))
     assert len({flag[0] for flag in slowly}) >= 2
     by_time = sorted(ENCOUNTER, key=when_given)
-    assert decided(fed(meaning, by_time)) == slowly
+    assert list_decisions(feed_monitor(meaning, by_time)) == slowly
     others_first = sorted(by_time, key=lambda entry: isinstance(entry, Utterance))
-    assert decided(fed(meaning, others_first)) == slowly
+    assert list_decisions(feed_monitor(meaning, others_first)) == slowly
 
 
 def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning: EncoderMatcher) -> None:
@@ -104,18 +104,13 @@ def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: EncoderMatcher, 
     assert hash_by(**changed) != hash_by()
 
 
-def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: EncoderMatcher) -> None:
-    flags = Watched(meaning).watch(user(0, 2, "Where can I buy a ticket?"), until_s=3)
-    assert "no_response" not in {flag.cue_id for flag in flags}
-
-
-def test_a_clock_set_back_begins_a_new_time(meaning: EncoderMatcher) -> None:
+def test_jump_back_starts_a_new_timeline(meaning: EncoderMatcher) -> None:
     """What was flagged and asked of the judge before holds nothing back that comes after."""
     judged = MonitorConfig.for_replay(("utterances",), calls_per_hour=600.0)
     monitor = Monitor(judged, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
 
     def watched(from_s: float) -> tuple[set[tuple[str, float]], list[int]]:
-        entries = [entry for _, entry in with_silence(encounter(from_s), from_s + 60.0)]
+        entries = [entry for _, entry in with_silence(make_encounter(from_s), from_s + 60.0)]
         flags = [flag for entry in entries for flag in monitor.take(entry)]
         asked = [view.unit.onset_ns - at(from_s) for view in monitor.units_to_judge()]
         return {(flag.cue_id, flag.onset_ns - at(from_s)) for flag in flags if flag.onset_ns < at(from_s + 60)}, asked
@@ -126,7 +121,7 @@ def test_a_clock_set_back_begins_a_new_time(meaning: EncoderMatcher) -> None:
     assert set_back == first
 
 
-def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: EncoderMatcher) -> None:
+def test_stopped_camera_causes_no_endless_windows(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     watched.watch(seen(0, 5, away_from_s=4), robot(1, 20, "And now the history of this house."), until_s=40)
     (windows,) = (counter.count for counter in watched.monitor.counters if counter.name == "windows")
@@ -137,7 +132,7 @@ QUESTIONS: list[Entry] = [*user(60, 62, "Where can I buy a ticket?"), *user(75, 
 
 
 @pytest.mark.parametrize("late_s", [0.0, 28.0])
-def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: EncoderMatcher, late_s: float) -> None:
+def test_late_stop_ends_the_robot_turn(meaning: EncoderMatcher, late_s: float) -> None:
     """Its window has closed by then; the questions after it stay unanswered all the same."""
     begun, stop = robot(20, 25, "Let me tell you a long story about this old hotel.")
     before, after = user(17, 18.5, "Hello there, good morning."), with_silence(QUESTIONS, until_s=100)
@@ -152,7 +147,7 @@ def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: EncoderMatch
     assert unanswered == {at(62), at(77)}
 
 
-def test_after_forgetting_no_flag_quotes_what_was_said(meaning: EncoderMatcher) -> None:
+def test_no_flag_quotes_forgotten_talk(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     values = [one for name, module in sys.modules.items() if "norm_monitor." in name for one in vars(module).values()]
     caches = [one for one in values if hasattr(one, "cache_info") and "text" in signature(one).parameters]

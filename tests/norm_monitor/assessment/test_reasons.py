@@ -1,4 +1,4 @@
-"""What words a flag: each cue at a talk that has it, and at its nearest neighbour that has not."""
+"""Reasons of flags: each cue at a talk that has it, and at the most similar talk that has not."""
 
 from pathlib import Path
 
@@ -109,48 +109,48 @@ LOOK_ALIKES: list[tuple[str, Parts]] = [
 
 
 def reasons_in(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[str, Reason]:
-    """What words the flags of a talk, by cue."""
+    """Return the reasons of a talk, by cue."""
     scene = scene_of([entry for part in parts for entry in part])
     reasons = Reasons(scene, TABLE, meaning)
     return {reason.cue_id: reason for unit in units_of(scene, 0) for reason in reasons.find(unit)}
 
 
 @pytest.mark.parametrize("cue_id", HAS)
-def test_a_cue_words_the_talk_that_shows_it(meaning: EncoderMatcher, cue_id: str) -> None:
-    said = reasons_in(meaning, *HAS[cue_id])
-    assert cue_id in said, sorted(said)
-    reason = said[cue_id]
+def test_cue_words_a_talk_that_shows_it(meaning: EncoderMatcher, cue_id: str) -> None:
+    reasons = reasons_in(meaning, *HAS[cue_id])
+    assert cue_id in reasons, sorted(reasons)
+    reason = reasons[cue_id]
     assert reason.evidence
     assert reason.rationale.endswith((".", "!", "?"))
     assert bool(reason.correction) == (reason.polarity is Polarity.ERROR)
 
 
 @pytest.mark.parametrize(("cue_id", "parts"), [*HAS_NOT.items(), *LOOK_ALIKES])
-def test_a_cue_does_not_word_a_similar_talk(meaning: EncoderMatcher, cue_id: str, parts: Parts) -> None:
+def test_cue_ignores_a_similar_talk(meaning: EncoderMatcher, cue_id: str, parts: Parts) -> None:
     assert cue_id not in reasons_in(meaning, *parts)
 
 
-def test_every_cue_of_the_table_is_tried_here_or_seen() -> None:
+def test_every_cue_of_the_table_has_a_talk() -> None:
     seen = {"ignores_looking_away", "ignores_leaving", "too_near"}
     of_facts = {"unsuitable_words", "suitable_words", "talks_over_user"}  # these name what facts amount to
     assert set(TABLE.cues) - set(HAS) == seen | of_facts
 
 
 @pytest.mark.parametrize(("end_s", "words", "told"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
-def test_a_monologue_names_what_is_long(meaning: EncoderMatcher, end_s: float, words: int, told: str) -> None:
+def test_monologue_states_its_time_or_its_words(meaning: EncoderMatcher, end_s: float, words: int, stated: str) -> None:
     lecture = " ".join(LECTURE.rstrip(".").split() * 4).split()[:words]
     reason = reasons_in(meaning, robot(0, end_s, f"{' '.join(lecture)}."))["monologue"]
-    assert reason.rationale == f"The robot spoke {told} without a pause for the person."
+    assert reason.rationale == f"The robot spoke {stated} without a pause for the person."
 
 
 @pytest.mark.parametrize(
     ("reply_s", "cue_id", "severity"),
     [(4.5, "response_delay", Severity.MINOR), (6.5, "response_delay", Severity.MAJOR), (9, "no_response", "major")],
 )
-def test_a_late_answer_grows_worse(meaning: EncoderMatcher, reply_s: float, cue_id: str, severity: str) -> None:
-    said = reasons_in(meaning, user(0, 2, QUESTION), robot(reply_s, reply_s + 2, REPLY))
-    assert said[cue_id].severity == severity
-    assert f"{reply_s - 2:.1f} s" in said[cue_id].rationale
+def test_severity_of_a_late_answer_rises(meaning: EncoderMatcher, reply_s: float, cue_id: str, severity: str) -> None:
+    reasons = reasons_in(meaning, user(0, 2, QUESTION), robot(reply_s, reply_s + 2, REPLY))
+    assert reasons[cue_id].severity == severity
+    assert f"{reply_s - 2:.1f} s" in reasons[cue_id].rationale
 
 
 # Names that a recognizer may confuse, and others.
@@ -166,7 +166,7 @@ UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Lau
         *((names, True, Severity.MAJOR) for names in [ALIKE[0], ALIKE[3], *UNLIKE[:2]]),
     ],
 )
-def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
+def test_wrong_name_is_major_if_the_person_corrects_it(
     meaning: EncoderMatcher, names: tuple[str, str], is_corrected: bool, severity: Severity | None
 ) -> None:
     given, called = names
@@ -180,17 +180,19 @@ def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
     ("left_out", "why"),
     [("  discloses:", "cues.discloses: discloses is missing"), ("      walks_m_s:", "too_near: walks_m_s")],
 )
-def test_a_table_of_ones_own_must_have_all_that_cues_look_for(tmp_path: Path, left_out: str, why: str) -> None:
+def test_custom_table_without_a_cue_or_threshold_is_refused(tmp_path: Path, left_out: str, why: str) -> None:
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()
     begin = lines.index(left_out)
     depth = len(left_out) - len(left_out.lstrip())
-    end = next(at for at in range(begin + 1, len(lines)) if len(lines[at]) - len(lines[at].lstrip()) <= depth)
+    end = next(
+        index for index in range(begin + 1, len(lines)) if len(lines[index]) - len(lines[index].lstrip()) <= depth
+    )
     (tmp_path / "own.yaml").write_text("\n".join(lines[:begin] + lines[end:]), encoding="utf-8")
     with pytest.raises(ConfigError, match=why):
         ThresholdTable.load(tmp_path / "own.yaml")
 
 
-def test_every_cue_is_described_and_no_hash_covers_it() -> None:
+def test_every_cue_has_a_description_outside_the_hash() -> None:
     table = ThresholdTable.shipped()
     assert [name for name, cue in table.cues.items() if not cue.finds] == []
     reworded = {name: cue.model_copy(update={"finds": ""}) for name, cue in table.cues.items()}

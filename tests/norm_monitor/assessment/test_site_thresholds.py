@@ -16,7 +16,7 @@ from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import MonitorConfig
-from tests.norm_monitor.assessment.test_fusion import finding, take, unit
+from tests.norm_monitor.assessment.test_fusion import add_evidence, finding, unit
 from tests.norm_monitor.encounter_talk import waiting_alone
 
 EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
@@ -24,8 +24,9 @@ EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
 
 def site(made_with: dict[str, str] | None = None, **by_attribute: float) -> SiteThresholds:
     return SiteThresholds(
-        kind=KIND, format=FORMAT, made_on="2026-11-23", made_with=made_with or {}, fitted_on={}, rest=0.9,
-        by_attribute={Attribute(name): least for name, least in by_attribute.items()}, expectation="as measured here",
+        kind=KIND, format=FORMAT, made_on="2026-11-23", made_with=made_with or {}, fitted_on={},
+        by_attribute={Attribute(name): threshold for name, threshold in by_attribute.items()}, rest=0.9,
+        expectation="as measured here",
     )  # fmt: skip
 
 
@@ -36,21 +37,21 @@ def fusion(thresholds: SiteThresholds, *min_probability: str) -> Fusion:
 @pytest.mark.parametrize(
     ("probability", "attributes"), [(0.35, ()), (0.45, (EMOTIONS,)), (0.95, (EMOTIONS, ENGAGEMENT))]
 )
-def test_an_error_is_flagged_by_the_thresholds_of_its_attributes(
-    probability: float, attributes: tuple[Attribute, ...]
-) -> None:
-    flag = take(fusion(site(emotions=0.4)), finding(unit(), probability=probability, attributes=(EMOTIONS, ENGAGEMENT)))
+def test_site_thresholds_decide_by_attribute(probability: float, attributes: tuple[Attribute, ...]) -> None:
+    flag = add_evidence(
+        fusion(site(emotions=0.4)), finding(unit(), probability=probability, attributes=(EMOTIONS, ENGAGEMENT))
+    )
     assert (flag.attributes if flag else ()) == attributes
     assert flag is None or flag.least_probability == 0.4
 
 
-def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> None:
-    one = finding(unit(), probability=0.7)
-    assert take(fusion(site(emotions=0.99), "error=0.6"), one)
-    assert take(fusion(site(emotions=0.4), "emotions=0.8"), one) is None
+def test_configured_threshold_precedes_that_of_the_site() -> None:
+    error = finding(unit(), probability=0.7)
+    assert add_evidence(fusion(site(emotions=0.99), "error=0.6"), error)
+    assert add_evidence(fusion(site(emotions=0.4), "emotions=0.8"), error) is None
 
 
-def test_thresholds_of_waiting_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
+def test_thresholds_fitted_without_a_judge_are_refused_with_one(tmp_path: Path) -> None:
     model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()
     file = tmp_path / "site.json"
     write_artefact(site(hash_parts(model, table, meaning), emotions=0.4), file)

@@ -104,7 +104,7 @@ CASES = [*LEAVING.items(), *NEARNESS.items(), *UNKNOWN_VOICES.items()]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES])
-def test_a_talk_has_so_many_flags_of_a_cue(meaning: EncoderMatcher, case: Case) -> None:
+def test_talk_has_the_expected_flags_of_a_cue(meaning: EncoderMatcher, case: Case) -> None:
     cue, expected, parts = case
     flags = [flag for flag in Watched(meaning).watch(*parts, until_s=60) if flag.state is FlagState.CLOSED]
     found = [seconds(flag.onset_ns) for flag in flags if cue in {flag.cue_id, flag.polarity.value}]

@@ -24,7 +24,7 @@ from norm_monitor.assessment.unit_model import (
     shipped_unit_model,
 )
 from norm_monitor.context.meaning import EncoderMatcher
-from tests.norm_monitor.assessment.test_fusion import competence, finding, fusion, judgement, taken, unit
+from tests.norm_monitor.assessment.test_fusion import collect_flags, competence, finding, fusion, judgement, unit
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 
@@ -115,7 +115,7 @@ def test_cues_and_a_judge_add_up_to_the_probability(
         *(competence(unit(), f"good_{n}", probability=likely) for n, likely in enumerate(competences)),
     ]
     evidence += [] if judged is None else [judgement(unit(), judged)]
-    taken_flags = taken(fusion(judge_weight=judge_weight, sensitivity="keen"), *evidence)
+    taken_flags = collect_flags(fusion(judge_weight=judge_weight, sensitivity="keen"), *evidence)
     # A withdrawn flag names what changed instead.
     flags = [flag for flag in taken_flags if flag.state is not FlagState.WITHDRAWN]
     assume(flags)  # evidence that falls short of each threshold shows nothing
@@ -135,7 +135,7 @@ def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: EncoderMatcher) 
 
 
 def test_a_flag_tells_from_which_probability_it_is_raised() -> None:
-    (flag, _) = taken(fusion(min_probability=("error=0.5", "emotions=0.6")), finding(unit(), probability=0.7))
+    (flag, _) = collect_flags(fusion(min_probability=("error=0.5", "emotions=0.6")), finding(unit(), probability=0.7))
     assert flag.least_probability == 0.6
-    (flag, _) = taken(fusion(min_probability=("error=0.5",)), finding(unit(), probability=0.7))
+    (flag, _) = collect_flags(fusion(min_probability=("error=0.5",)), finding(unit(), probability=0.7))
     assert flag.least_probability == 0.5

@@ -1,4 +1,4 @@
-"""What is remembered of whom, and when it is forgotten."""
+"""Facts about people: which are stored for whom, and when they are forgotten."""
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +10,6 @@ from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MAX_PERSONS, USER, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn
-from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, last_of, robot, user
 
@@ -41,15 +40,17 @@ def seen(at_s: float, *persons: str, topic: str = "persons", engaged: str = "") 
     )
 
 
-def remembered(memory: PersonMemory, person: str | None = None) -> list[str]:
+def list_remembered(memory: PersonMemory, person: str | None = None) -> list[str]:
     return [fact.turn.turn_id for fact in memory.facts(at(FOREVER), person)]
 
 
-def taken(memory: PersonMemory, turns: list[Turn], presences: list[Presence], cuts_s: list[int]) -> PersonMemory:
-    """The turns and presences as windows bring them that end at these times, all of the past again with each."""
+def replay_windows(
+    memory: PersonMemory, turns: list[Turn], presences: list[Presence], cuts_s: list[int]
+) -> PersonMemory:
+    """Update a memory by windows that end at these times, each with all of the past again."""
     for before_s, end_s in zip([0, *cuts_s], cuts_s, strict=False):
-        known = [one for one in turns if one.end_ns < at(end_s)]
-        memory.update(known, [p for p in presences if p.stamp_ns < at(end_s)], at(before_s - 15), at(end_s))
+        known_turns = [turn for turn in turns if turn.end_ns < at(end_s)]
+        memory.update(known_turns, [p for p in presences if p.stamp_ns < at(end_s)], at(before_s - 15), at(end_s))
     return memory
 
 
@@ -72,18 +73,18 @@ POLICIES = st.builds(
 @example([turn(0), turn(44)], [seen(44)], [2, 130], MemoryConfig(remember_s=85, remember_after_leaving_s=0))
 @example([turn(0), turn(88)], [seen(88)], [50, 130], MemoryConfig(remember_s=42, remember_after_leaving_s=0))
 @given(TURNS, PRESENCES, CUTS, POLICIES)
-def test_how_the_past_is_cut_changes_no_memory(
+def test_memory_is_independent_of_the_windows(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
 ) -> None:
-    at_once = taken(PersonMemory(policy), turns, presences, [130])
-    assert remembered(taken(PersonMemory(policy), turns, presences, cuts_s)) == remembered(at_once)
+    at_once = replay_windows(PersonMemory(policy), turns, presences, [130])
+    assert list_remembered(replay_windows(PersonMemory(policy), turns, presences, cuts_s)) == list_remembered(at_once)
 
 
 @given(TURNS, PRESENCES, CUTS, POLICIES)
-def test_nothing_outlives_the_policy(
+def test_no_fact_outlives_the_policy(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], policy: MemoryConfig
 ) -> None:
-    memory = taken(PersonMemory(policy), turns, presences, cuts_s)
+    memory = replay_windows(PersonMemory(policy), turns, presences, cuts_s)
     for person in ("a", "b", USER):
         facts = memory.facts(at(FOREVER), person)
         assert len(facts) <= policy.max_facts
@@ -98,28 +99,28 @@ def test_nothing_outlives_the_policy(
 
 
 @given(TURNS, PRESENCES, CUTS, TIMES)
-def test_what_is_forgotten_when_asked_never_comes_back(
+def test_forgotten_facts_never_come_back(
     turns: list[Turn], presences: list[Presence], cuts_s: list[int], forgotten_s: int
 ) -> None:
-    memory = taken(PersonMemory(MemoryConfig()), turns, presences, cuts_s)
+    memory = replay_windows(PersonMemory(MemoryConfig()), turns, presences, cuts_s)
     memory.forget(at(forgotten_s))
-    assert remembered(memory) == []
-    taken(memory, turns, presences, [131, 140])
+    assert list_remembered(memory) == []
+    replay_windows(memory, turns, presences, [131, 140])
     assert all(fact.turn.start_ns > at(forgotten_s) for fact in memory.facts(at(FOREVER)))
 
 
-def test_a_crowd_that_tells_for_hours_is_kept_bounded() -> None:
+def test_facts_of_a_crowd_are_bounded() -> None:
     memory = PersonMemory(MemoryConfig(max_facts=3))
     for minute in range(600):
         told = [turn(60 * minute + k / 10, f"p{(minute + k) % 200}") for k in range(10)]
         memory.update(told, [], at(60 * minute), at(60 * minute + 30))
         assert len({fact.person_id for fact in memory.facts(at(FOREVER))}) <= MAX_PERSONS
-    assert len(remembered(memory)) <= 3 * MAX_PERSONS
+    assert len(list_remembered(memory)) <= 3 * MAX_PERSONS
     counted = {counter.name: counter.count for counter in memory.counters}
-    assert counted["facts_over_limit"] + counted.get("facts_expired", 0) + len(remembered(memory)) == 6000
+    assert counted["facts_over_limit"] + counted.get("facts_expired", 0) + len(list_remembered(memory)) == 6000
 
 
-def test_only_what_people_say_of_themselves_is_kept() -> None:
+def test_only_facts_about_the_speaker_are_stored() -> None:
     memory = PersonMemory(MemoryConfig())
     told = [
         turn(0, "a", "My name is Anna."), turn(2, "a", "The door is open."), turn(4, "a", "Do you like my coat?"),
@@ -130,7 +131,7 @@ def test_only_what_people_say_of_themselves_is_kept() -> None:
     assert [fact.turn.text for fact in memory.facts(at(20))] == ["My name is Anna.", "我有一只狗。"]
 
 
-def test_who_spoke_is_a_tracked_person_only_where_there_is_no_doubt() -> None:
+def test_speaker_is_a_tracked_person_only_if_certain() -> None:
     one, two = [seen(1, "p1")], [seen(1, "p1", "p2", engaged="p2")]
     assert person_of(turn(1, "voice7"), one) == "p1"
     assert person_of(turn(1), two) == "p2"
@@ -141,20 +142,20 @@ def test_who_spoke_is_a_tracked_person_only_where_there_is_no_doubt() -> None:
     assert person_of(turn(1), []) == USER
 
 
-def test_who_is_back_in_time_is_remembered_and_who_is_not_is_not() -> None:
+def test_person_who_comes_back_in_time_is_remembered() -> None:
     policy = MemoryConfig(remember_after_leaving_s=10)
     there, gone = [seen(s, "a") for s in range(5)], [seen(s) for s in range(5, 12)]
-    short = taken(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(12, "a")], [20])
-    assert remembered(short, "a") == ["a1"]
-    long = taken(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
-    assert remembered(long, "a") == []
+    short = replay_windows(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(12, "a")], [20])
+    assert list_remembered(short, "a") == ["a1"]
+    long = replay_windows(PersonMemory(policy), [turn(1, "a")], [*there, *gone, seen(15), seen(16, "a")], [20])
+    assert list_remembered(long, "a") == []
     assert [(c.name, c.count) for c in long.counters] == [("facts_of_departed", 1)]
 
 
-def test_the_faces_of_a_camera_do_not_make_a_tracked_person_leave() -> None:
+def test_camera_without_faces_forgets_no_tracked_person() -> None:
     camera = [seen(s, topic="camera") for s in range(40)]  # turned elsewhere
     told = sorted([seen(s, "a") for s in range(0, 40, 2)] + camera, key=lambda p: p.stamp_ns)
-    assert remembered(taken(PersonMemory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
+    assert list_remembered(replay_windows(PersonMemory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
 
 
 ANNA = user(0, 2, "My name is Anna.", person="a")
@@ -174,29 +175,6 @@ UNKNOWN, PETER = user(3, 4, "My name is Anna."), robot(60, 62, "Nice to meet you
         ([*UNKNOWN, *(seen(second, topic="camera") for second in range(10, 51)), *PETER], False),  # a newcomer
     ],
 )
-def test_a_wrong_name_is_one_that_nobody_present_has_told(
-    meaning: EncoderMatcher, entries: list[Entry], wrong: bool
-) -> None:
+def test_wrong_name_is_one_that_nobody_present_gave(meaning: EncoderMatcher, entries: list[Entry], wrong: bool) -> None:
     flags = last_of(Watched(meaning, fusion=ALL, words=1).watch(entries, until_s=620))
     assert ("wrong_name" in flags) is wrong
-
-
-def test_the_monitor_forgets_when_it_is_asked_to(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning, fusion=ALL, words=1)
-    watched.watch(user(0, 2, "My name is Anna."), until_s=10)
-    assert watched.monitor.forget() == 1
-    later = robot(12, 14, "Nice to meet you, Peter.")
-    flags = [flag for entry in later for flag in watched.monitor.take(entry)] + watched.monitor.end_input()
-    assert "wrong_name" not in last_of(flags)
-
-
-def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    monitor: Monitor = watched.monitor
-    watched.watch(user(500, 502, "My name is Anna."), until_s=520)
-    monitor.forget()
-    before = {c.name: c.count for c in monitor.counters}
-    watched.watch(user(0, 2, "My name is Tom."), until_s=10)
-    after = {c.name: c.count for c in monitor.counters}
-    assert all(after[name] >= count for name, count in before.items())
-    assert monitor.forget() == 1

@@ -96,7 +96,7 @@ LONG = (
 
 
 @pytest.mark.parametrize("row", READS, ids=lambda row: row[1])
-def test_what_the_shipped_weights_make_of_a_turn(
+def test_shipped_weights_read_a_turn_as_expected(
     meaning: EncoderMatcher, row: tuple[str, str, str, Polarity | None, Attribute | None]
 ) -> None:
     before, said, after, polarity, about = row

@@ -42,7 +42,7 @@ def judge_by(text: str, view: UnitView) -> tuple[Outcome, dict[Polarity, float],
     return judged.outcome, dict(judged.probability), judged.reason
 
 
-def test_no_words_add_or_change_the_units_of_a_talk() -> None:
+def test_hostile_words_change_no_unit_of_a_talk() -> None:
     for words in hostile_talks():
         talk = [*user(1, 3, words, person="Ann"), *robot(4, 6, words), *user(12, 13, words)]
         (request,) = requests_about("talk", list(views_of(talk).values()), JudgeConfig())
@@ -54,7 +54,7 @@ def test_no_words_add_or_change_the_units_of_a_talk() -> None:
         assert len(inside.splitlines()) == 5, words  # four units and a silence that is none
 
 
-def test_a_unit_keeps_its_key_and_two_alike_are_told_apart() -> None:
+def test_units_have_stable_and_distinct_keys() -> None:
     sightings = [Unit.of_sighting("leaving", 125 * 10**9, None, person) for person in ("a", "b")]
     turn = Unit(kind=UnitKind.ROBOT_TURN, unit_id="robot_turn:x@1", onset_ns=119 * 10**9)
     keys, again = UnitKeys("Halle 3/Gruppe ä"), UnitKeys("Halle 3/Gruppe ä")
@@ -82,19 +82,19 @@ def test_a_unit_keeps_its_key_and_two_alike_are_told_apart() -> None:
         ("", Outcome.UNPARSED, "JSON"),
     ],
 )
-def test_an_answer_is_read_as_it_stands_or_counted(text: str, outcome: Outcome, reason: str) -> None:
+def test_answer_is_read_or_unparsed(text: str, outcome: Outcome, reason: str) -> None:
     read, probability, why = judge_by(text, views()[0])
     assert read is outcome
     assert reason in why
     assert bool(probability) is (outcome is Outcome.ANSWERED)
 
 
-def test_what_is_stated_is_taken_as_shares_of_its_sum() -> None:
+def test_stated_probabilities_are_normalized() -> None:
     _, probability, _ = judge_by(json.dumps(ORDINARY), views()[0])
     assert probability == {Polarity.ERROR: pytest.approx(0.125), Polarity.COMPETENCE: pytest.approx(0.125)}
 
 
-def test_a_stretch_shows_how_its_turns_and_silences_ended() -> None:
+def test_stretch_shows_the_ends_of_turns_and_silences() -> None:
     talk = [
         *user(1, 3, "Hello?"),
         *robot(15, 25, "Good day to you all."),

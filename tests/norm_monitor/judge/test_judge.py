@@ -80,12 +80,6 @@ def test_an_ordinary_unit_is_asked_about_once() -> None:
     assert sum(judged.probability.values()) < 0.1
 
 
-def test_the_likeliest_attribute_stands_where_none_is_likely() -> None:
-    judged = judge(answering([0, 4, 0])).judge(robot_turn())
-    assert len(judged.attributes) == 1
-    assert judged.correction == ""
-
-
 @pytest.mark.parametrize("text", ["", "I think it was rude.", '{"rationale": 3}'])
 def test_an_error_without_a_note_names_its_turn_and_a_fact(text: str) -> None:
     judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
@@ -93,7 +87,7 @@ def test_an_error_without_a_note_names_its_turn_and_a_fact(text: str) -> None:
     assert [fact.quote for fact in judged.evidence] == ["You are too slow for me."]
 
 
-def test_a_note_has_one_claim_of_few_words_and_no_invented_quote() -> None:
+def test_note_has_one_short_claim_and_no_invented_quote() -> None:
     claim = "The robot blames the person " + "and again " * 30
     text = f'{{"rationale": "{claim}. It also lies.", "quote": "I hate you all", "correction": "Wait."}}'
     judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
@@ -113,12 +107,12 @@ def test_a_note_has_one_claim_of_few_words_and_no_invented_quote() -> None:
         ("It mocks her.", "", ""),
     ],
 )
-def test_a_note_that_is_cut_off_ends_with_a_sentence(text: str, rationale: str, correction: str) -> None:
+def test_cut_note_ends_with_a_whole_sentence(text: str, rationale: str, correction: str) -> None:
     note = read_note(text)
     assert (note.rationale, note.correction) == (rationale, correction)
 
 
-def test_the_decision_has_one_deadline_and_the_note_another() -> None:
+def test_decision_and_note_have_separate_deadlines() -> None:
     clock, written = ReplayClock(), []
 
     class Slow(ScriptedBackend):
@@ -160,12 +154,12 @@ def test_an_engine_that_fails_gives_an_outcome_and_no_evidence() -> None:
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
 )
-def test_the_hash_covers_what_decides_an_answer_and_no_trigger(settings: dict[str, object], decides: bool) -> None:
+def test_hash_covers_the_settings_that_decide_an_answer(settings: dict[str, object], decides: bool) -> None:
     judged = [judge(answering([4, 0, 0]), **one).judge(robot_turn()) for one in ({}, settings)]
     assert (len({one.provenance.config_sha256 for one in judged}) == 2) is decides
 
 
-def test_a_chinese_talk_is_asked_about_in_chinese() -> None:
+def test_questions_about_chinese_talk_are_chinese() -> None:
     talk = [*user(1, 3, "你好，我想买票。"), *robot(4, 6, "你太慢了。")]
     seen: list[Question] = []
 
@@ -184,7 +178,7 @@ EXCERPT = Excerpt.of_unit(SEEN)
 
 
 @pytest.mark.parametrize("context", DeploymentContext)
-def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentContext) -> None:
+def test_emotion_question_has_pictures_only_if_allowed(context: DeploymentContext) -> None:
     planned = plan(EXCERPT, 4, context)
     emotions = prompts.ask_attributes()[list(Attribute).index(Attribute.EMOTIONS)]
     (asked_with,) = [batch.prompt for batch in planned.attributes if emotions in batch.questions]
@@ -203,7 +197,7 @@ def test_the_frames_around_the_unit_are_shown() -> None:
     assert (shown[0], shown[-1]) == (7, 17)
 
 
-def test_a_model_elsewhere_is_shown_pictures_only_where_they_may_leave() -> None:
+def test_remote_model_sees_pictures_only_if_they_may_leave() -> None:
     far = ModelInfo(model="far", engine="openai", on_this_machine=False)
     assert count_images(far, JudgeConfig(images=3)) == 0
     assert count_images(far, JudgeConfig(images=3, pictures_may_leave=True)) == 3

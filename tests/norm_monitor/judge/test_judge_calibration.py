@@ -14,7 +14,7 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.judge.judge import FORMAT, KIND, Judge, JudgeCalibration, JudgeConfig
 from norm_monitor.judge.questions import VERSION
 from norm_monitor.monitor import Monitor, MonitorConfig
-from tests.norm_monitor.judge.test_judge import answering, robot_turn
+from tests.norm_monitor.judge.test_judge import answering
 from tests.norm_monitor.judge.test_monitor_judged import MUTED, TALK, play
 
 MADE_WITH = {"model": "scripted", "weights": "", "prompt": VERSION}
@@ -60,28 +60,18 @@ def test_published_probabilities_follow_the_calibration(meaning: TextMatcher, tm
     assert min(published(meaning, written(tmp_path, 1, 2))) > max(plain)
 
 
-def test_a_temperature_changes_how_sure_the_answer_is(tmp_path: Path) -> None:
-    engine = DirectEngine(answering([4, 0, 0], {Attribute.EMOTIONS}), WallClock())
-    plain = Judge(engine).judge(robot_turn())
-    tempered = Judge(engine, JudgeConfig(calibration=written(tmp_path, 2, 1))).judge(robot_turn())
-    assert plain.probability[Polarity.ERROR] == pytest.approx(0.965, abs=0.001)
-    assert tempered.probability[Polarity.ERROR] == pytest.approx(0.787, abs=0.001)
-    assert tempered.evidence[0].value == pytest.approx(0.787, abs=0.001)
-    assert tempered.provenance.config_sha256 != plain.provenance.config_sha256
-
-
 @pytest.mark.parametrize(
     ("made_with", "named"),
     [({"model": "another"}, "model"), ({"weights": "12"}, "weights"), ({"prompt": "0"}, "prompt")],
 )
-def test_a_calibration_serves_no_other_model(tmp_path: Path, made_with: dict[str, str], named: str) -> None:
+def test_calibration_of_another_model_is_refused(tmp_path: Path, made_with: dict[str, str], named: str) -> None:
     path = written(tmp_path, 1, 1, **made_with)
     engine = DirectEngine(answering([4, 0, 0]), WallClock())
     with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*verbs.judge"):
         Judge(engine, JudgeConfig(calibration=path))
 
 
-def test_the_monitor_refuses_another_model_s_weight(meaning: TextMatcher, tmp_path: Path) -> None:
+def test_monitor_refuses_the_calibration_of_another_model(meaning: TextMatcher, tmp_path: Path) -> None:
     path = written(tmp_path, 1, 1, model="another")
     config = MonitorConfig.model_validate({"judge": {"model": "scripted", "calibration": path}})
     with pytest.raises(ConfigError, match="differs from what runs here in model; fit it anew"):

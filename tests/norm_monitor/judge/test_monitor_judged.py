@@ -120,7 +120,7 @@ def test_a_flag_is_published_before_its_note_is_asked_for(meaning: TextMatcher, 
     assert not monitor.notes_to_write()
 
 
-def test_only_a_unit_that_is_flagged_gets_a_note(meaning: TextMatcher) -> None:
+def test_unit_without_a_flag_gets_no_note(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     for view in views:
@@ -128,7 +128,7 @@ def test_only_a_unit_that_is_flagged_gets_a_note(meaning: TextMatcher) -> None:
     assert not monitor.notes_to_write()
 
 
-def test_a_note_that_comes_after_the_close_is_counted_and_changes_nothing(meaning: TextMatcher) -> None:
+def test_note_after_the_close_is_only_counted(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     monitor.take_judgement(replace(error(views[0]), awaits_note=True))
@@ -139,7 +139,7 @@ def test_a_note_that_comes_after_the_close_is_counted_and_changes_nothing(meanin
 
 
 @pytest.mark.parametrize("order", [list, lambda views: views[::-1], lambda views: [*views, *views]])
-def test_the_order_and_number_of_answers_changes_no_flag(
+def test_order_and_number_of_answers_change_no_flag(
     meaning: TextMatcher, order: Callable[[list[UnitView]], list[UnitView]]
 ) -> None:
     monitor = monitor_of(meaning)
@@ -151,7 +151,7 @@ def test_the_order_and_number_of_answers_changes_no_flag(
     assert closed(monitor.end_input()) == [3, 8]
 
 
-def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMatcher) -> None:
+def test_answer_after_the_close_is_only_counted(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     play(monitor, LATER, 80, from_s=25)
@@ -159,7 +159,7 @@ def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMa
     assert counted(monitor)["judgements_after_close"] == len(views)
 
 
-def test_a_judge_that_never_answers_holds_no_flag_open(meaning: TextMatcher) -> None:
+def test_silent_judge_holds_no_flag_open(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     first, *never = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
@@ -169,7 +169,7 @@ def test_a_judge_that_never_answers_holds_no_flag_open(meaning: TextMatcher) -> 
     assert closed(flags) == [3]
 
 
-def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: TextMatcher) -> None:
+def test_end_of_input_awaits_the_judge_unless_disabled(meaning: TextMatcher) -> None:
     endings = []
     for awaits_judge in (True, False):
         monitor = monitor_of(meaning)

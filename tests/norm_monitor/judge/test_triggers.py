@@ -55,16 +55,14 @@ def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:
     ],
     ids=["answered", "cited by a cue", "talked into", "left open"],
 )
-def test_a_persons_turn_is_judged_only_where_something_may_be_wrong(
-    talk: list[Entry], is_cited: bool, is_judged: bool
-) -> None:
+def test_person_turn_is_judged_only_if_unusual(talk: list[Entry], is_cited: bool, is_judged: bool) -> None:
     triggers = JudgeTriggers(NO_CEILING)
     cited = [finding(views_of(talk)[UnitKind.PERSON_TURN, 1].unit, 0.5)] if is_cited else []
     triggers.note_window(scene(talk, 12), cited)
     assert (("person_turn", 1.0) in asked(triggers.take())) is is_judged
 
 
-def test_a_silence_that_lasts_is_judged_once_after_its_longest() -> None:
+def test_lasting_silence_is_judged_once() -> None:
     triggers = JudgeTriggers(NO_CEILING)
     question = user(1, 2, "Where is the tea room?")
     before, after = 2 + LONG_SILENCE_NS / NS_PER_S - 1, 2 + LONG_SILENCE_NS / NS_PER_S + 1
@@ -74,14 +72,14 @@ def test_a_silence_that_lasts_is_judged_once_after_its_longest() -> None:
     assert asked(triggers.take()) == [("silence", 2.0)]
 
 
-def test_a_ceiling_goes_to_the_unit_whose_flag_changes_the_likeliest() -> None:
+def test_budget_goes_to_the_unit_most_likely_to_change() -> None:
     triggers = JudgeTriggers(1)
     likely = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
     triggers.note_window(scene(TALK, 12), [], lambda unit: 0.55 if unit == likely else 0.3)
     assert asked(triggers.take()) == [("robot_turn", 7.0)]
 
 
-def test_a_silence_and_the_answer_that_ends_it_are_judged_together_or_not_at_all() -> None:
+def test_silence_and_its_late_answer_are_judged_together() -> None:
     late = [*user(1, 2, "Where is it?"), *robot(8, 9, "There."), *robot(14, 15, "Bye.")]
     for likely_ns, times in ((at(2), {2.0, 8.0}), (at(14), {14.0})):
         triggers = JudgeTriggers(1)
@@ -93,7 +91,7 @@ def test_a_silence_and_the_answer_that_ends_it_are_judged_together_or_not_at_all
         assert {onset for _, onset in asked(triggers.take())} == times
 
 
-def test_due_units_are_taken_by_their_use_and_the_others_are_counted() -> None:
+def test_due_units_are_taken_by_use_and_the_rest_counted() -> None:
     triggers = JudgeTriggers(NO_CEILING)
     talk = [entry for number in range(MAX_DUE + 3) for entry in robot(2 * number, 2 * number + 0.5, f"I say {number}.")]
     triggers.note_window(scene(talk, 200), [], lambda unit: (unit.onset_ns - at(0)) / at(1000))

@@ -53,7 +53,7 @@ def cues_left(flags: Iterable[SocialFlag]) -> set[str]:
 
 
 @pytest.mark.parametrize("shift_s", [4.0, -4.0])
-def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: EncoderMatcher, shift_s: float) -> None:
+def test_robot_words_heard_at_another_time_hold_timing_back(meaning: EncoderMatcher, shift_s: float) -> None:
     monitor, flags = watch(talk(shift_s), meaning, duration_s=0.5)
     way = "behind" if shift_s > 0 else "ahead of"
     assert f"clocks: robot_speech is stamped 4.0 s {way} utterances" in monitor.clocks_reason
@@ -63,7 +63,7 @@ def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Encod
     assert any("clocks" in text for text in withdrawn)
 
 
-def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: EncoderMatcher) -> None:
+def test_person_who_repeats_the_robot_shows_no_skew(meaning: EncoderMatcher) -> None:
     """The microphone does not hear the robot, and a pupil repeats each sentence in a time of their own."""
     entries: list[Entry] = []
     for number, text in enumerate(SAID):
@@ -113,7 +113,7 @@ def test_sound_that_came_late_without_stamps_holds_timing_back(meaning: EncoderM
     assert "robot_cuts_in" not in cues(19, 29)[1]
 
 
-def test_what_is_flagged_meanwhile_is_marked_late(meaning: EncoderMatcher) -> None:
+def test_flags_during_skew_are_marked_late(meaning: EncoderMatcher) -> None:
     rude = robot(55, 57, "Great! Do you want to hear a joke about whales?")
     _, flags = watch([*talk(4.0), *user(51, 54, "My mother died last week."), *rude], meaning, words=1)
     late = [flag for flag in flags if flag.onset_ns >= at(55)]
@@ -146,7 +146,7 @@ def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: EncoderMatcher
         (-1.0, 0.0, 1.0, ""),
     ],
 )
-def test_receive_times_name_the_clock_that_is_off(
+def test_receive_times_name_the_wrong_clock(
     meaning: EncoderMatcher, camera_s: float, here_s: float, pace: float, reason: str
 ) -> None:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
@@ -161,7 +161,7 @@ def test_receive_times_name_the_clock_that_is_off(
     assert bool(monitor.clocks_reason) is bool(reason)
 
 
-def test_a_camera_whose_stamps_drift_is_named_though_it_came_first(meaning: EncoderMatcher) -> None:
+def test_drifting_camera_is_named_though_it_came_first(meaning: EncoderMatcher) -> None:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for second in range(60):
         monitor.take(camera_frame(at(second / 2), b""), at(second + 0.05))

@@ -6,7 +6,6 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vector
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
@@ -31,33 +30,7 @@ def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
     )  # fmt: skip
 
 
-def closing(meaning: EncoderMatcher, *records: Record) -> list[ClosedWindow]:
-    """Give a monitor records, and return the windows that close by the last of them."""
-    config = MonitorConfig.for_replay(("frames", "utterances"), calls_per_hour=240.0)
-    monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
-    for record in records[:-1]:
-        monitor.take(record)
-    monitor.closed_windows()
-    monitor.take(records[-1])
-    return monitor.closed_windows()
-
-
-def test_silence_closes_windows_and_enters_none(meaning: EncoderMatcher) -> None:
-    assert closing(meaning, frame(1), frame(6)) == []
-    (window,) = closing(meaning, frame(1), frame(6), said(5))
-    assert (window.late, window.frame_count, window.utterance_count) == (False, 1, 0)
-
-
-def test_speech_under_way_holds_its_window_open(meaning: EncoderMatcher) -> None:
-    speaking = (frame(1), frame(20), said(4, "where"), said(4, "where are"))
-    assert closing(meaning, *speaking) == []
-    ended = (*speaking, said(4, "where are the whales", final=True))
-    assert closing(meaning, *ended) == []
-    first, *_ = closing(meaning, *ended, said(12))
-    assert first.utterance_count == 1
-
-
-def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: EncoderMatcher) -> None:
+def test_query_after_the_last_record_gets_its_window(meaning: EncoderMatcher) -> None:
     config = MonitorConfig.for_replay(("frames", "utterances"))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")
@@ -68,7 +41,7 @@ def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Encode
     assert (windows[query.stamp_ns].frame_count, windows[query.stamp_ns].missing) == (1, ())
 
 
-def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher) -> None:
+def test_many_queries_leave_windows_for_cues(meaning: EncoderMatcher) -> None:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(), unit_model=waiting_alone())
     talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
     for number in range(1_000):
@@ -77,7 +50,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher)
     assert counted(monitor)["queries_refused"] == 1_000 - MAX_QUERIES
 
 
-def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: EncoderMatcher) -> None:
+def test_cited_window_is_published_with_its_frames(meaning: EncoderMatcher) -> None:
     monitor = Monitor(
         MonitorConfig.for_replay(("frames", "utterances"), calls_per_hour=240.0),
         ThresholdTable.shipped(),

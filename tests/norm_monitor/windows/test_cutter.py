@@ -57,7 +57,7 @@ def test_an_event_has_a_window_of_its_own() -> None:
     assert bounds(advance(cutter, "camera", 5 * S)) == [(-11, 4), (-10, 5)]
 
 
-def test_a_jump_back_flushes_and_begins_anew() -> None:
+def test_jump_back_flushes_and_restarts() -> None:
     cutter = WindowCutter(("camera",))
     cutter.add(frame(3600 * S))
     advance(cutter, "camera", 3600 * S)
@@ -68,7 +68,7 @@ def test_a_jump_back_flushes_and_begins_anew() -> None:
     assert bounds(advance(cutter, "camera", 5 * S)) == [(-10, 5)]
 
 
-def test_where_the_input_ends_nothing_is_waited_for() -> None:
+def test_end_of_input_closes_all_windows() -> None:
     cutter = WindowCutter((*BOTH, "presence"), lateness_ns=None)
     assert cutter.end_input() is None
     cutter.add(frame(3 * S))

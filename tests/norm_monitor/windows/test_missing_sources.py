@@ -44,7 +44,7 @@ def report(
 
 @pytest.mark.parametrize("said", [(PARTIAL,), (HELD, HELD)], ids=["partial words", "silence that does not grow"])
 @pytest.mark.parametrize("active", [None, {"ears", "camera"}])
-def test_somebody_who_still_talks_is_no_problem(
+def test_speech_under_way_is_only_noted(
     meaning: EncoderMatcher, active: set[str] | None, said: tuple[Utterance, ...]
 ) -> None:
     found = report(meaning, said, active)
@@ -73,7 +73,7 @@ def test_late_or_absent_utterances_are_a_problem(
     assert found.note == ""
 
 
-def test_an_utterance_that_ended_later_is_no_problem(meaning: EncoderMatcher) -> None:
+def test_utterance_that_ended_later_is_only_noted(meaning: EncoderMatcher) -> None:
     found = report(meaning, (HELD, HELD), {"ears"}, after=FINAL)
     assert found.problem == ""
     assert found.note.startswith(TALKS)
