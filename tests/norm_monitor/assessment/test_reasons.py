@@ -136,7 +136,7 @@ def test_every_cue_of_the_table_has_a_talk() -> None:
     assert set(TABLE.cues) - set(HAS) == seen | of_facts
 
 
-@pytest.mark.parametrize(("end_s", "words", "told"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
+@pytest.mark.parametrize(("end_s", "words", "stated"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
 def test_monologue_states_its_time_or_its_words(meaning: EncoderMatcher, end_s: float, words: int, stated: str) -> None:
     lecture = " ".join(LECTURE.rstrip(".").split() * 4).split()[:words]
     reason = reasons_in(meaning, robot(0, end_s, f"{' '.join(lecture)}."))["monologue"]
