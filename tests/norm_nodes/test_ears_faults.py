@@ -163,7 +163,7 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
         told.append(record)
         return to_ros(record)
 
-    monkeypatch.setattr("norm_nodes.ears_node.to_ros", noted)
+    monkeypatch.setattr("norm_nodes.ears_worker.to_ros", noted)
     for part in words(3):
         ears.hear(part)
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")

@@ -91,7 +91,7 @@ class EarsConfig(Config):
     )
 
     def make_hearing_config(self) -> HearingConfig:
-        """The same settings as the configuration of the speech path."""
+        """Return the same settings as the configuration of the speech path."""
         return HearingConfig(
             channel=self.channel,
             stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
