@@ -114,13 +114,13 @@ class Selector:
         if isinstance(record, Episode):
             # The edge of an episode closes the queries before it.
             due = self.end_input()
-            self._recent.take(record)
+            self._recent.add(record)
             return due
         if not isinstance(record, Query):
-            self._recent.take(record)
+            self._recent.add(record)
         if isinstance(record, Frame) and not self._decider.shows_pictures:
             self._health_log.raise_issue("pictures", Health.DEGRADED, PICTURES_HELD_BACK)
-        return [self._convert_due_query(query) for query in self._held.take(record)]
+        return [self._convert_due_query(query) for query in self._held.add(record)]
 
     def end_input(self) -> list[DueRequest]:
         """Return the waiting queries, because no more records will come."""

@@ -10,9 +10,9 @@ import lazy_loader
 
 # Turn off the usage reports that some libraries send by default, before they are imported.
 os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1"})
-# Products of matrices are small here: beside other work, several threads would wait for one another ten times as long.
-# Threads of Whisper that wait would spin. Libraries read both as they are loaded, so a program may set its own before.
-for _name, _value in (("OPENBLAS_NUM_THREADS", "1"), ("OMP_WAIT_POLICY", "passive")):
-    os.environ.setdefault(_name, _value)
+# Matrix products are small here: beside other work, several threads would wait for one another ten times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threads of Whisper that wait would otherwise spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Points the CMake exports of the ROS wheels at this interpreter's headers instead of their build machine's."""
+"""Point the CMake exports of the ROS wheels at the headers of this interpreter, not of the machine that built them."""
 
 import re
 import sys
@@ -14,14 +14,15 @@ REPLACEMENTS = (
 
 
 def relocate(share: Path) -> int:
-    """Rewrites the exports below share and returns how many files changed."""
+    """Rewrite the exports below `share`, and return how many files changed."""
     changed = 0
     for path in share.rglob("*.cmake"):
-        before = after = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        relocated = text
         for pattern, target in REPLACEMENTS:
-            after = pattern.sub(target.replace("\\", r"\\"), after)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
+            relocated = pattern.sub(target.replace("\\", r"\\"), relocated)
+        if relocated != text:
+            path.write_text(relocated, encoding="utf-8")
             changed += 1
     return changed
 

@@ -221,14 +221,14 @@ class BagWatch:
         finally:
             if self._folder:
                 write_tables(self._folder)
-        for old in self._options.names.idle(self._recorded):
+        for old in self._options.names.find_idle_rules(self._recorded):
             complain(f"none of the bags {NO_SUCH_TOPIC.format(old)}")
 
     def _result(self, name: str, path: Path) -> BagFlags:
         try:
             with BagReader(path, self._options.names) as bag:
                 self._recorded |= bag.recorded_topics
-                if self.is_alone and (idle := self._options.names.idle(self._recorded)):
+                if self.is_alone and (idle := self._options.names.find_idle_rules(self._recorded)):
                     raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
                 stored = self._stored.get(name)
                 if stored and not stored.problem and stored.bag_digest == bag_digest(bag):

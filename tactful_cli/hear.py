@@ -156,7 +156,7 @@ def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection
 
 def check_audio_topic(bag: BagReader, topic: str, stated: PcmFormat) -> None:
     """Raise BagError where a topic's first message is not audio."""
-    bag.require([topic])
+    bag.check_topics([topic])
     if _is_sound(_first(bag, topic), stated):
         return
     held = next(t for t in bag.topics if t.topic == topic)

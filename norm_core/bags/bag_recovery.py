@@ -20,12 +20,14 @@ from norm_core.bags.writer import BagWriteError, atomic_bag, partial_folder
 from norm_core.decoding.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_zstd_file
 from norm_core.records.record import record
 
-SalvagedMessage = tuple[BagTopic, int, bytes]  # topic, recording stamp in ns, CDR
-# Errors that the libraries raise for damage. BagError, UnpackError and UnicodeDecodeError are ValueErrors.
+# The errors that the libraries raise for damage. BagError, UnpackError and UnicodeDecodeError are ValueErrors.
 _UNREADABLE = (
     McapError, ReaderError, struct.error, ValueError, LookupError, TypeError, MemoryError, OverflowError,
 )  # fmt: skip
+# The MCAP record that ends the data of a file.
 _DATA_END = b"\x0f" + struct.pack("<QI", 4, 0)
+
+SalvagedMessage = tuple[BagTopic, int, bytes]  # topic, recording stamp in ns, CDR
 
 
 @record
@@ -33,7 +35,7 @@ class BagRecoveryReport:
     """The result of a recovery; `stops` says where reading a file stopped early, and why."""
 
     bag: str
-    made: str
+    made: str  # the path of the new bag
     messages: int
     messages_by_topic: dict[str, int]
     lost_by_topic: dict[str, int]  # by the counts of metadata.yaml; without it, messages that were left out
@@ -57,22 +59,25 @@ def recover_bag(
 ) -> BagRecoveryReport:
     """Write the readable messages of `bag` to a new MCAP bag at `out`; `progress` gets the bytes read and the total.
 
-    Raises BagError for sqlite3 files, and where nothing can be read.
+    Raises BagError for sqlite3 files, and if nothing can be read.
     """
     listing = list_files(bag)
     if sqlite := next(filter(is_sqlite, listing.files), None):
         raise BagError(f"{bag}: only MCAP files can be recovered here; {suggest_recovery(sqlite)}")
     size = sum(file.stat().st_size for file in listing.files)
-    by_topic, left_out = Counter[str](), Counter[str]()
-    stops, last_ns, bytes_before = list[str](), None, 0
+    by_topic = Counter[str]()
+    left_out = Counter[str]()
+    stops: list[str] = []
+    last_ns: int | None = None
+    bytes_before = 0
     with atomic_bag(out) as writer:
         scratch = partial_folder(out) / "scratch"
         scratch.mkdir()
         for file in listing.files:
             definitions = Definitions()
 
-            def report_progress(at: int, bytes_before: int = bytes_before) -> None:
-                progress(bytes_before + at, size)
+            def report_progress(offset: int, bytes_before: int = bytes_before) -> None:
+                progress(bytes_before + offset, size)
 
             try:
                 for topic, stamp_ns, data in _salvage(file, scratch, report_progress):
@@ -109,7 +114,7 @@ class _DamagedFileError(Exception):
 
 
 def _salvage(file: Path, scratch: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
-    """Yield the messages of a file in its order. Raises _DamagedFileError where it cannot be read further."""
+    """Yield the messages of a file in its order. Raises _DamagedFileError if it cannot be read further."""
     partial_reason = ""
     if is_packed(file):
         with file.open("rb") as packed:
@@ -140,7 +145,8 @@ class _ExactReader:
 def _read_mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator[SalvagedMessage]:
     schemas: dict[int, Schema] = {}
     topics: dict[int, BagTopic] = {}
-    definition_bytes = whole_bytes = 0
+    definition_bytes = 0
+    whole_bytes = 0
     with path.open("rb") as file:
         try:
             for file_record in _read_records(file, is_file=True):
@@ -168,7 +174,7 @@ def _read_mcap_messages(path: Path, progress: Callable[[int], None]) -> Iterator
 
 
 def _read_records(file: IO[bytes], *, is_file: bool) -> Iterator[McapRecord]:
-    """Yield the records up to the end of the data; raise one of _UNREADABLE for damage."""
+    """Yield the records up to the end of the data. Raises one of _UNREADABLE for damage."""
     reader = StreamReader(
         _ExactReader(file),  # type: ignore[arg-type]  # only its `read` is called
         skip_magic=not is_file,

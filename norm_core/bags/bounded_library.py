@@ -15,7 +15,7 @@ from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 from norm_core.bags.topic import BagError, read_qos
 from norm_core.decoding.unpacking import unpack_lz4, unpack_zstd
 
-# No robot has as many.
+# More than any robot has.
 MAX_TOPICS = 4096
 TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
 # A compressed chunk may hold this many records, plus one for each of its bytes.
@@ -25,7 +25,7 @@ _unchecked_decompress = storage_mcap.decompress
 
 
 def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> bytes:
-    """Unpack a chunk as the bag library does; raise BagError for far more records than its size allows."""
+    """Unpack a chunk as the bag library does. Raises BagError for far more records than its size allows."""
     records = _unchecked_decompress(data, compression, size, crc)
     budget = _MIN_CHUNK_RECORDS + len(data)
     offset = 0
@@ -55,7 +55,7 @@ for _storage in (storage_mcap, storage_sqlite3):
 
 
 def open_bounded(path: Path) -> Reader:
-    """Open a bag's file; raise BagError, or an error of the library, if it is damaged or exceeds a limit."""
+    """Open a bag's file. Raises BagError, or an error of the library, if it is damaged or exceeds a limit."""
     reader = Reader(path)
     if isinstance(reader.storage, storage_mcap.McapReader):
         reader.storage.connections = BoundedTopics()
@@ -71,8 +71,8 @@ def _check_tables(path: Path) -> None:
     address = f"file:{quote(str(path.resolve()))}?immutable=1"
     with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
         for table in ("topics", "message_definitions"):
-            counted = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
-            if database.execute(counted).fetchone()[0] > MAX_TOPICS:
+            query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
+            if database.execute(query).fetchone()[0] > MAX_TOPICS:
                 raise BagError(TOO_MANY_TOPICS)
 
 
@@ -80,7 +80,7 @@ def _check_opened(reader: Reader, path: Path) -> None:
     """Raise BagError for topics without a name, and for chunks that state more than the file holds."""
     for connection in reader.connections:
         if not (isinstance(connection.topic, str) and isinstance(connection.msgtype, str)):
-            raise BagError(f"names a topic or its type {connection.topic!r:.100}, which is no text")
+            raise BagError(f"names a topic or its type {connection.topic!r:.100}, which is not a text")
     chunks = reader.storage.chunks if isinstance(reader.storage, storage_mcap.McapReader) else ()
     if sum(chunk.chunk_length for chunk in chunks) > path.stat().st_size:
         raise BagError("its index states more chunks than the file has room for")

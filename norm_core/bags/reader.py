@@ -76,30 +76,34 @@ class BagReader:
     def messages(
         self, topics: Collection[str] | None = None, start_ns: int | None = None, stop_ns: int | None = None
     ) -> Iterator[BagMessage]:
-        """Yield all messages, or those of some topics; raise BagError for a missing topic. `stop_ns` is exclusive."""
-        self.require(topics or ())
-        expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
-        read = 0
+        """Yield all messages, or those of some topics; `stop_ns` is exclusive. Raises BagError for a missing topic."""
+        self.check_topics(topics or ())
+        expected = sum(
+            topic.message_count for topic in self._topics.values() if topics is None or topic.topic in topics
+        )
+        read_count = 0
         for file in self._files:
-            names = {c.topic: self._names.new_name(c.topic) for c in file.connections}
-            connections = [c for c in file.connections if topics is None or names[c.topic] in topics]
+            names = {connection.topic: self._names.rename(connection.topic) for connection in file.connections}
+            connections = [
+                connection for connection in file.connections if topics is None or names[connection.topic] in topics
+            ]
             try:
                 for connection, stamp_ns, data in file.messages(connections, start_ns, stop_ns):
-                    topic = names[connection.topic]
-                    yield BagMessage(topic=topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
-                    read += 1
+                    topic_name = names[connection.topic]
+                    yield BagMessage(topic=topic_name, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
+                    read_count += 1
             except BagError as error:
                 raise BagError(
-                    f"{self._path}: is damaged after {read} of {count_of(expected, 'message')}: {error}"
+                    f"{self._path}: is damaged after {read_count} of {count_of(expected, 'message')}: {error}"
                 ) from error
-        if start_ns is None and stop_ns is None and read != expected:
+        if start_ns is None and stop_ns is None and read_count != expected:
             raise BagError(
-                f"{self._path}: is damaged: {read} of {count_of(expected, 'message')} could be read; "
+                f"{self._path}: is damaged: {read_count} of {count_of(expected, 'message')} could be read; "
                 f"{suggest_recovery(self._files[0].path)}"
             )
 
-    def require(self, topics: Collection[str]) -> None:
-        """Raise BagError with the topics that are not in the bag."""
+    def check_topics(self, topics: Collection[str]) -> None:
+        """Check that the bag has some topics. Raises BagError with the missing ones."""
         present = {topic for topic, _ in self._topics}
         if missing := sorted(set(topics) - present):
             raise BagError(
@@ -156,21 +160,21 @@ class BagReader:
         merged: dict[tuple[str, str], BagTopic] = {}
         for file in self._files:
             for connection in file.connections:
-                new = describe_topic(connection, listing.digests.get(connection.topic, ""))
-                new = replace(new, topic=self._names.new_name(new.topic))
-                merged[new.key] = merged[new.key].with_messages_of(new) if new.key in merged else new
+                topic = describe_topic(connection, listing.digests.get(connection.topic, ""))
+                topic = replace(topic, topic=self._names.rename(topic.topic))
+                merged[topic.key] = merged[topic.key].with_messages_of(topic) if topic.key in merged else topic
         return merged
 
     def _check_counts(self, listing: Listing) -> None:
-        """Raise BagError if the files hold fewer messages than metadata.yaml states; add a note if they hold more."""
-        counted: dict[str, int] = {}
+        """Compare the files with metadata.yaml; add a note if they hold more messages. Raises BagError if fewer."""
+        counts: dict[str, int] = {}
         for topic in self._topics.values():
-            counted[topic.topic] = counted.get(topic.topic, 0) + topic.message_count
-        stated_counts = {self._names.new_name(name): count for name, count in listing.promised.items()}
-        short_topics = [name for name, count in stated_counts.items() if counted.get(name, 0) < count]
+            counts[topic.topic] = counts.get(topic.topic, 0) + topic.message_count
+        stated_counts = {self._names.rename(name): count for name, count in listing.promised.items()}
+        short_topics = [name for name, count in stated_counts.items() if counts.get(name, 0) < count]
         if short_topics:
             promised_count = sum(stated_counts[topic] for topic in short_topics)
-            present_count = sum(counted.get(topic, 0) for topic in short_topics)
+            present_count = sum(counts.get(topic, 0) for topic in short_topics)
             raise BagError(
                 f"{self._path}: is damaged: metadata.yaml promises "
                 f"{count_of(promised_count, 'message')} on {', '.join(short_topics[:3])}"
@@ -178,5 +182,5 @@ class BagReader:
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; "
                 f"{suggest_recovery(self._files[0].path)}"
             )
-        if stated_counts and counted != {name: n for name, n in stated_counts.items() if n or name in counted}:
+        if stated_counts and counts != {name: n for name, n in stated_counts.items() if n or name in counts}:
             self.notes += ("metadata.yaml is out of date: the files hold more messages than it counts",)

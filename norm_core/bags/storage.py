@@ -16,10 +16,13 @@ from norm_core.runtime.config import ConfigError, load_config
 from norm_core.runtime.program import PROGRAM
 
 METADATA = "metadata.yaml"
+# How the name of a storage file ends.
 STORED_AS = (".mcap", ".db3")
-_PACKED = ".zstd"  # a whole file, compressed after its recording ended
-# Files beside a database whose writer died: they hold its newest messages, not yet merged.
+# The further ending of a whole file that was compressed after its recording.
+_PACKED = ".zstd"
+# How the names of files end that hold the newest messages of a database whose writer died.
 _UNMERGED = ("-wal", "-journal")
+# The first bytes of a zstd frame.
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -57,36 +60,36 @@ class _Metadata(_Part):
 
 
 def is_stored(path: Path) -> bool:
-    """Whether the file's name is that of a bag storage file."""
+    """Return whether the file's name is that of a bag storage file."""
     return path.name.removesuffix(_PACKED).endswith(STORED_AS)
 
 
 def is_bag(path: Path) -> bool:
-    """Whether a folder or file looks like a bag, whole or damaged."""
+    """Return whether a folder or file looks like a bag, whole or damaged."""
     if path.is_file():
         return is_stored(path)
     return path.is_dir() and ((path / METADATA).is_file() or any(is_stored(file) for file in path.iterdir()))
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the whole file is compressed."""
+    """Return whether the whole file is compressed."""
     return path.suffix == _PACKED
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether the file's name is that of a sqlite3 storage."""
+    """Return whether the file's name is that of a sqlite3 storage."""
     return path.name.removesuffix(_PACKED).endswith(".db3")
 
 
 def suggest_recovery(path: Path) -> str:
-    """Return how to save the readable part of a damaged file."""
+    """Return the command that saves the readable part of a damaged file."""
     if is_sqlite(path):
         return f"save its readable rows with sqlite3 {path.name} .recover | sqlite3 NEW.db3"
     return f"save the readable part with {PROGRAM} bag recover BAG OUT"
 
 
 def list_files(path: Path) -> Listing:
-    """List the files of a bag's folder, or the single file `path`; raise BagError if there is none."""
+    """List the files of a bag's folder, or the single file `path`. Raises BagError if there is none."""
     if not path.exists():
         raise BagError(f"{path}: there is no such folder or file; check the path")
     if path.is_file():
@@ -102,24 +105,23 @@ def list_files(path: Path) -> Listing:
         return Listing(files=tuple(files), promised={}, digests={}, notes=tuple(notes))
     names = [Path(name).name for name in information.relative_file_paths]
     missing = [name for name in names if not (path / name).is_file()]
-    further = [file for file in files if file.name not in names]
+    unlisted = [file for file in files if file.name not in names]
     if missing and not files:
         raise BagError(
             f"{path}: cannot be opened as a bag: {METADATA} lists {', '.join(missing)}, and no such file is there"
         )
     if missing:
         notes.append(f"{METADATA} is out of date: {', '.join(missing)} is not there")
-    if further:
-        notes.append(f"{METADATA} is out of date: it does not list {', '.join(file.name for file in further)}")
+    if unlisted:
+        notes.append(f"{METADATA} is out of date: it does not list {', '.join(file.name for file in unlisted)}")
     promised: dict[str, int] = {}
+    digests: dict[str, str] = {}
     for counted in information.topics_with_message_count:
         name = counted.topic_metadata.name
         promised[name] = promised.get(name, 0) + counted.message_count
-    digests = {
-        t.topic_metadata.name: t.topic_metadata.type_description_hash for t in information.topics_with_message_count
-    }
+        digests[name] = counted.topic_metadata.type_description_hash
     present = tuple(path / name for name in names if name not in missing)
-    return Listing(files=(*present, *further), promised=promised, digests=digests, notes=tuple(notes))
+    return Listing(files=(*present, *unlisted), promised=promised, digests=digests, notes=tuple(notes))
 
 
 def _read_metadata(path: Path) -> tuple[_Information | None, list[str]]:
@@ -133,7 +135,7 @@ def _read_metadata(path: Path) -> tuple[_Information | None, list[str]]:
 
 
 def _make_natural_key(path: Path) -> tuple[object, ...]:
-    """Sort session_2 before session_10."""
+    """Make a key that sorts session_2 before session_10."""
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
 
 
@@ -176,7 +178,7 @@ class StorageFile:
     def messages(
         self, connections: Collection[Connection], start_ns: int | None, stop_ns: int | None
     ) -> Iterator[tuple[Connection, int, bytes]]:
-        """Yield the messages of some connections; raise BagError for damage."""
+        """Yield the messages of some connections. Raises BagError for damage."""
         if not connections:
             return
         messages = self._reader.messages(connections, start_ns, stop_ns)

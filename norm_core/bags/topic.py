@@ -25,7 +25,7 @@ class BagTopic:
     type_name: str
     message_count: int = 0
     definition: str = ""
-    is_idl: bool = False
+    is_idl: bool = False  # whether the definition is IDL, not the format of .msg files
     digest: str = ""
     serialization: str = "cdr"
     qos: tuple[Qos, ...] = ()
@@ -74,7 +74,7 @@ def describe_topic(connection: Connection, digest: str = "") -> BagTopic:
 
 
 def read_qos(stated: Any) -> list[Qos]:
-    """Return the QoS profiles that a topic of a bag states, in YAML or plain; none if they cannot be read."""
+    """Return the QoS profiles that a bag states for a topic, in YAML or plain; none if they cannot be read."""
     if isinstance(stated, str):
         return list(_parse_qos_text(stated))
     try:
@@ -83,7 +83,8 @@ def read_qos(stated: Any) -> list[Qos]:
         return []
 
 
-@lru_cache(maxsize=256)  # parsing dominates the time to open a bag, and most topics state the same profiles
+# Parsing would dominate the time to open a bag, and most topics state the same profiles.
+@lru_cache(maxsize=256)
 def _parse_qos_text(text: str) -> tuple[Qos, ...]:
     try:
         return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
@@ -105,32 +106,32 @@ class TopicNames:
             old, _, new = rule.partition("=")
             if not (old.startswith("/") and new.startswith("/") and old.endswith("/") == new.endswith("/")):
                 raise BagError(
-                    f"{rule}: renames no topic; write FROM=TO with full names, such as /mic=/audio or /robot1/=/"
+                    f"{rule}: does not rename a topic; write FROM=TO with full names, such as /mic=/audio or /robot1/=/"
                 )
             pairs.append((old, new))
         return cls(pairs=tuple(pairs))
 
     def find_rule(self, topic: str) -> tuple[str, str] | None:
         """Return the pair that applies to a topic: the one with the longest old name."""
-        matching = (
+        matches = (
             pair for pair in self.pairs if topic == pair[0] or (pair[0].endswith("/") and topic.startswith(pair[0]))
         )
-        return max(matching, key=lambda pair: len(pair[0]), default=None)
+        return max(matches, key=lambda pair: len(pair[0]), default=None)
 
-    def idle(self, topics: Iterable[str]) -> list[str]:
+    def find_idle_rules(self, topics: Iterable[str]) -> list[str]:
         """List the old names of the rules that apply to none of the topics."""
         rules = {self.find_rule(topic) for topic in topics}
         return [pair[0] for pair in self.pairs if pair not in rules]
 
-    def new_name(self, topic: str) -> str:
+    def rename(self, topic: str) -> str:
         """Return the new name of a topic."""
         rule = self.find_rule(topic)
         return rule[1] + topic.removeprefix(rule[0]) if rule else topic
 
     def check(self, topics: Iterable[str]) -> None:
-        """Raise BagError if two topics of a bag get the same name."""
+        """Check that no two topics of a bag get the same name. Raises BagError."""
         by_name: dict[str, str] = {}
         for topic in topics:
-            other = by_name.setdefault(self.new_name(topic), topic)
+            other = by_name.setdefault(self.rename(topic), topic)
             if other != topic:
-                raise BagError(f"{topic} and {other} would both be read as {self.new_name(topic)}; choose another name")
+                raise BagError(f"{topic} and {other} would both be read as {self.rename(topic)}; choose another name")

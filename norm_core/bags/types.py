@@ -18,14 +18,16 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.messages import to_message
 from norm_core.runtime.errors import TactfulError
 
-# The packages of Tactful's messages, each with the folder that ships it and one of its messages.
+# The packages of Tactful's messages, each with the shipped folder and one of its messages.
 INTERFACES = {"norm_interfaces": ("interfaces", "SocialFlag"), "norm_bench_interfaces": ("bench_interfaces", "Query")}
 
 _NUMBERS = {
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "byte",
 }  # fmt: skip
+# The line between two definitions of a bag.
 _SEPARATOR = "=" * 80
-_WIDE = "/wstring"  # a base type that the bag library mistakes for a message
+# A base type that the bag library mistakes for a message.
+_WIDE = "/wstring"
 # A sqlite3 bag recorded before Iron has no definitions, and a few types have changed since.
 _BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
 
@@ -69,7 +71,7 @@ def typestore() -> Typestore:
 
 
 def parse_types(type_name: str, definition: str, *, is_idl: bool = False) -> Typestore:
-    """Return the types of a complete definition; raise BagError if it cannot be read."""
+    """Return the types of a complete definition. Raises BagError if it cannot be read."""
     store = get_typestore(Stores.EMPTY)
     try:
         store.register(get_types_from_idl(definition) if is_idl else get_types_from_msg(definition, type_name))
@@ -171,18 +173,18 @@ class Definitions:
         self._completed: dict[tuple[str, str], BagTopic] = {}
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
-        """Return a message of the bag library; raise BagError for an unknown type, and any error for damaged bytes."""
+        """Return a message of the bag library. Raises BagError for an unknown type, any error for damaged bytes."""
         return self._decode(topic, data)[0]
 
     def is_known(self, topic: BagTopic) -> bool:
-        """Whether the topic's type can be decoded."""
+        """Return whether the topic's type can be decoded."""
         try:
             return bool(self._get_stores(topic))
         except BagError:
             return False
 
     def is_of_another_version(self, topic: BagTopic) -> bool:
-        """Whether the bag defines one of Tactful's types differently than this version."""
+        """Return whether the bag defines one of Tactful's types differently from this version."""
         return typestore() not in self._get_stores(topic)
 
     def encode(self, type_name: str, message: Any) -> bytes:
@@ -233,7 +235,8 @@ def _find_stores(topic: BagTopic) -> tuple[Typestore, ...]:
     our_store = typestore()
     if topic.serialization != "cdr":
         raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
-    definition, is_ours = topic.definition.strip(), name.partition("/")[0] in INTERFACES
+    definition = topic.definition.strip()
+    is_ours = name.partition("/")[0] in INTERFACES
     if name in our_store.fielddefs and is_ours != bool(definition):
         return (our_store,)
     if definition:

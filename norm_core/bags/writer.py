@@ -21,8 +21,7 @@ from norm_core.runtime.wording import count_of
 
 # The longest time that a message waits for its chunk.
 FLUSH_PERIOD_NS = NS_PER_S
-
-
+# Pictures and voices are for their owner alone.
 FOLDER_MODE = 0o700
 
 
@@ -31,10 +30,10 @@ class BagWriteError(TactfulError, OSError):
 
 
 class BagWriter:
-    """A new bag, complete after `close`; an existing path is an error. Compression does not affect reading."""
+    """A new bag, complete after `close`; compression does not affect reading."""
 
     def __init__(self, path: Path, compressed: bool = False) -> None:
-        """Make the bag's folder and open its MCAP file. Raises BagWriteError."""
+        """Make the bag's folder and open its MCAP file. Raises BagWriteError, also if the path exists."""
         self._path = path
         self._connections: dict[tuple[str, str], Connection] = {}
         self._flushed_ns: int | None = None
@@ -45,8 +44,8 @@ class BagWriter:
                 CompressionMode.STORAGE if compressed else CompressionMode.NONE, CompressionFormat.ZSTD
             )
             self._writer.open()
-            with suppress(PermissionError):  # of a stick, whose file system has no modes
-                path.chmod(FOLDER_MODE)  # pictures and voices are for their owner
+            with suppress(PermissionError):  # on a file system without modes, as of a memory stick
+                path.chmod(FOLDER_MODE)
         except (WriterError, OSError) as error:
             raise BagWriteError(f"cannot make a bag at {path}: {error}") from error
 
@@ -118,7 +117,6 @@ class BagWriter:
         return BagWriteError(f"{self._path}: writing failed after {count_of(self.message_count, 'message')}: {error}")
 
     def _declare(self, topic: BagTopic) -> None:
-        unknown = not topic.digest
         connection = self._writer.add_connection(
             topic.topic,
             topic.type_name,
@@ -127,7 +125,7 @@ class BagWriter:
             serialization_format=topic.serialization,
             offered_qos_profiles=topic.qos,
         )
-        if unknown:
+        if not topic.digest:
             connection = self._writer.connections[-1] = connection._replace(digest="")
         self._connections[topic.key] = connection
 

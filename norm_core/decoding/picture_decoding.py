@@ -15,11 +15,12 @@ MAX_SIDE_PX = 32_000
 MAX_JPEG_SCANS = 100
 JPEG_MAGIC = b"\xff\xd8\xff"
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
-_SCAN = b"\xff\xda"  # within the data of a scan, 0xff is followed by 0
+# The marker of a scan. Within the data of a scan, 0xff is followed by 0.
+_SCAN = b"\xff\xda"
 
 
 def check_picture_size(width_px: int, height_px: int) -> None:
-    """Raise UnpackError for a picture that is too large to work on."""
+    """Check that a picture is small enough to work on. Raises UnpackError."""
     if width_px * height_px > MAX_PIXELS or max(width_px, height_px) > MAX_SIDE_PX:
         raise UnpackError(
             f"a picture of {width_px} x {height_px} px is too large: at most {MAX_PIXELS // 10**6} million pixels "
@@ -28,7 +29,7 @@ def check_picture_size(width_px: int, height_px: int) -> None:
 
 
 def check_packed_picture(data: bytes) -> None:
-    """Raise UnpackError unless the header of a JPEG or PNG states a size that can be decoded."""
+    """Check that the header of a JPEG or PNG states a size that can be decoded. Raises UnpackError."""
     if data.startswith(JPEG_MAGIC):
         try:
             height_px, width_px, *_ = simplejpeg.decode_jpeg_header(data, strict=False)
@@ -45,7 +46,7 @@ def check_packed_picture(data: bytes) -> None:
 
 def decode_picture(data: bytes) -> NDArray[np.uint8] | None:
     """Decode a JPEG or PNG to BGR; None if it is damaged, too large or something else."""
-    import cv2  # noqa: PLC0415  # for pictures alone: most nodes see none
+    import cv2  # noqa: PLC0415  # only when a picture comes, as most nodes get none
 
     try:
         check_packed_picture(data)

@@ -12,10 +12,10 @@ from norm_core.runtime.errors import TactfulError
 
 # A raw picture of 50 million pixels has 150 MB. No recorder makes larger messages or chunks.
 MAX_UNPACKED_BYTES = 256 << 20
-# Of a message or chunk above 32 MiB, which repeats less than a file of many does.
+# The limit of a message or chunk above 32 MiB, which repeats less than a file of many messages does.
 _MAX_RATIO = 200
 _SMALL_BYTES = 32 << 20
-# For a bag's file, which is unpacked to disk: repeated pictures shrink a hundredfold.
+# The limit of a bag's file, which is unpacked to disk: repeated pictures shrink a hundredfold.
 MAX_FILE_RATIO = 1000
 _PIECE_BYTES = 1 << 18
 
@@ -25,7 +25,7 @@ class UnpackError(TactfulError, ValueError):
 
 
 def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
-    """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
+    """Return as much as a possibly truncated frame yields. Raises UnpackError beyond `max_bytes`, or for damage."""
     max_bytes = min(max_bytes, _compute_limit(data))
     unpacked = BytesIO()
     try:
@@ -40,7 +40,7 @@ def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
 
 
 def unpack_lz4(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
-    """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
+    """Return as much as a possibly truncated frame yields. Raises UnpackError beyond `max_bytes`, or for damage."""
     max_bytes = min(max_bytes, _compute_limit(data))
     try:
         unpacked = bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=max_bytes + 1))
@@ -52,22 +52,22 @@ def unpack_lz4(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
 
 
 def unpack_zstd_file(packed: BinaryIO, target: Path) -> None:
-    """Decompress a file; raise UnpackError for damage, or for a ratio that no recording has. What was read stays."""
-    room = packed.seek(0, 2) * MAX_FILE_RATIO + MAX_UNPACKED_BYTES
+    """Decompress a file; keep what could be read. Raises UnpackError for damage, or a ratio that no recording has."""
+    remaining_bytes = packed.seek(0, 2) * MAX_FILE_RATIO + MAX_UNPACKED_BYTES
     packed.seek(0)
     try:
         with target.open("wb") as plain:
             stream = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
             while piece := stream.read(_PIECE_BYTES):
-                room -= plain.write(piece)
-                if room < 0:
+                remaining_bytes -= plain.write(piece)
+                if remaining_bytes < 0:
                     raise UnpackError(f"unpacks to more than {MAX_FILE_RATIO} times its size, as no recording does")
     except zstandard.ZstdError as error:
         raise UnpackError(str(error)) from error
 
 
 def check_archive(path: Path) -> None:
-    """Raise UnpackError for a zip archive that is too large unpacked, and BadZipFile for what is none."""
+    """Check the size of an unpacked zip archive. Raises UnpackError if it is too large, BadZipFile if it is not one."""
     with ZipFile(path) as archive:
         if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
             raise UnpackError(f"{path}: {_describe_excess(MAX_UNPACKED_BYTES)}")

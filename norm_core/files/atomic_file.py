@@ -13,8 +13,8 @@ def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) ->
 
     The temporary file is next to `path`, with the suffix `.part`. Set `concurrent` if other processes may write the
     same path: the name then includes the process number. A link is followed. A special file, such as /dev/stdout, is
-    written directly. With `fsync`, the file survives a power cut. Raise OSError with `path` as its filename if the file
-    cannot be written.
+    written directly. With `fsync`, the file survives a power cut. Raises OSError with `path` as its filename if the
+    file cannot be written.
     """
     if path.exists() and not path.is_file():
         with _name_path_in_errors(path, path):
@@ -24,7 +24,7 @@ def atomic_path(path: Path, *, fsync: bool = False, concurrent: bool = False) ->
     part = target.with_name(f"{target.name}.{os.getpid()}.part" if concurrent else f"{target.name}.part")
     try:
         with _name_path_in_errors(path, part):
-            part.unlink(missing_ok=True)  # A killed process may have left it, with its own mode.
+            part.unlink(missing_ok=True)  # a killed process may have left one with another mode
             yield part
             if fsync:
                 _sync(part)
@@ -73,7 +73,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def private_path(path: Path) -> Iterator[Path]:
-    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file.
+    """Yield the name of a temporary file that replaces `path` when complete, so that a full disk keeps the old file.
 
     Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
     """

@@ -8,7 +8,6 @@ from norm_core.runtime.config import load_yaml
 
 MEANINGS: dict[str, str] = load_yaml(shipped_file("norm_core.health", "counters.yaml"))
 
-
 # A replay of a recorded run does not count these, because it waits for every record and loses none.
 _OUTSIDE_PARITY = {
     "messages_lost": "messages lost",

@@ -12,6 +12,7 @@ from norm_core.records.record import record
 from norm_core.records.status import Counter, Health, QueueStatus
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 
+# How long the status states that texts were cut.
 CUT_TEXTS_STATED_S = 10.0
 
 
@@ -28,11 +29,11 @@ class HealthLog:
 
     def __init__(
         self,
-        on_news: Callable[[Health, str], None] = lambda health, reason: None,
+        on_new_issue: Callable[[Health, str], None] = lambda health, reason: None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Call `on_news` with each new issue, in the thread that raised it."""
-        self._on_news, self._now_s = on_news, now_s
+        """Call `on_new_issue` with each new issue, in the thread that raised it."""
+        self._on_new_issue, self._now_s = on_new_issue, now_s
         self._lock = Lock()
         self._tally: Tally[str] = Tally()
         self._queues: list[BoundedQueue[Any]] = []
@@ -53,11 +54,11 @@ class HealthLog:
         with self._lock:
             before = self._drop_expired().get(about)
             issue = _Issue(health=health, reason=reason, detail=detail, until_s=self._now_s() + lasting_s)
-            is_news = before is None or (before.health, before.reason) != (health, reason)
-            self._issues[about] = issue if before is None or is_news else replace(issue, detail=before.detail)
-        if is_news:
-            self._on_news(health, _format_issue(issue))
-        return is_news
+            is_new = before is None or (before.health, before.reason) != (health, reason)
+            self._issues[about] = issue if before is None or is_new else replace(issue, detail=before.detail)
+        if is_new:
+            self._on_new_issue(health, _format_issue(issue))
+        return is_new
 
     def note_cut_texts(self, count: int) -> None:
         """Count texts that were cut because they were too long, and state it for a while."""
@@ -77,7 +78,7 @@ class HealthLog:
             self._issues.pop(about, None)
 
     def state_issue(self, about: str, reason: str, health: Health = Health.DEGRADED) -> None:
-        """Raise an issue while there is a reason, and clear it where that is empty."""
+        """Raise an issue while there is a reason; clear it if the reason is empty."""
         if reason:
             self.raise_issue(about, health, reason)
         else:

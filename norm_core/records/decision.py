@@ -30,7 +30,7 @@ class Norm(StrEnum):
     COMMUNICATION = "communication"
 
 
-# The docstring is part of the schema that a model is sent.
+# A model gets this docstring as part of its schema.
 class Duplicable(StrEnum):
     """Whether several people can do an action at the same time."""
 
@@ -96,7 +96,7 @@ class Decision:
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless exactly an answered decision has a chosen index, and indices are not negative."""
+        """Check that an answered decision, and no other, has a chosen index, from 0. Raises ValueError."""
         if (self.outcome is Outcome.ANSWERED) != (self.chosen_index is not None):
             raise ValueError(f"decision {self.decision_id}: an action is chosen exactly where it is answered")
         if any(index is not None and index < 0 for index in (self.chosen_index, self.justification_index)):

@@ -75,6 +75,6 @@ class Answer:
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
-        """Raises ValueError if an answer chooses with an outcome other than ANSWERED."""
+        """Check that only an ANSWERED answer carries a choice. Raises ValueError."""
         if self.outcome is not Outcome.ANSWERED and self.chosen:
             raise ValueError(f"answer to {self.query_id} is {self.outcome} and yet chooses")

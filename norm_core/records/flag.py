@@ -99,8 +99,8 @@ class SocialFlag:
     failure: Failure = Failure.UNSPECIFIED
     severity: Severity
     probability: float
-    least_probability: float | None = None  # from which such a flag is raised
-    base_log_odds: float | None = None  # with the weights of the evidence, they add up to those of the probability
+    least_probability: float | None = None  # the threshold from which such a flag is raised
+    base_log_odds: float | None = None  # with the weights of the evidence, it adds up to the log odds of the flag
     onset_ns: int
     offset_ns: int | None = None
     decision_ns: int
@@ -113,7 +113,7 @@ class SocialFlag:
     provenance: Provenance = Provenance()
 
     def __post_init__(self) -> None:
-        """Raises ValueError without evidence, for an error without a correction, or if it ends before its onset."""
+        """Check that it has evidence, an error a correction, and no end before its onset. Raises ValueError."""
         if not self.evidence:
             raise ValueError(f"flag {self.event_id} has no evidence")
         if self.polarity is Polarity.ERROR and not self.correction:

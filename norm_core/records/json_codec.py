@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -16,23 +15,19 @@ class RecordError(ValueError):
 
 
 @cache
-def _get_cached_adapter(cls: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(cast(type[Any], cls))
-
-
 def _get_adapter(cls: Any) -> TypeAdapter[Any]:
-    return _get_cached_adapter(cls)
+    return TypeAdapter(cls)
 
 
 def to_json(record: Any) -> str:
     """Return one line of JSON; NaN and infinities become strings, bytes become base64."""
-    return _get_adapter(type(record)).dump_json(record).decode()
+    return _get_adapter(cast(Any, type(record))).dump_json(record).decode()
 
 
 def from_json(cls: type[T], text: str | bytes) -> T:
-    """Return the record that `to_json` wrote; raise RecordError with the field and the fault."""
+    """Return the record that `to_json` wrote. Raises RecordError with the field and the fault."""
     try:
-        return cast(T, _get_adapter(cls).validate_json(text))
+        return cast(T, _get_adapter(cast(Any, cls)).validate_json(text))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or cls.__name__}: {fault['msg']}" for fault in error.errors()
@@ -41,7 +36,7 @@ def from_json(cls: type[T], text: str | bytes) -> T:
 
 
 def from_plain(cls: type[T], plain: Any) -> T:
-    """Read a record from what `json.loads` gives. Raises RecordError as `from_json` does."""
+    """Read a record from the plain values of `json.loads`. Raises RecordError as `from_json` does."""
     return from_json(cls, json.dumps(plain))
 
 

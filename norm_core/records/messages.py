@@ -39,7 +39,9 @@ OF_ROBOT = (
     OtherAgent, Person, Presence, Provenance, QueueStatus, RobotSpeech, SocialFlag, Utterance, Viewpoint, Word,
 )  # fmt: skip
 
-_ABSENT = object()  # a field of a message that an older version recorded
+# The value of a field that a message of an older version lacks.
+_ABSENT = object()
+# The field of a message with the JPEG of a frame.
 _TILE = "tile"
 _DURATIONS = {"duration_ns", "overlap_ns"}
 # Rounding makes the way through radians exact; the model of faces resolves whole degrees at best.
@@ -60,7 +62,9 @@ RECORDS: dict[str, type] = {message_type(cls): cls for cls in (*OF_BENCH, *OF_RO
 
 def to_message(record: Any, make: Make) -> Any:
     """Return the message of a record."""
-    values = {field.target: field.encode(getattr(record, field.name), make) for field in _get_fields(type(record))}
+    values = {
+        field.target: field.encode(getattr(record, field.name), make) for field in _list_fields(cast(Any, type(record)))
+    }
     if "stamp" in values:
         header = make("std_msgs/msg/Header", {"stamp": values.pop("stamp"), "frame_id": values.pop("frame_id")})
         values = {"header": header, **values}
@@ -70,9 +74,9 @@ def to_message(record: Any, make: Make) -> Any:
 
 
 def from_message(cls: type[T], message: Any, on_cut: Callable[[int], None] = lambda count: None) -> T:
-    """Return the record of a message; raise MessageError with the fault.
+    """Return the record of a message; `on_cut` gets the number of long texts and lists that `cut_texts` cut.
 
-    Long texts and lists are cut as `cut_texts` does; `on_cut` gets their number.
+    Raises MessageError with the fault.
     """
     record, count = cut_texts(_read_record(cls, message))
     if count:
@@ -82,7 +86,7 @@ def from_message(cls: type[T], message: Any, on_cut: Callable[[int], None] = lam
 
 def _read_record(cls: type[T], message: Any) -> T:
     values: dict[str, Any] = {}
-    for field in _get_fields(cls):
+    for field in _list_fields(cast(Any, cls)):
         source = message.header if field.name in {"stamp_ns", "frame_id"} else message
         if (value := getattr(source, field.target, _ABSENT)) is not _ABSENT:
             values[field.name] = field.decode(value)
@@ -121,10 +125,6 @@ class _Field(NamedTuple):
     is_required: bool
 
 
-def _get_fields(cls: Any) -> tuple[_Field, ...]:
-    return _list_fields(cls)
-
-
 @cache
 def _list_fields(cls: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(cls)
@@ -147,6 +147,7 @@ def _choose_conversion(name: str, hint: Any, where: str) -> _Field:
 
 
 def _choose_codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
+    """Choose how a value of a type is written and read; `where` names the field in errors."""
     if get_origin(hint) is UnionType:
         return _OPTIONAL[get_args(hint)[0]]
     if get_origin(hint) is tuple:
@@ -221,11 +222,11 @@ _PLAIN: dict[Any, tuple[Encode, Decode]] = {
 
 def _make_enumeration_codec(hint: type[StrEnum], where: str) -> tuple[Encode, Decode]:
     members = tuple(hint)
-    codes = {member: number for number, member in enumerate(members)}
+    codes = {member: code for code, member in enumerate(members)}
 
-    def decode(number: int) -> StrEnum:
-        if number >= len(members):
-            raise MessageError(f"{where} is {number}, and the known values are 0 to {len(members) - 1}")
-        return members[number]
+    def decode(code: int) -> StrEnum:
+        if code >= len(members):
+            raise MessageError(f"{where} is {code}, and the known values are 0 to {len(members) - 1}")
+        return members[code]
 
     return (lambda value, _: codes[value]), decode

@@ -10,14 +10,14 @@ _MARGIN_NS = 366 * 86_400 * NS_PER_S
 
 
 def split_stamp(stamp_ns: int) -> tuple[int, int]:
-    """Return the seconds and nanoseconds of builtin_interfaces/Time; the nanoseconds are never negative."""
+    """Return the seconds and nanoseconds of builtin_interfaces/Time. Raises ValueError for a stamp beyond its range."""
     if not MIN_STAMP_NS <= stamp_ns <= MAX_STAMP_NS:
         raise ValueError(f"{stamp_ns} ns is outside what a ROS time can hold")
     return divmod(stamp_ns, NS_PER_S)
 
 
 def is_usable_stamp(stamp_ns: int) -> bool:
-    """Whether a stamp is not the mark of a missing one (-1 s) and not near the limits of a ROS time."""
+    """Return whether a stamp is neither the mark of a missing one (-1 s) nor near the limits of a ROS time."""
     return stamp_ns != -NS_PER_S and MIN_STAMP_NS + _MARGIN_NS <= stamp_ns <= MAX_STAMP_NS - _MARGIN_NS
 
 

@@ -52,7 +52,7 @@ class MonitorStatus:
     state: NodeState
     health: Health
     reasons: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what a user should know though it works
+    notes: tuple[str, ...] = ()  # what a user should know though the node is well
     software_version: str
     config_sha256: str
     instance_id: str

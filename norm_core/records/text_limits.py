@@ -7,11 +7,11 @@ from norm_core.records.speech import RobotSpeech, Utterance
 
 T = TypeVar("T")
 
-# Two minutes of talk at 16 characters a second, longer than any utterance or sentence of a robot.
+# The limit of spoken text: two minutes at 16 characters a second, longer than any utterance.
 MAX_SPEECH_CHARACTERS = 2_000
-# Any other text of a record.
+# The limit of any other text of a record.
 MAX_TEXT_CHARACTERS = 32_000
-# Entries of one list in a record.
+# The limit of the entries of a list in a record.
 MAX_ITEMS = 4_000
 
 
@@ -23,7 +23,7 @@ def cut_texts(record: T) -> tuple[T, int]:
 
 
 def _cut(value: Any, limit: int) -> tuple[Any, int]:
-    if type(value) is str:  # an enumeration is no text
+    if type(value) is str:  # not an enumeration
         return (value[:limit], 1) if len(value) > limit else (value, 0)
     if isinstance(value, tuple):
         pairs = [_cut(item, limit) for item in value[:MAX_ITEMS]]

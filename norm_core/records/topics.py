@@ -2,21 +2,30 @@
 
 NAMESPACE = "/tactful"
 
-FRAMES_TOPIC, PRESENCE_TOPIC, UTTERANCES_TOPIC = "frames", "presence", "utterances"
+FRAMES_TOPIC = "frames"
+PRESENCE_TOPIC = "presence"
+UTTERANCES_TOPIC = "utterances"
 ROBOT_SPEECH_TOPIC = "robot_speech"
-# A shadow monitor publishes these three below `shadow/`.
-FLAGS_TOPIC, FLAGS_JSON_TOPIC, ATTENTION_TOPIC = "flags", "flags_json", "attention"
+FLAGS_TOPIC = "flags"
+FLAGS_JSON_TOPIC = "flags_json"
+ATTENTION_TOPIC = "attention"
+# A shadow monitor publishes flags and attention below this name.
 SHADOW = "shadow/"
 WINDOWS_TOPIC = "windows"
-DECISIONS_TOPIC, DECISIONS_JSON_TOPIC = "decisions", "decisions_json"
-STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
+DECISIONS_TOPIC = "decisions"
+DECISIONS_JSON_TOPIC = "decisions_json"
+STATUS_TOPIC = "status"
+DIAGNOSTICS_TOPIC = "/diagnostics"
 # Published at the end of a recording, so that the senses finish open speech. Live, they rely on a timeout.
 RECORDING_ENDED_TOPIC = "recording_ended"
 # Published after the last output of the senses, so that monitor and selector finish.
 SENSES_ENDED_TOPIC = "input_ended"
-# Only in replays.
-QUERIES_TOPIC, ANSWERS_TOPIC, EPISODES_TOPIC = "queries", "answers", "episodes"
-DRAIN_REQUEST_TOPIC, DRAIN_REPORT_TOPIC = "drain_request", "drain_report"
+# The topics of replays alone.
+QUERIES_TOPIC = "queries"
+ANSWERS_TOPIC = "answers"
+EPISODES_TOPIC = "episodes"
+DRAIN_REQUEST_TOPIC = "drain_request"
+DRAIN_REPORT_TOPIC = "drain_report"
 
 
 def full_topic(name: str) -> str:

@@ -24,7 +24,7 @@ class Window:
     missing: tuple[str, ...] = ()  # sources that had not passed `end_ns` when the window closed
 
     def __post_init__(self) -> None:
-        """Raises ValueError if it is empty, or holds a partial utterance or a stamp outside it."""
+        """Check that it is not empty and holds no partial utterance or outside stamp. Raises ValueError."""
         if self.end_ns <= self.start_ns:
             raise ValueError(f"a window cannot end at {self.end_ns} ns having begun at {self.start_ns} ns")
         if not all(utterance.final for utterance in self.utterances):
@@ -32,7 +32,8 @@ class Window:
         if self.missing and not self.late:
             raise ValueError("a window that misses a source is late")
         stamped: tuple[Frame | RobotSpeech, ...] = (*self.frames, *self.robot_speech)
-        for stamp_ns in (*(s.stamp_ns for s in stamped), *(u.start_ns for u in self.utterances)):
+        stamps_ns = [entry.stamp_ns for entry in stamped] + [utterance.start_ns for utterance in self.utterances]
+        for stamp_ns in stamps_ns:
             if not self.start_ns <= stamp_ns < self.end_ns:
                 raise ValueError(f"{stamp_ns} ns lies outside the window {self.start_ns} to {self.end_ns} ns")
 

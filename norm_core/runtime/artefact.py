@@ -11,6 +11,7 @@ from norm_core.files.data_files import site_folder
 from norm_core.files.plain_file import read_plain_file
 from norm_core.runtime.config import Config, ConfigError
 
+# The largest artefact.
 MAX_BYTES = 64 << 20
 A = TypeVar("A", bound="Artefact")
 
@@ -35,7 +36,7 @@ def resolve_artefact_path(name: str) -> Path:
 def load_artefact(
     model: type[A], path: Path, *, kind: str, format_: int, made_with: Mapping[str, str], remedy: str
 ) -> A:
-    """Read an artefact; raise ConfigError if it is damaged, of another kind, or made for something else."""
+    """Read an artefact. Raises ConfigError if it is damaged, of another kind, or made for something else."""
     try:
         artefact = model.model_validate_json(read_plain_file(path, MAX_BYTES))
     except OSError as error:
@@ -51,7 +52,7 @@ def load_artefact(
 
 
 def write_artefact(artefact: Artefact, path: Path) -> None:
-    """Write an artefact whole, or not at all; raise ConfigError where nothing can be written."""
+    """Write an artefact whole, or not at all. Raises ConfigError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, artefact.model_dump_json(indent=1) + "\n")

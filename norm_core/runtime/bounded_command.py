@@ -6,11 +6,12 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
+# How long a killed process may take to end.
 _END_S = 1.0
 
 
 def run_bounded(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Return the command's exit code and output; raise TimeoutExpired soon after `timeout_s`, whatever it does.
+    """Return the command's exit code and output. Raises TimeoutExpired soon after `timeout_s`, even if it hangs.
 
     `subprocess.run` would wait on for a process that cannot be killed, because a driver holds it, and for children
     that keep the pipe open.
@@ -29,7 +30,7 @@ def run_bounded(command: Sequence[str], timeout_s: float) -> subprocess.Complete
             try:
                 process.wait(_END_S)
             except subprocess.TimeoutExpired:
-                process.returncode = -signal.SIGKILL  # nobody waits for it at the end of this process either
+                process.returncode = -signal.SIGKILL  # so that nothing waits for it at the end of this process
             raise
         output.seek(0)
         complaints.seek(0)

@@ -23,7 +23,22 @@ LIVE_FILE: dict[str, JsonValue] = {**LIVE, **NAMES_FILE}
 
 # The longest texts in a configuration are templates of prompts.
 MAX_SETTING_CHARACTERS = 100_000
+# The limits of a YAML file. A metadata.yaml of a thousand topics has 0.7 MB and depth 8.
+MAX_YAML_BYTES = 4 << 20
+MAX_YAML_DEPTH = 50
+_MAX_NUMBER_CHARACTERS = 100
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+# Other implicit types, such as dates, remain text.
+_NUMBERS = (f"{_TAG}int", f"{_TAG}float")
+_SCALARS = (*_NUMBERS, f"{_TAG}bool", f"{_TAG}null", f"{_TAG}str")
+_COLLECTIONS = (None, "!", f"{_TAG}map", f"{_TAG}seq")
+# The mark of a mapping whose next event is a key.
+_NO_KEY = object()
+# A character that YAML does not allow.
+_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+C = TypeVar("C", bound=BaseModel)
 P = TypeVar("P", bound=BaseModel)
 
 
@@ -41,9 +56,6 @@ class Config(BaseModel):
         return model(**self.model_dump(include=set(model.model_fields)))
 
 
-C = TypeVar("C", bound=BaseModel)
-
-
 class ConfigError(TactfulError, ValueError):
     """A configuration is unusable; the message gives the place and the remedy."""
 
@@ -52,27 +64,13 @@ class UnusableFileError(ConfigError):
     """A file that a setting names is unusable; the message holds nothing of its content, which may be a secret."""
 
 
-# No file that we read comes near these: a metadata.yaml of a thousand topics has 0.7 MB and depth 8.
-MAX_YAML_BYTES = 4 << 20
-MAX_YAML_DEPTH = 50
-_MAX_NUMBER_CHARACTERS = 100
-_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TAG = "tag:yaml.org,2002:"
-# Other implicit types, such as dates, remain text.
-_NUMBERS = (f"{_TAG}int", f"{_TAG}float")
-_SCALARS = (*_NUMBERS, f"{_TAG}bool", f"{_TAG}null", f"{_TAG}str")
-_COLLECTIONS = (None, "!", f"{_TAG}map", f"{_TAG}seq")
-_NO_KEY = object()
-_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
 def load_config(model: type[C], path: Path) -> C:
-    """Return the configuration in a file; raise ConfigError if it is missing or invalid."""
+    """Return the configuration in a file. Raises ConfigError if it is missing or invalid."""
     return check_config(model, load_yaml(path), str(path))
 
 
 def load_private_config(model: type[C], path: Path) -> C:
-    """Return the configuration in a file that a peer may have named; raise UnusableFileError, which quotes nothing."""
+    """Return the configuration in a file that a peer may have named. Raises UnusableFileError, which quotes nothing."""
     try:
         plain = load_yaml(path)
         return model.model_validate({} if plain is None else plain)
@@ -88,7 +86,7 @@ def load_private_config(model: type[C], path: Path) -> C:
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the plain contents of a YAML file; raise ConfigError if it is missing or invalid."""
+    """Return the plain contents of a YAML file. Raises ConfigError if it is missing or invalid."""
     try:
         text = read_plain_file(path, MAX_YAML_BYTES).decode("utf-8-sig")
     except OSError as error:
@@ -183,7 +181,7 @@ def _read_scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
     try:
         return scalars.construct_object(yaml.ScalarNode(tag, event.value))
     except (ValueError, LookupError) as error:  # an empty or unknown value of a stated type
-        raise _make_fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
+        raise _make_fault(event, f"{event.value!r:.80} is not of the type {tag.removeprefix(_TAG)}") from error
 
 
 def _make_fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
@@ -192,7 +190,7 @@ def _make_fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
 
 
 def check_config(model: type[C], plain: Any, source: str) -> C:
-    """Return the configuration in plain values; `source` names their origin in errors."""
+    """Return the configuration of plain values. Raises ConfigError, which names `source` as their origin."""
     try:
         return model.model_validate({} if plain is None else plain)
     except ValidationError as error:
@@ -210,7 +208,7 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
         return f"{key}: unknown key; {hint}known are {', '.join(known_keys)}"
     is_whole = fault["type"] == "value_error" and not isinstance(fault["input"], str | int | float)
     actual = "" if fault["type"] == "missing" or is_whole else f", not {hide_password(repr(fault['input'])):.80}"
-    if fault["type"] == "value_error":  # our own words, which may begin with a name
+    if fault["type"] == "value_error":  # a message of Tactful, which may begin with a name
         return f"{key}: {fault['msg'].removeprefix('Value error, ')}{actual}"
     return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{actual}"
 
@@ -244,8 +242,7 @@ def _find_models_at(model: type[BaseModel], location: tuple[int | str, ...]) -> 
     """List the models that are possible at a location in a model."""
     models = [model]
     for part in location:
-        # A number is an index of a list, and an unknown name is a key of a mapping: the annotation already gives
-        # their model.
+        # For the index of a list, and the key of a mapping, the annotation already gives the model.
         fields = [model.model_fields[part] for model in models if isinstance(part, str) and part in model.model_fields]
         models = [inner for field in fields for inner in _find_models_in(field.annotation)] if fields else models
     return models

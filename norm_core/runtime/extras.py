@@ -8,7 +8,7 @@ from pathlib import Path
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 
-# The packages that show that an extra is installed, however that was done.
+# The packages by which an extra counts as installed.
 _PACKAGES = {
     "gpu": ("onnxruntime-gpu",),
     "transformers": ("torch", "transformers"),
@@ -22,7 +22,7 @@ class ExtraMissingError(TactfulError, RuntimeError):
 
 
 def format_install_command(extra: str) -> str:
-    """Return the command for this installation: the script of a checkout, or pip where Tactful is a package."""
+    """Return the command that installs an extra: the script of a checkout, or pip if Tactful is a package."""
     return f"pip install 'tactful[{extra}]'" if IS_PACKAGE else f"{PROGRAM} setup {extra}"
 
 

@@ -14,7 +14,8 @@ def _is_package() -> bool:
     return True
 
 
-IS_PACKAGE = _is_package()  # whether Tactful is installed; otherwise it runs in a checkout
+# Whether Tactful is installed as a package; otherwise it runs in a checkout.
+IS_PACKAGE = _is_package()
 PROGRAM = "tactful" if IS_PACKAGE else "./tactful"
 
 

@@ -11,20 +11,20 @@ _PASSWORD = "a password in it would stand in logs: name the variable of a key, a
 
 
 def check_server_url(url: str) -> str:
-    """Return the address of a server unchanged; raise ValueError if no server can have it."""
+    """Check the address of a server, and return it. Raises ValueError if no server can have it."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
         if parts.scheme not in {"http", "https"} or not host or re.search(r"[\x00-\x20\x7f]", url):
             raise ValueError("it has no scheme or host, or a space")
-        if ":" not in host:  # an IPv6 address was checked by its brackets
+        if ":" not in host:  # urlsplit has checked an IPv6 address by its brackets
             host.encode("idna")
         if parts.username is not None:
             raise ValueError
     except ValueError as error:
-        reason = _PASSWORD if "@" in url else error  # which may name a part of the password
+        reason = _PASSWORD if "@" in url else error  # the error may quote a part of a password
         raise ValueError(
-            f"{hide_password(url)!r:.200} is no address of a server ({reason}); write it as http://HOST:8000/v1"
+            f"{hide_password(url)!r:.200} is not the address of a server ({reason}); write it as http://HOST:8000/v1"
         ) from None
     return url
 

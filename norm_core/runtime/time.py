@@ -6,11 +6,12 @@ from typing import Protocol
 from norm_core.records.stamps import NS_PER_S as NS_PER_S  # noqa: PLC0414  for all who count in it
 
 NS_PER_MS = 1_000_000
-BEFORE_ALL_NS = -(2**63)  # earlier than any stamp
+# Earlier than any stamp.
+BEFORE_ALL_NS = -(2**63)
 
 
 def s_to_ns(seconds: float) -> int:
-    """Convert seconds, rounded to the nearest nanosecond; raise ValueError for NaN and OverflowError for infinities."""
+    """Convert seconds to the nearest nanosecond. Raises ValueError for NaN, OverflowError for infinities."""
     whole = seconds.__floor__()
     return whole * NS_PER_S + round((seconds - whole) * NS_PER_S)
 
@@ -46,7 +47,7 @@ class ReplayClock:
         return self._now_ns
 
     def advance_to(self, now_ns: int) -> None:
-        """Advance to `now_ns`; raise ValueError for a time before the present one."""
+        """Advance to `now_ns`. Raises ValueError for a time before the present one."""
         if now_ns < self._now_ns:
             raise ValueError(f"the replay clock is at {self._now_ns} ns and cannot go back to {now_ns} ns")
         self._now_ns = now_ns

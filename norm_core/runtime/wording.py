@@ -1,4 +1,4 @@
-"""Numbers and identifiers in sentences for a person."""
+"""Write counts, identifiers and addresses for people."""
 
 import re
 

@@ -9,7 +9,8 @@ from norm_core.records.speech import Utterance
 from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import s_to_ns
 
-MAX_RECORDS = 256  # of each kind
+# How many records of each kind are kept.
+MAX_RECORDS = 256
 
 
 class RecentRecords:
@@ -22,13 +23,13 @@ class RecentRecords:
         self._presences: deque[Presence] = deque(maxlen=MAX_RECORDS)
         self._begin_ns = 0
 
-    def take(self, record: Frame | Utterance | Presence | Episode) -> None:
+    def add(self, record: Frame | Utterance | Presence | Episode) -> None:
         """Store a record; the start of an episode drops the earlier ones."""
         match record:
             case Frame():
                 self._frames.append(record)
             case Utterance():
-                if record.final:  # marks of silence would displace utterances
+                if record.final:  # otherwise marks of silence would displace utterances
                     self._utterances.append(record)
             case Presence():
                 self._presences.append(record)
@@ -44,7 +45,7 @@ class RecentRecords:
         start_ns = min(end_ns, now_ns) - self._window_ns
         if not (self._frames or self._presences):
             return None
-        # Keep the newest frame at any age, so that the answer can give its age.
+        # The newest frame belongs to it at any age, so that the answer can state its age.
         seen_ns = [frame.stamp_ns for frame in self._frames if frame.stamp_ns <= end_ns]
         start_ns = min([start_ns, *seen_ns[-1:]])
         return gather_window(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)

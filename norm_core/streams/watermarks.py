@@ -10,13 +10,18 @@ from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S
 
 # Sources with a watermark deliver in stamp order, so that a stamp proves that everything earlier has arrived. The
 # robot's speech is too rare for that: each record is used on arrival, and counted if it is late.
-FRAMES, PRESENCE, UTTERANCES = SOURCES = ("frames", "presence", "utterances")
-JUMP_NS = 60 * NS_PER_S  # a watermark that goes back by more than this starts a new timeline
+FRAMES = "frames"
+PRESENCE = "presence"
+UTTERANCES = "utterances"
+SOURCES = (FRAMES, PRESENCE, UTTERANCES)
+# A watermark that goes back by more than this starts a new timeline.
+JUMP_NS = 60 * NS_PER_S
+# How many queries wait for sources.
 MAX_HELD = 64
 
 
 def check_sources(sources: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sources; raise ValueError for a duplicate or a source without a watermark."""
+    """Check sources, and return them. Raises ValueError for a duplicate or a source without a watermark."""
     if set(sources) - set(SOURCES) or len(set(sources)) < len(sources):
         raise ValueError(f"sources are of {', '.join(SOURCES)}, each once")
     return sources
@@ -27,7 +32,8 @@ class Watermarks:
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
         """Frames and presence come once per period, so a record completes its source up to the period's end."""
-        self._sources, self._period_ns = sources, period_ns
+        self._sources = sources
+        self._period_ns = period_ns
 
     def watermark_after(self, record: object) -> tuple[str, int] | None:
         """Return the source and its watermark after a record; None if the record moves no watermark."""
@@ -57,8 +63,8 @@ class HeldQueries:
         """The number of queries that still wait for a source."""
         return len(self._held)
 
-    def take(self, record: object) -> list[Query]:
-        """Add a record, and return the queries that can now be answered."""
+    def add(self, record: object) -> list[Query]:
+        """Add a record; return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
             return [*self._release_ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]

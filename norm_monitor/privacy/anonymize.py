@@ -136,7 +136,7 @@ def anonymize(
 ) -> AnonymityReport:
     """Write the shareable part of a bag to a new bag. The first pass finds faces and names, the second removes them."""
     with BagReader(bag) as reader:
-        reader.require(options.keep)
+        reader.check_topics(options.keep)
         anonymizer = _Anonymizer(reader, options, find_faces)
         searched_topics = anonymizer.list_topics(Treatment.BLURRED, Treatment.REDACTED)
         copied_topics = anonymizer.list_topics(*(set(Treatment) - {Treatment.DROPPED}))

@@ -77,7 +77,7 @@ def sort_words_topics(bag: BagReader, named: Iterable[str], audio_topic: str = "
     of_voices = tuple(topic.topic for topic in bag.topics if of_voice.fullmatch(topic.topic))
     if of_voices and len(names) == 1:
         return RecognizerTopics(texts=f"{names[0]}/{VOICE_TEXTS}", humans=names[0], of_voices=of_voices)
-    bag.require(names)
+    bag.check_topics(names)
     bools = [topic.topic for topic in bag.topics if topic.topic in names and topic.type_name == _BOOL]
     texts = [name for name in names if name not in bools]
     if len(texts) != 1 or len(bools) > 1:
@@ -120,7 +120,7 @@ def find_robot_topics(bag: BagReader, named: Iterable[str]) -> frozenset[str]:
     Raises BagError for a name that the bag lacks.
     """
     topics = expand_topics(named, {topic.topic for topic in bag.topics})
-    bag.require(topics)
+    bag.check_topics(topics)
     speech_type = message_type(RobotSpeech)
     return frozenset(topics or (topic.topic for topic in bag.topics if topic.type_name == speech_type))
 

@@ -83,7 +83,7 @@ class JudgeAnswerer:
         if isinstance(record, Query):
             yield self._questioner.answer(record, *self._questioner.asked(record, self._recent, self._clock))
         else:
-            self._recent.take(record)
+            self._recent.add(record)
 
 
 def open_answerer(config: AnswererConfig, clock: Clock, model: Engine | None) -> Answerer:

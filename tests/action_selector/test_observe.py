@@ -116,7 +116,7 @@ def test_episode_edge_clears_people_and_memory_is_bounded(sentences: SentenceEnc
     assert decide_live(sentences, presence(0.2, GUEST), edge).outcome is Outcome.INVALID
     recent = RecentRecords(600.0)
     for number in range(2 * MAX_RECORDS):
-        recent.take(presence(number / 1000, GUEST))
+        recent.add(presence(number / 1000, GUEST))
     retained = recent.window(NOW_NS, NOW_NS)
     assert retained is not None
     assert len(retained.presences) == MAX_RECORDS

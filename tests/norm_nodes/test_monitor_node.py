@@ -414,7 +414,7 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
             for wrong, why in (
                 ({"verdict": 9}, "0 to 2"),
                 ({"coder": ""}, "pseudonym"),
-                ({"event_id": "x"}, "none"),
+                ({"event_id": "x"}, "not among"),
             ):
                 answer = observer.call(ReviewFlag, "/tactful/review", **{**verdict, **wrong})
                 assert not answer.recorded

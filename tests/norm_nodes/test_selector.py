@@ -270,7 +270,7 @@ def test_no_peer_reads_a_file_or_stops_a_node_by_a_parameter(
         assert observer.set_parameter("selector", "skills", str(path)), path
     before = len(statuses)
     observer.until(lambda: len(statuses) > before + 1, "two heartbeats")
-    assert "is no regular file" in node.last_output()
+    assert "is not a regular file" in node.last_output()
     assert SECRET not in "\n".join(node.output)
     assert not [reason for status in statuses for reason in status.reasons if SECRET in reason]
 

@@ -39,7 +39,7 @@ def _make_environment(folder: Path) -> None:
 
 
 def _install_requirements(folder: Path, project: dict[str, Any], lock: Path) -> None:
-    """Install the locked packages, unless others that suffice are here and the lock was never used."""
+    """Install the locked packages, unless sufficient ones are here and the lock was never used."""
     needed = [
         *project["build-system"]["requires"],
         *project["project"]["dependencies"],
@@ -60,7 +60,7 @@ def _install_requirements(folder: Path, project: dict[str, Any], lock: Path) -> 
 
 
 def _copy_source(project: dict[str, Any], checkout: Path, source: Path) -> None:
-    """Copy what the wheel is built from, as setuptools writes beside its source."""
+    """Copy the sources of the wheel, because setuptools writes beside them."""
     shutil.rmtree(source, ignore_errors=True)
     for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]:
         name = pattern.rstrip("*")

@@ -49,23 +49,23 @@ def held(sources: tuple[str, ...] = BOTH) -> HeldQueries:
 
 
 def test_nothing_waits_without_sources_or_with_a_deadline() -> None:
-    assert held(()).take(query(4.5)) == [query(4.5)]
-    assert held().take(query(4.5, deadline_ns=9)) == [query(4.5, deadline_ns=9)]
+    assert held(()).add(query(4.5)) == [query(4.5)]
+    assert held().add(query(4.5, deadline_ns=9)) == [query(4.5, deadline_ns=9)]
 
 
 def test_a_time_that_begins_anew_and_an_episode_release_what_waits() -> None:
     queries, asked = held(), query(100.0)
-    queries.take(frame(99.0))
-    queries.take(asked)
-    assert queries.take(frame(1.0)) == [asked]
-    assert queries.take(query(3.0)) == []  # the words of the new time are not known yet
+    queries.add(frame(99.0))
+    queries.add(asked)
+    assert queries.add(frame(1.0)) == [asked]
+    assert queries.add(query(3.0)) == []  # the words of the new time are not known yet
     ends = Episode(stamp_ns=5, episode_id="e", suite="s", state=EpisodeEdge.END, start_ns=1, end_ns=5)
-    assert queries.take(ends) == [query(3.0)]
+    assert queries.add(ends) == [query(3.0)]
 
 
 def test_no_more_wait_than_a_bound_and_the_oldest_goes_first() -> None:
     queries = held()
-    given_up = list(itertools.chain.from_iterable(queries.take(query(float(place))) for place in range(MAX_HELD + 3)))
+    given_up = list(itertools.chain.from_iterable(queries.add(query(float(place))) for place in range(MAX_HELD + 3)))
     assert given_up == [query(float(place)) for place in range(3)]
     assert len(queries) == MAX_HELD
 
@@ -82,7 +82,7 @@ def test_every_query_is_given_once_and_not_before_its_sources(data: st.DataObjec
         one = data.draw(st.sampled_from([lane for lane in rest if lane])).pop(0)
         seen_ns = one.stamp_ns + NS_PER_S if isinstance(one, Frame) else seen_ns
         heard_ns = one.start_ns if isinstance(one, Utterance) else heard_ns
-        ready = queries.take(one)
+        ready = queries.add(one)
         assert all(q.stamp_ns < min(seen_ns, heard_ns) for q in ready)
         answered += ready
     assert sorted(answered, key=lambda q: q.stamp_ns) == asked

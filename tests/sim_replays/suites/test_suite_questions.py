@@ -82,9 +82,9 @@ def answer(
     edge = Episode(
         stamp_ns=START_NS, episode_id="e", state=EpisodeEdge.BEGIN, suite="hsri", start_ns=START_NS, end_ns=START_NS
     )
-    recent.take(edge)
+    recent.add(edge)
     for record in given:
-        recent.take(record)
+        recent.add(record)
     questioner = SuiteAnswerer(DirectEngine(backend, WallClock()), QuestionConfig(**config), rules)
     return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
 
@@ -94,7 +94,7 @@ def test_detection_is_the_live_judge_s_own_question() -> None:
     found = answer(backend, query("error3"), said("You are not listening."))
     assert (found.outcome, found.chosen, found.stamp_ns) == (Outcome.ANSWERED, (0,), query("error3").stamp_ns)
     recent = RecentRecords(15)
-    recent.take(said("You are not listening."))
+    recent.add(said("You are not listening."))
     window = replace(recent.gather_episode(query("error3").stamp_ns), start_ns=START_NS)
     scene = History().scene(window)
     (unit,) = units_of(scene, window.start_ns)

@@ -25,7 +25,7 @@ C = TypeVar("C", bound=Config)
 
 @record
 class DrainReport:
-    """The number of messages one node took and published by topic since it was created, and whether it is idle."""
+    """The number of messages that a node processed and published by topic since its start, and whether it is idle."""
 
     token: str
     node: str
@@ -41,16 +41,17 @@ class DrainClient:
 
     def __init__(self, node: Node) -> None:
         """Advertise requests and subscribe to reports through `node`."""
-        self._node, self._request_count = node, 0
+        self._node = node
+        self._request_count = 0
         self._report_topic = full_topic(DRAIN_REPORT_TOPIC)
         self._requests = node.create_publisher(String, full_topic(DRAIN_REQUEST_TOPIC), EVENTS)
-        node.create_subscription(String, self._report_topic, self._on_report, EVENTS)
+        node.create_subscription(String, self._report_topic, self._add_report, EVENTS)
         self.replies: dict[str, DrainReport] = {}
 
     def has_nodes(self, count: int) -> bool:
         """Return whether `count` nodes can receive requests and reply."""
         counts = (self._requests.get_subscription_count(), self._node.count_publishers(self._report_topic))
-        return all(number >= count for number in counts)
+        return min(counts) >= count
 
     def request(self, names: Collection[str]) -> Callable[[], bool]:
         """Request a report of the named nodes. Returns a check that is true once all have replied."""
@@ -59,7 +60,7 @@ class DrainClient:
         self._requests.publish(String(data=token))
         return lambda: all(name in self.replies and self.replies[name].token == token for name in names)
 
-    def _on_report(self, message: Any) -> None:
+    def _add_report(self, message: Any) -> None:
         report = from_json(DrainReport, message.data)
         self.replies[report.node] = report
 
@@ -71,7 +72,7 @@ class DrainReporter(NormNode[C]):
         self._processed: Counter[str] = Counter()
         self._subscriptions_counted: list[Subscription] = []
         super().__init__(*arguments)
-        # The endpoints of every node carry no content of a replay.
+        # The endpoints that every node has carry no content of a replay.
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
         self._drain_reports = self.create_publisher(String, DRAIN_REPORT_TOPIC, EVENTS)
         self.create_subscription(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS)

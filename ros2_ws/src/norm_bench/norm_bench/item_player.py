@@ -27,14 +27,21 @@ from norm_core.records.topics import ANSWERS_TOPIC, NAMESPACE, full_topic
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
+# The largest file of ids.
 MAX_BYTES = 64 << 20
 ANSWERS = full_topic(ANSWERS_TOPIC)
-MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
-MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
+# How many messages are sent before the node must have processed them. The queues of its subscribers hold 50.
+MAX_UNPROCESSED = 25
+# How long the player waits until it and the node have discovered each other.
+MATCH_TIMEOUT_S = 20.0
+# How long the node may take to process the messages sent.
+PROCESS_TIMEOUT_S = 30.0
+# How long it may take to answer a query.
+ANSWER_TIMEOUT_S = 600.0
 
 
 def main() -> int:
-    """Print one line of JSON per answer, given the bag, a file of the ids to ask and the node that answers."""
+    """Print a line of JSON for each answer. The arguments: the bag, a file of the ids to ask, the answering node."""
     bag, ids, node = sys.argv[1:]
     wanted = frozenset(json.loads(read_plain_file(Path(ids), MAX_BYTES)))
     return run_player(lambda: ItemPlayer(node, wanted).play(Path(bag)))
@@ -122,14 +129,14 @@ class ItemPlayer(Player):
     def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
         was_matched = self._is_matched()
 
-        def holds() -> bool:
+        def is_met() -> bool:
             if condition():
                 return True
             if was_matched and not self._is_matched():
                 raise PlayerError(f"{self._name} went away before {event}")
             return False
 
-        super()._wait_until(holds, within_s, event)
+        super()._wait_until(is_met, within_s, event)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.streams.recent_records import RecentRecords
 from sim_replays.suites.suite_questions import TASKS, SuiteAnswerer
 
+# How many queries wait for the judge.
 MAX_WAITING = 8
+# How long the thread waits for a query before it checks whether to end.
 WAIT_S = 0.2
 
 
@@ -24,10 +26,11 @@ class JudgeQueries:
 
     def __init__(self, node: NormNode[Any], answerer: SuiteAnswerer, window_s: float) -> None:
         """Advertise answers, and start the answering thread."""
-        self._node, self._answerer = node, answerer
+        self._node = node
+        self._answerer = answerer
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
-        self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what the judge says to queries")
+        self._answers = node.advertise(Answer, ANSWERS_TOPIC, EVENTS, "the judge's answers to queries")
         self._worker = node.start_worker("judge_queries", self._answer_queries)
 
     def close(self, timeout_s: float) -> None:
@@ -40,7 +43,7 @@ class JudgeQueries:
         if isinstance(record, Query):
             self._queue(record)
         elif isinstance(record, Frame | Utterance | Episode):
-            self._recent.take(record)
+            self._recent.add(record)
 
     def _queue(self, query: Query) -> None:
         if query.task not in TASKS:

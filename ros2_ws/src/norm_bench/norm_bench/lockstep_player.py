@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +52,31 @@ OUTPUT_TOPICS = {
     full_topic(ANSWERS_TOPIC): Answer,
     full_topic(DECISIONS_TOPIC): Decision,
 }
-# The order of these among other topics matters. The player waits until the nodes have processed all messages before and
-# including each of them.
+# The player waits until the nodes have processed all messages before each of these, and the message itself, because
+# their order among other topics matters.
 BARRIER_TYPES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
-# The order counts: the senses end first, then the nodes that consume their output.
+# In this order: the senses end first, then the nodes that consume their output.
 END_TOPICS = (full_topic(RECORDING_ENDED_TOPIC), full_topic(SENSES_ENDED_TOPIC))
-MATCH_TIMEOUT_S, REPLY_TIMEOUT_S, BUSY_TIMEOUT_S = 30.0, 5.0, 600.0
-LOST_AFTER_S = 10.0  # the middleware sends again only with its heartbeat, every three seconds
-BATCH_NS, BATCH_OF_ONE_TOPIC = 3 * NS_PER_S, 25  # subscribers keep 30 messages, 50 utterances
-BATCH_OF_LOSSLESS = 200  # for a topic whose subscribers keep every message
-# The middleware's shared memory holds 512 kB. It sends what does not fit again with its next heartbeat.
-BATCH_BYTES, ROOMY_BATCH_BYTES = 200_000, 4_000_000
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.0005, 0.02
+# How long the player waits until it and the nodes have discovered each other.
+MATCH_TIMEOUT_S = 30.0
+# How long nodes may take to reply to a request.
+REPLY_TIMEOUT_S = 5.0
+# How long nodes may be busy with a batch.
+BUSY_TIMEOUT_S = 600.0
+# After this long a missing message is lost. The middleware sends again only with its heartbeat, every three seconds.
+LOST_AFTER_S = 10.0
+# The longest stretch of the bag in one batch.
+BATCH_NS = 3 * NS_PER_S
+# The most messages of a topic in one batch: subscribers keep 30 messages, 50 utterances.
+MAX_BATCH = 25
+# The same for a topic whose subscribers keep every message.
+MAX_LOSSLESS_BATCH = 200
+# The size of a batch. The middleware's shared memory holds 512 kB, and messages beyond wait for its next heartbeat.
+MAX_BATCH_BYTES = 200_000
+MAX_ROOMY_BATCH_BYTES = 4_000_000
+# The pauses between two requests for reports, which grow from the first to the longest.
+FIRST_PAUSE_S = 0.0005
+LONGEST_PAUSE_S = 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,8 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="play", description=__doc__)
     parser.add_argument("bag", type=Path)
     parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
-    parser.add_argument("--rate", type=float, default=0.0, help="0: in lockstep; else times its pace")
-    parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes' subscriptions keep all")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="0: in lockstep; otherwise at this multiple of the recorded pace"
+    )
+    parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes keep every message")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     options = parser.parse_args(arguments)
 
@@ -88,8 +104,8 @@ class LockstepPlayer(Player):
     def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
         super().__init__("play")
         self._bag, self._rate = bag, options.rate
-        self._batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
-        self._batch_of = dict.fromkeys(options.lossless, BATCH_OF_LOSSLESS)
+        self._max_batch_bytes = MAX_ROOMY_BATCH_BYTES if options.roomy else MAX_BATCH_BYTES
+        self._max_batches = dict.fromkeys(options.lossless, MAX_LOSSLESS_BATCH)
         self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
         self._skipped_topics: dict[str, str] = {}
@@ -117,8 +133,9 @@ class LockstepPlayer(Player):
 
     def run(self) -> None:
         """Play the whole bag, then print a summary."""
-        count, names = len(self._expected), ", ".join(sorted(self._expected))
-        self._wait_until(lambda: self._drain_client.has_nodes(count), MATCH_TIMEOUT_S, f"the nodes {names}")
+        names = ", ".join(sorted(self._expected))
+        has_nodes = partial(self._drain_client.has_nodes, len(self._expected))
+        self._wait_until(has_nodes, MATCH_TIMEOUT_S, f"the nodes {names}")
         self._request_reports()
         wanted = Counter(topic for reply in self._replies.values() for topic in reply.processed)
         played = set(self._publishers) & set(wanted)
@@ -184,17 +201,19 @@ class LockstepPlayer(Player):
 
     def _play_in_lockstep(self, topics: set[str]) -> None:
         batch: Counter[str] = Counter()
-        from_ns, size = self._first_ns, 0
+        from_ns = self._first_ns
+        size = 0
         for message in self._bag.messages(topics):
             is_barrier = message.type_name in BARRIER_TYPES
             size += len(message.data)
-            most = self._batch_of.get(message.topic, BATCH_OF_ONE_TOPIC)
-            full = batch[message.topic] >= most or message.stamp_ns >= from_ns + BATCH_NS
-            full |= size > self._batch_bytes
-            if batch and (full or is_barrier):
+            max_batch = self._max_batches.get(message.topic, MAX_BATCH)
+            is_full = batch[message.topic] >= max_batch or message.stamp_ns >= from_ns + BATCH_NS
+            is_full |= size > self._max_batch_bytes
+            if batch and (is_full or is_barrier):
                 self._drain()
                 batch.clear()
-                from_ns, size = message.stamp_ns, len(message.data)
+                from_ns = message.stamp_ns
+                size = len(message.data)
             self._send(message)
             batch[message.topic] += 1
             if is_barrier:
@@ -213,17 +232,20 @@ class LockstepPlayer(Player):
 
         Returns the lost messages by subscriber and topic. Raises PlayerError for a loss where `lossless` is true.
         """
-        pause_s, quiet_since_s, before = FIRST_PAUSE_S, time.monotonic(), None
-        deadline_s = time.monotonic() + BUSY_TIMEOUT_S
+        pause_s = FIRST_PAUSE_S
+        quiet_since_s = time.monotonic()
+        deadline_s = quiet_since_s + BUSY_TIMEOUT_S
+        earlier_missing: dict[str, int] | None = None
         while True:
             self._request_reports()
             missing = self._count_unprocessed()
             now_s = time.monotonic()
-            idle = all(reply.idle for reply in self._replies.values())
-            if idle and not missing:
+            are_idle = all(reply.idle for reply in self._replies.values())
+            if are_idle and not missing:
                 return {}
-            if not idle or missing != before:
-                quiet_since_s, before = now_s, missing
+            if not are_idle or missing != earlier_missing:
+                quiet_since_s = now_s
+                earlier_missing = missing
             elif now_s - quiet_since_s > LOST_AFTER_S:
                 if lossless:
                     lost = ", ".join(f"{count} on {where}" for where, count in missing.items())
@@ -252,8 +274,11 @@ class LockstepPlayer(Player):
         processed = {(node, topic): count for node, topic, count in self._count_since_start("processed")}
         if self._replies_at_start:
             processed |= {(self._node.get_name(), topic): self._received[topic] for topic in OUTPUT_TOPICS}
-        counts = processed.items()
-        return {f"{topic} to {node}": published[topic] - n for (node, topic), n in counts if n != published[topic]}
+        return {
+            f"{topic} to {node}": published[topic] - count
+            for (node, topic), count in processed.items()
+            if count != published[topic]
+        }
 
     def _count_since_start(self, direction: str) -> list[tuple[str, str, int]]:
         """Count messages by node and topic; `direction` is "published" or "processed"."""

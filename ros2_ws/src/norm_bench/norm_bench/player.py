@@ -13,6 +13,7 @@ from rclpy.signals import SignalHandlerOptions
 from norm_bench.drain import DrainClient
 from norm_core.runtime.errors import TactfulError
 
+# How long the node spins before a condition is checked again.
 SPIN_S = 0.2
 
 
@@ -54,8 +55,8 @@ class Player:
             self._executor.spin_once(timeout_sec=SPIN_S)
 
     def _spin_until(self, due_s: float) -> None:
-        while (left_s := due_s - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left_s)
+        while (remaining_s := due_s - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=remaining_s)
         self._check_parent()
 
     def _check_parent(self) -> None:

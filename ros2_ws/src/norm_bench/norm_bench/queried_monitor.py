@@ -48,7 +48,7 @@ class QueriedMonitor(DrainReporter[MonitorNodeConfig], MonitorNode):
         return engine
 
     def build_judge(self, engine: EngineLease) -> Judge | None:
-        """Build what answers queries in place of the judge, where the suite asks for it."""
+        """Build the answerer of queries in place of the judge, if the suite asks for it."""
         suite, self._answerer = self.config.suite, None
         if not suite.answers_queries:
             return super().build_judge(engine)
@@ -67,7 +67,7 @@ class QueriedMonitor(DrainReporter[MonitorNodeConfig], MonitorNode):
         self.listen_to(Query, QUERIES_TOPIC, "an event, whose window ends at it")
 
     def receive(self, record: Any) -> None:
-        """Pass records on to what answers queries, which alone takes queries, their episodes and frames."""
+        """Pass records on, also to the answerer of queries, which alone gets queries, their episodes and frames."""
         if self._queries:
             self._queries.receive(record)
         if not self._queries or not isinstance(record, Episode | Query | Frame):

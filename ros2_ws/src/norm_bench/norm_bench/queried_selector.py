@@ -1,4 +1,4 @@
-"""The selector in a replay: it also answers the queries of suites about actions."""
+"""The selector in a replay, which also answers the queries of suites about actions."""
 
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ class QueriedSelector(DrainReporter[SelectorNodeConfig], SelectorNode):
     def subscribe_senses(self) -> None:
         """Subscribe to queries and episodes too, and advertise answers."""
         super().subscribe_senses()
-        self._answers = self.advertise(Answer, ANSWERS_TOPIC, EVENTS, "what decisions say to queries")
+        self._answers = self.advertise(Answer, ANSWERS_TOPIC, EVENTS, "answers to queries, by the decisions on them")
         self.subscribe(Episode, EPISODES_TOPIC, self.decide_on(Episode), EVENTS, "where a replayed item begins")
         self.subscribe(
             Query, QUERIES_TOPIC, self.decide_on(Query), EVENTS, "questions of replayed suites about actions"

@@ -10,7 +10,7 @@ from norm_nodes.base.norm_node import NormNode
 
 from norm_bench.drain import DrainReporter
 
-# Each lives in the module of the same name. Every other node gets the reports alone.
+# The classes that answer queries. Every other node only gets the reports.
 QUERIED = {"monitor": "QueriedMonitor", "selector": "QueriedSelector"}
 
 

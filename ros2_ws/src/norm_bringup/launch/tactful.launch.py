@@ -16,8 +16,8 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import Parameter
 
 NAMESPACE = "tactful"
-# The study log is sealed and models are released before a node ends; `up` waits as long.
-SIGTERM_AFTER_S = SIGKILL_AFTER_S = "30.0"
+# How long a node has to seal the study log and release its models; `up` waits as long.
+END_TIMEOUT_S = "30.0"
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -26,7 +26,7 @@ def generate_launch_description() -> LaunchDescription:
     arguments = {
         "nodes": ("camera,ears,monitor,selector", "nodes to start, with commas between"),
         "params_file": (str(defaults), "YAML file of parameters; its /tactful sections follow the namespace"),
-        "namespace": ("", "namespace of this robot, above /tactful; a pushed one is kept"),
+        "namespace": ("", "namespace of this robot, above /tactful and below a pushed one"),
         "use_sim_time": ("false", "whether the time is that of /clock"),
         "log_level": ("info", "debug, info, warn, error or fatal"),
         "respawn": ("false", "whether a node that dies is started again"),
@@ -67,8 +67,8 @@ def _start(context: LaunchContext) -> list[object]:
             ros_arguments=["--log-level", read_argument("log_level")],
             respawn=read_argument("respawn").lower() == "true",
             respawn_delay=2.0,
-            sigterm_timeout=SIGTERM_AFTER_S,
-            sigkill_timeout=SIGKILL_AFTER_S,
+            sigterm_timeout=END_TIMEOUT_S,
+            sigkill_timeout=END_TIMEOUT_S,
             output="screen",
         )
         for name in read_argument("nodes").replace(",", " ").split()
@@ -78,9 +78,9 @@ def _start(context: LaunchContext) -> list[object]:
 def _write_below(file: Path, above: str) -> str:
     """Write a copy of the file whose /tactful sections stand below a namespace, as those of Nav2 do."""
     tree = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    ours = {name: f"/{above}/{name.strip('/')}" for name in tree if name.strip("/").split("/")[0] == NAMESPACE}
-    moved = {ours.get(name, name): values for name, values in tree.items()}
+    renamed = {name: f"/{above}/{name.strip('/')}" for name in tree if name.strip("/").split("/")[0] == NAMESPACE}
+    moved = {renamed.get(name, name): values for name, values in tree.items()}
     with tempfile.NamedTemporaryFile("w", prefix="tactful-", suffix=".yaml", delete=False, encoding="utf-8") as copy:
         yaml.safe_dump(moved, copy, sort_keys=False)
-    atexit.register(Path(copy.name).unlink, missing_ok=True)  # a node that is started again reads it, too
+    atexit.register(Path(copy.name).unlink, missing_ok=True)  # not earlier, because a restarted node reads it again
     return copy.name

@@ -25,8 +25,10 @@ PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolic
 
 # How long no further subscriber may have come before the first message.
 SETTLED_S = 0.5
+# How long the player waits at the end until all messages are acknowledged.
 ACKNOWLEDGED_WITHIN_S = 10.0
 ACKNOWLEDGED_POLL = Duration(seconds=0.05)
+POLL_S = 0.02
 
 
 def _is_health_of_nodes(topic: BagTopic) -> bool:
@@ -53,11 +55,11 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         super().__init__("bag_player")
         self._reader: BagReader | None = None
         self._publishers_by_topic: dict[str, Publisher] = {}
-        self._finished = False
+        self._has_finished = False
 
     def is_finished(self) -> bool:
         """Return whether the last message was published."""
-        return self._finished
+        return self._has_finished
 
     def open(self) -> None:
         """Open the bag and advertise its topics. Raises ConfigError if it is not named or unreadable."""
@@ -78,14 +80,14 @@ class BagPlayer(PublisherNode[PlayerConfig]):
                 why = f"{summary.topic}: not played, because {error}"
                 self.health_log.state_issue(f"type of {summary.topic}", why)
                 continue
-            played = copy.copy(PLAYED)
+            qos = copy.copy(PLAYED)
             if summary.latched_depth:
-                played.durability = DurabilityPolicy.TRANSIENT_LOCAL
-            self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, played)
+                qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
+            self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, qos)
 
     def start(self) -> None:
         """Start the thread that waits for subscribers and then plays from the first message."""
-        self._finished = False
+        self._has_finished = False
         super().start()
 
     def close(self) -> None:
@@ -106,7 +108,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         except BagError as error:
             self.health_log.raise_issue("bag", Health.FAILED, str(error))
         finally:
-            self._finished = not self.halt.is_set()
+            self._has_finished = not self.halt.is_set()
 
     def _publish_in_time(self, reader: BagReader) -> None:
         bounds = reader.bounds_ns
@@ -128,21 +130,22 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         counts: list[int] = []
         changed_s = time.monotonic()
 
-        def settled() -> bool:
+        def have_settled() -> bool:
             nonlocal counts, changed_s
-            now_s, before = time.monotonic(), counts
+            now_s = time.monotonic()
+            earlier_counts = counts
             counts = [publisher.get_subscription_count() for publisher in self._publishers_by_topic.values()]
-            if counts != before:
+            if counts != earlier_counts:
                 changed_s = now_s
             return all(counts) and now_s - changed_s >= SETTLED_S
 
-        return settled
+        return have_settled
 
     def _are_all_acknowledged(self) -> bool:
         return all(publisher.wait_for_all_acked(ACKNOWLEDGED_POLL) for publisher in self._publishers_by_topic.values())
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while time.monotonic() < deadline_s and not self.halt.wait(0.02):
+        while time.monotonic() < deadline_s and not self.halt.wait(POLL_S):
             if condition():
                 return

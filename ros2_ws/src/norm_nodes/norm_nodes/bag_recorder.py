@@ -21,23 +21,17 @@ from norm_nodes.base.convert import message_class
 from norm_nodes.base.declared_topic import NotRecordableError, describe_published_topic
 from norm_nodes.base.norm_node import NormNode
 
-
-def avoid_unfinished(bag: Path) -> Path:
-    """Return the path of a bag, with a number where a recorder that was killed left one there without its metadata."""
-    path, number = bag, 1
-    while path.is_dir() and all(file.suffix == ".mcap" for file in path.iterdir()):  # it may hold nothing yet
-        number += 1
-        path = bag.with_name(f"{bag.name}_{number}")
-    return path
-
-
+# How often new topics are looked for.
 DISCOVERY_PERIOD_S = 0.2
+# How many messages wait to be written.
 QUEUE_LENGTH = 2000
+# How often the configuration looks for the named topics.
 POLL_S = 0.05
+# How long the thread waits for a message before it flushes the bag.
+WAIT_S = 0.5
+_NOT_RECORDED = ("/rosout", "/parameter_events")
 
 _Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
-
-_NOT_RECORDED = ("/rosout", "/parameter_events")
 
 
 class RecorderConfig(Config):
@@ -71,7 +65,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         self._thread: Thread | None = None
         self._topics: dict[str, Any] = {}
         self._refused: dict[str, str] = {}
-        self._active = False
+        self._is_active = False
 
     def open(self) -> None:
         """Make the bag and start the writing thread.
@@ -94,18 +88,18 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def start(self) -> None:
         """Subscribe to the topics of this moment; later ones follow as they appear."""
-        self._active = True
+        self._is_active = True
         self._discover()
         published = [name for name, _ in self.get_topic_names_and_types() if self.count_publishers(name)]
         for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
-            near = get_close_matches(topic, published, 1)
-            remedy = f"did you mean {near[0]}?" if near else f"check the name with {PROGRAM} doctor"
-            why = f"{topic}: nobody publishes it yet, so it is waited for; {remedy}"
+            similar = get_close_matches(topic, published, 1)
+            remedy = f"did you mean {similar[0]}?" if similar else f"check the name with {PROGRAM} doctor"
+            why = f"{topic}: nobody publishes it yet, so the recorder waits for it; {remedy}"
             self.health_log.state_issue(f"publisher of {topic}", why)
 
     def stop(self) -> None:
         """Ignore further messages; the bag stays open."""
-        self._active = False
+        self._is_active = False
 
     def close(self) -> None:
         """Write the rest of the queue and complete the bag."""
@@ -158,7 +152,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             self._topics[topic] = self.create_subscription(
                 message_class(declared.type_name),
                 topic,
-                self._queue_message(declared),
+                self._make_callback(declared),
                 self._choose_qos(topic),
                 raw=True,
                 event_callbacks=self.make_loss_events(topic),
@@ -166,30 +160,30 @@ class BagRecorder(NormNode[RecorderConfig]):
             self.get_logger().info(f"recording {topic} ({declared.type_name})")
 
     def _is_chosen(self, topic: str) -> bool:
-        hidden = topic in _NOT_RECORDED or topic.endswith("/transition_event") or "/_" in topic
-        return topic in self._named or ("*" in self.config.topics and not hidden)
+        is_hidden = topic in _NOT_RECORDED or topic.endswith("/transition_event") or "/_" in topic
+        return topic in self._named or ("*" in self.config.topics and not is_hidden)
 
     def _choose_qos(self, topic: str) -> QoSProfile:
         offered = [info.qos_profile for info in self.get_publishers_info_by_topic(topic)]
-        reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in offered)
-        latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)
+        is_reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in offered)
+        is_latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)
         return QoSProfile(
             depth=100,
-            history=HistoryPolicy.KEEP_ALL if reliable else HistoryPolicy.KEEP_LAST,
-            reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+            history=HistoryPolicy.KEEP_ALL if is_reliable else HistoryPolicy.KEEP_LAST,
+            reliability=ReliabilityPolicy.RELIABLE if is_reliable else ReliabilityPolicy.BEST_EFFORT,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if is_latched else DurabilityPolicy.VOLATILE,
         )
 
-    def _queue_message(self, topic: BagTopic) -> Any:
-        def callback(data: bytes) -> None:
-            if self._active and self._queue:
+    def _make_callback(self, topic: BagTopic) -> Any:
+        def queue_bytes(data: bytes) -> None:
+            if self._is_active and self._queue:
                 self._queue.put((topic, bytes(data), self.clock.now_ns()))
 
-        return callback
+        return queue_bytes
 
     def _write(self, queue: BoundedQueue[_Entry], writer: BagWriter) -> None:
         while not queue.is_drained():
-            entry = queue.get(timeout_s=0.5)
+            entry = queue.get(timeout_s=WAIT_S)
             try:
                 if entry:
                     writer.write_copied(*entry)
@@ -198,3 +192,13 @@ class BagRecorder(NormNode[RecorderConfig]):
             except BagWriteError as error:
                 self.health_log.count("messages_not_written")
                 self.health_log.raise_issue("bag", Health.FAILED, str(error))
+
+
+def avoid_unfinished(bag: Path) -> Path:
+    """Return a path for the bag, with a number if a killed recorder left a bag without metadata there."""
+    path = bag
+    number = 1
+    while path.is_dir() and all(file.suffix == ".mcap" for file in path.iterdir()):  # it may hold nothing yet
+        number += 1
+        path = bag.with_name(f"{bag.name}_{number}")
+    return path

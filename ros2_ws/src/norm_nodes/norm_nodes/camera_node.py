@@ -27,6 +27,7 @@ from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.norm_node import NormNode
 
+# How often the status of the camera is updated.
 WATCH_PERIOD_S = 1.0
 
 
@@ -69,7 +70,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("camera")
-        self._active = False
+        self._is_active = False
 
     def open(self) -> None:
         """Load the face models, advertise frames and presence, and subscribe to the camera."""
@@ -90,17 +91,17 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self.repeat(WATCH_PERIOD_S, self._watch)
 
     def make_loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
-        """Count lost images without a word: the stamps tell whether a period lacks its frame."""
+        """Count lost images without an issue, as their stamps show whether a period lacks its frame."""
         return super().make_loss_events(topic, reported=reported and topic != self.config.topic)
 
     def start(self) -> None:
         """Accept images; the camera counts as stale from now on."""
         self._arrived_s = time.monotonic()
-        self._active = True
+        self._is_active = True
 
     def stop(self) -> None:
         """Ignore further images."""
-        self._active = False
+        self._is_active = False
 
     def close(self) -> None:
         """Drop the face models."""
@@ -120,7 +121,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return None
 
     def _on_image(self, data: bytes) -> None:
-        if not self._active:
+        if not self._is_active:
             return
         self._arrived_s = time.monotonic()
         self.health_log.count("images_received")
@@ -134,8 +135,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
                 self._presence.publish(to_ros(record))
 
     def _watch(self) -> None:
-        """Update the status. No frame depends on this timer."""
-        if not self._active:
+        """Update the status; no frame depends on it."""
+        if not self._is_active:
             return
         topic, now_s = self._subscription.topic_name, time.monotonic()
         mismatch = self.describe_wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")
@@ -149,13 +150,15 @@ class CameraNode(NormNode[CameraNodeConfig]):
         is_lossy = self.health_log.has_issue(CameraFault.STAMP_GAP.value) and now_s - self._stale_s > LASTS_S
         risks_loss = self.config.transport == "raw" and is_lossy
         publishers = self.get_publishers_info_by_topic(topic) if risks_loss else ()
-        best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
-        self._state_while(CameraFault.RAW_BEST_EFFORT, best_effort)
+        is_best_effort = any(
+            publisher.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for publisher in publishers
+        )
+        self._state_while(CameraFault.RAW_BEST_EFFORT, is_best_effort)
 
-    def _state_while(self, fault: CameraFault, holds: bool) -> None:
-        """Count a condition once each time it begins."""
+    def _state_while(self, fault: CameraFault, is_present: bool) -> None:
+        """State a fault while it is present, and count it each time it begins."""
         health = Health.STALE if fault is CameraFault.STALE else Health.DEGRADED
-        if not holds:
+        if not is_present:
             self.health_log.clear_issue(fault.value)
         elif self.health_log.raise_issue(fault.value, health, format_advice(fault, self._subscription.topic_name)):
             self.health_log.count(fault.value)

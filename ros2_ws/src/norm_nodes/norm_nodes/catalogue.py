@@ -1,4 +1,4 @@
-"""The nodes by name. Each is imported only where it is started: a player needs no speech recognizer."""
+"""The nodes by name. Each is imported only when it is started: a player needs no speech recognizer."""
 
 import difflib
 from collections.abc import Callable, Collection
@@ -41,13 +41,13 @@ def import_config_model(name: str) -> type[Config]:
 
 
 def find_mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[str]:
-    """Name the robot-wide parameters that no node has and that are much like one of these models'."""
+    """Report robot-wide parameters that no node has and that resemble one of these models."""
     own = {parameter for model in models for parameter in list_specs(model)}
     unknown = [name for name in names if name not in own and not name.startswith(OF_EVERY_NODE)]
     close = {
         name: match for name in unknown for match in difflib.get_close_matches(name, own, 1, MIN_FOREIGN_SIMILARITY)
     }
-    # For a suspect alone, as to import all nodes takes memory.
+    # Only for a suspect, because importing all nodes takes memory.
     others = {parameter for node in NODES for parameter in list_specs(import_config_model(node))} if close else set()
     return [
         f"/**: {name}: no node has this parameter; did you mean {match}?"

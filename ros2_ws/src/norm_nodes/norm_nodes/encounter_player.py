@@ -23,7 +23,11 @@ from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
 
 SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
-AUDIO, CAMERA, ROBOT_SPEECH = "/audio", "/camera/image_raw/compressed", full_topic(ROBOT_SPEECH_TOPIC)
+# The topics of shipped encounters.
+AUDIO = "/audio"
+CAMERA = "/camera/image_raw/compressed"
+ROBOT_SPEECH = full_topic(ROBOT_SPEECH_TOPIC)
+# The encounters that are played by default.
 ENGLISH = ("kiosk_directions", "factory_shift", "garden_centre", "laundrette_chat", "radio_station", "zoo_keeper")
 
 
@@ -52,11 +56,11 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
         """Advertise the topics. Raises ConfigError for an encounter that is not there."""
         self._bags = tuple(map(_find_bag, self.config.encounters))
         self._audio = self.advertise(UInt8MultiArray, self.config.audio_topic, EVENTS, "the sound of an encounter")
-        self._camera = self.advertise(CompressedImage, self.config.camera_topic, EVENTS, "its pictures")
-        self._robot = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, EVENTS, "the robot's speech in it")
+        self._camera = self.advertise(CompressedImage, self.config.camera_topic, EVENTS, "the pictures of an encounter")
+        self._robot = self.advertise(RobotSpeech, ROBOT_SPEECH_TOPIC, EVENTS, "the robot's speech in an encounter")
 
     def publish_until_halted(self) -> None:
-        """Play the encounters in turn."""
+        """Play the encounters in turn, and begin anew."""
         while not self.halt.is_set():
             for bag in self._bags:
                 try:
@@ -71,7 +75,8 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
                     return
 
     def _play(self, reader: BagReader) -> None:
-        began_ns, began_s = self.clock.now_ns(), time.monotonic()
+        began_ns = self.clock.now_ns()
+        began_s = time.monotonic()
         start_ns = (reader.bounds_ns or (0, 0))[0]
         for message in reader.messages((AUDIO, CAMERA, ROBOT_SPEECH)):
             due_s = began_s + (message.stamp_ns - start_ns) / NS_PER_S
@@ -79,13 +84,13 @@ class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
                 return
             self._publish(message.topic, reader.decode(message), began_ns - start_ns)
 
-    def _publish(self, topic: str, message: Any, later_ns: int) -> None:
+    def _publish(self, topic: str, message: Any, shift_ns: int) -> None:
         if isinstance(message, RobotSpeech):
             # Each repetition of an encounter is new speech.
-            speech_id = f"{message.speech_id}-{later_ns}"
-            self._robot.publish(to_ros(replace(message, stamp_ns=message.stamp_ns + later_ns, speech_id=speech_id)))
+            speech_id = f"{message.speech_id}-{shift_ns}"
+            self._robot.publish(to_ros(replace(message, stamp_ns=message.stamp_ns + shift_ns, speech_id=speech_id)))
             return
-        stamp_ns = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec) + later_ns
+        stamp_ns = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec) + shift_ns
         if topic == CAMERA:
             picture = CompressedImage(format=message.format, data=message.data.tobytes())
             picture.header.stamp.sec, picture.header.stamp.nanosec = split_stamp(stamp_ns)

@@ -12,6 +12,7 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest
 from norm_nodes.base.norm_node import NormNode
 
+# How long the thread waits for a request before it checks whether to end.
 WAIT_S = 0.2
 FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
 
@@ -26,10 +27,12 @@ class JudgeWorker:
         requests: BoundedQueue[UnitView | NoteRequest],
         answers: BoundedQueue[Any],
     ) -> None:
-        self._node, self._judge = node, judge
-        self._requests, self._answers = requests, answers
+        self._node = node
+        self._judge = judge
+        self._requests = requests
+        self._answers = answers
 
-    def work(self) -> None:
+    def answer_requests(self) -> None:
         """Answer requests until their queue is closed. Each gets an answer, as the monitor waits for it."""
         while not self._requests.is_drained():
             request = self._requests.get(timeout_s=WAIT_S)

@@ -18,8 +18,13 @@ from norm_nodes.base.endpoint import EVENTS, LATCHED
 from norm_nodes.base.publisher_node import PublisherNode
 from norm_nodes.encounter_player import make_stamped_sound
 
-AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
-RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2
+# How long the node waits before it tries a failed microphone again.
+RETRY_S = 5.0
+# How long a recording program may take to end.
+END_TIMEOUT_S = 2.0
+RATE_HZ = 16_000
+CHUNKS_PER_S = 10
+SAMPLE_BYTES = 2
 CHUNK_BYTES = RATE_HZ // CHUNKS_PER_S * SAMPLE_BYTES
 AUDIO_TYPES = ("audio_common_msgs/msg/AudioDataStamped", "audio_common_msgs/msg/AudioInfo")
 _FORMAT = {
@@ -35,6 +40,7 @@ PROGRAMS: Mapping[str, tuple[Sequence[str], str]] = {
     "parec": (("--raw", "--format=s16le", f"--rate={RATE_HZ}", "--channels=1", "--latency-msec=50"), "--device="),
     "arecord": (("-q", "-t", "raw", "-f", "S16_LE", "-r", str(RATE_HZ), "-c", "1"), "--device="),
 }
+# The remedy for a complaint of such a program, by a word in it.
 _REMEDIES = {
     "permission": "run sudo usermod -aG audio $USER and log in again",
     "busy": "close the program that uses the microphone",
@@ -64,7 +70,9 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         self._stamped = self._info = None
         try:
             self._stamped, self._info_type = map(message_class, AUDIO_TYPES)
-            self._info = self.advertise(self._info_type, f"{self.config.topic}_info", LATCHED, "its format")
+            self._info = self.advertise(
+                self._info_type, f"{self.config.topic}_info", LATCHED, "the format of the sound"
+            )
         except TypeMissingError as error:
             self.health_log.raise_issue(
                 "audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}"
@@ -79,7 +87,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         while not self.halt.is_set():
             if problem := self._publish_sound():
                 self.health_log.raise_issue("microphone", Health.STALE, f"microphone: {problem}")
-                self.halt.wait(AGAIN_S)
+                self.halt.wait(RETRY_S)
 
     def _publish_sound(self) -> str:
         program = next(filter(shutil.which, PROGRAMS), None)
@@ -91,7 +99,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
             recorder = subprocess.Popen([program, *arguments, *device], stdout=subprocess.PIPE, stderr=errors)
             try:
                 assert recorder.stdout
-                self._copy(recorder.stdout)
+                self._publish_chunks(recorder.stdout)
             finally:
                 recorder.terminate()
                 try:
@@ -108,7 +116,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         remedy = remedy or "plug a microphone in, or set device to one that arecord -L lists"
         return f"{program}: {why.removeprefix(f'{program}: ')}; {remedy}"
 
-    def _copy(self, sound: IO[bytes]) -> None:
+    def _publish_chunks(self, sound: IO[bytes]) -> None:
         while not self.halt.is_set() and len(chunk := sound.read(CHUNK_BYTES)) == CHUNK_BYTES:
             self.health_log.clear_issue("microphone")
             self._sound.publish(self._make_message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))

@@ -64,8 +64,11 @@ from norm_nodes.judge_worker import JudgeWorker
 from norm_nodes.study_session import StudySession
 from norm_nodes.utterance_checks import UtteranceChecks
 
-# Only one unit waits here. The monitor holds the others, so that the most useful goes first.
-RECORDS, TO_JUDGE = 1000, 1
+# How many records wait for the role.
+MAX_RECORDS = 1000
+# Only one unit waits for the judge. The monitor holds the others, so that the most useful goes first.
+MAX_TO_JUDGE = 1
+# How long the role's thread waits for a record before it checks for silent sources.
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
 # How long after its activation the monitor waits for a publisher of the robot's speech.
@@ -89,18 +92,19 @@ FAULTS = {
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
+# How often attention is published.
 ATTENTION_EVERY_S = 0.5
 
 
 class Forget:
-    """An order to forget what people said about themselves. `answer` gets the problem, or "" when it is done."""
+    """An order to forget what people said about themselves; `answer` gets the problem, or "" once it is done."""
 
     def __init__(self, answer: Callable[[str], None] = lambda problem: None) -> None:
         self.answer = answer
 
 
 class InputEnded:
-    """An order to decide on what is open, because a recording has ended."""
+    """An order to decide on all that is open, because a recording has ended."""
 
 
 class MonitorNodeConfig(MonitorConfig):
@@ -126,16 +130,16 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("monitor")
-        self._active = False
+        self._is_active = False
 
     def check(self, config: MonitorNodeConfig) -> None:
-        """Refuse to mute what does not exist."""
+        """Check that each muted name is a cue or an attribute. Raises ConfigError."""
         names = [*config.table().cues, *(attribute.value for attribute in Attribute)]
         for name in config.fusion.muted:
             if name not in names:
                 close = difflib.get_close_matches(name, names, 1)
                 remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
-                raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
+                raise ConfigError(f"monitor: fusion.muted: {name!r} is neither a cue nor an attribute; {remedy}")
 
     def get_model_name(self) -> str:
         """Return the name of the judge's model."""
@@ -178,8 +182,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
-        self._records = self.health_log.queue("records", RECORDS)
-        self._to_judge = self.health_log.queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
+        self._records = self.health_log.queue("records", MAX_RECORDS)
+        self._to_judge = self.health_log.queue("to_judge", MAX_TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
         shadow = SHADOW if self.config.shadow else ""
@@ -210,19 +214,19 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         workers = {"monitor_look": self._watch_records}
         if self._judge:
             worker = JudgeWorker(self, self._judge, self._to_judge, self._records)
-            workers["monitor_judge"] = worker.work
+            workers["monitor_judge"] = worker.answer_requests
         self._threads = [self.start_worker(name, work) for name, work in workers.items()]
         self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
     def start(self) -> None:
         """Accept records; each source counts as silent from now on."""
         self._arrived_s = dict.fromkeys(self.config.windows.sources, time.monotonic())
-        self._active = True
+        self._is_active = True
         self._active_since_s = time.monotonic()
 
     def stop(self) -> None:
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
-        self._active = False
+        self._is_active = False
         self._checks.stop()
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put_order(InputEnded())
@@ -238,14 +242,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._study.close()
 
     def _select_config(self) -> MonitorConfig:
-        """Return the configuration without the judge, where nobody would take the units that are chosen for it."""
+        """Return the configuration, without the judge if none is open to answer."""
         config = self._applied
         if self._judge:
             return config
         return config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
 
     def lease_judge(self) -> EngineLease | None:
-        """Lease the engine. None where no model is set, it is unknown or cannot be opened; the cues run on."""
+        """Lease the engine; None if no model is set, or if it cannot be opened, so that cues go on alone."""
         model = self.config.judge.model
         if not model:
             return None
@@ -275,7 +279,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         return f"judge: {config.judge.model}{form}, by {model_info.engine} on {model_info.device}, {sees}"
 
     def state_pictures_held_back(self, engine: EngineLease) -> None:
-        """State that a model on another machine is shown no images, where they may not leave this one."""
+        """State that a model on another machine is shown no images, if they may not leave this one."""
         if engine.model_info.on_this_machine or self.config.judge.pictures_may_leave:
             return
         why = (
@@ -288,13 +292,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """Serve checks with a matcher of their own, which shares the models of the monitor's."""
         matcher, config = self._matcher.beside(), self.config
         check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
-        return UtteranceChecks(self, check, lambda: self._active, shadow=config.shadow)
+        return UtteranceChecks(self, check, lambda: self._is_active, shadow=config.shadow)
 
     def listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         """Pass the records of a topic to `receive` while the node is active."""
 
         def on_message(message: Any) -> None:
-            if not self._active:
+            if not self._is_active:
                 return
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
@@ -314,7 +318,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def awaits_senses(self) -> bool:
         """Return whether silent senses, and a robot that is not heard, are stated as faults."""
-        return self._active
+        return self._is_active
 
     def _watch_records(self) -> None:
         while not self._records.is_drained():
@@ -345,7 +349,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
             self._checks.forget()
-            self._explanations.decisions.clear()  # whose situations may tell of people
+            self._explanations.decisions.clear()  # their situations may describe people
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
@@ -359,7 +363,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _ask_for_next(self) -> None:
         """Give the judge the most useful unit, or else a note to write on a flagged one."""
-        room = TO_JUDGE - self._to_judge.status().depth
+        room = MAX_TO_JUDGE - self._to_judge.status().depth
         if room > 0:
             for request in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
                 self._to_judge.put(request)
@@ -392,13 +396,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _state_missing_robot(self) -> None:
         """State that the robot is not heard: nobody publishes its speech, or only people ever speak."""
-        waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
+        is_due = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
         topic = self.resolve_topic_name(ROBOT_SPEECH_TOPIC)
-        unpublished = waited and not self._monitor.has_robot_speech and not self.count_publishers(topic)
-        self.health_log.state_issue("robot", NO_ROBOT if unpublished or self._monitor.is_robot_missing else "")
+        is_unpublished = is_due and not self._monitor.has_robot_speech and not self.count_publishers(topic)
+        self.health_log.state_issue("robot", NO_ROBOT if is_unpublished or self._monitor.is_robot_missing else "")
 
     def _publish_attention(self) -> None:
-        if self._active:
+        if self._is_active:
             self._attention_topic.publish(Bool(data=self._attention.is_raised(time.monotonic())))
 
     def _report_counts(self) -> None:
@@ -414,16 +418,16 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.health_log.state_issue("reader", f"reader: {failure}; talk is read by sentences alone")
 
     def _state_sources(self) -> None:
-        """State what to expect of the monitor, and which sources are missing and why."""
+        """State how well the monitor is known to work, and which sources are missing and why."""
         now_s = time.monotonic()
         awaited = self._arrived_s if self.awaits_senses() else {}
-        silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
+        silent = [source for source, arrived_s in awaited.items() if now_s > arrived_s + SILENT_S]
         report = self._monitor.missing_report(self.heartbeat.node_watch.active_nodes(), silent)
         self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))
         self.health_log.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
 
     def _forget(self, _: Any, response: Any, send: Callable[[], None]) -> None:
-        """Order to forget; the response is sent once that is done."""
+        """Order the role to forget, and send the response once that is done."""
 
         def answer(problem: str) -> None:
             response.success = not problem

@@ -30,16 +30,20 @@ from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameter_sections import find_misplaced_sections, find_parameter_files, find_robot_wide_parameters
 from norm_nodes.catalogue import NODES, find_mistyped
 
-# Gives the class of a node by its name.
-NodeClass = Callable[[str], Callable[[], NormNode[Any]]]
-
-
-EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
+EXIT_CLEAN = 0
+EXIT_NOT_WELL = 1
+EXIT_BAD_INPUT = 2
+EXIT_SUPERSEDED = 4
 MAX_DOMAIN_ID = 232
-SPIN_TIMEOUT_S, LOADING_SPIN_S = 0.2, 0.02
-
+# How long the nodes are spun before the host checks whether to end.
+SPIN_TIMEOUT_S = 0.2
+# The same while a model loads.
+LOADING_SPIN_S = 0.02
 # Settings for glibc's mallopt: keep freed blocks below 32 MB in the process, up to 256 MB in total.
 _MALLOC_SETTINGS = ((-3, 32 << 20), (-1, 256 << 20))
+
+# A function that returns the class of a node by its name.
+NodeClass = Callable[[str], Callable[[], NormNode[Any]]]
 
 
 class HostError(TactfulError):
@@ -51,9 +55,9 @@ class HostError(TactfulError):
 
 
 def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = catalogue.import_node_class) -> int:
-    """Host the nodes named on the command line until a signal arrives. Returns the exit code.
+    """Host the nodes that the command line names until a signal arrives; return the exit code.
 
-    `node_class` gives the class of each: a package that needs more of a node names a subclass, as norm_bench does.
+    `node_class` returns the class of each node. norm_bench passes its own to host subclasses.
     """
     argv = list(sys.argv if arguments is None else ["host", *arguments])
     stop = _StopSignal()
@@ -73,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, *, node_class: NodeClass = cata
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory in the process: mapping and clearing pages for each raw image costs more than reading it."""
+    """Keep freed memory in the process: to map pages anew for each raw image costs more than to read it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for name, value in _MALLOC_SETTINGS:
@@ -110,7 +114,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_parameter_files(argv: Sequence[str]) -> None:
-    """Raise a clear error for a file that ROS refused with the message of a C parser."""
+    """Raise ConfigError for a file that ROS refused with the message of a C parser."""
     for file in find_parameter_files(argv):
         load_yaml(file)
 
@@ -120,7 +124,7 @@ def _remove_ros_args(argv: list[str]) -> list[str]:
         return list(remove_ros_args(argv)[1:])
     except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
         _check_parameter_files(argv)
-        problem = str(error).partition(", at /")[0].strip()  # what follows is a place in the source of ROS
+        problem = str(error).partition(", at /")[0].strip()  # what follows is a line in the source of ROS
         raise HostError(f"--ros-args: the arguments after it cannot be used: {problem}", EXIT_BAD_INPUT) from error
 
 
@@ -177,16 +181,16 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal, 
             reason for node in nodes if node.status().health is Health.FAILED for reason in node.status().reasons
         ]
     finally:
-        complaints_at_the_end = [complaint for node in nodes for complaint in _end(node, executor)]
+        late_complaints = [complaint for node in nodes for complaint in _end(node, executor)]
         for node in nodes:
             node.await_workers()
         executor.shutdown(timeout_sec=1.0)
-    if complaints or complaints_at_the_end:
-        raise HostError("; ".join([*complaints, *complaints_at_the_end]), EXIT_NOT_WELL)
+    if complaints or late_complaints:
+        raise HostError("; ".join([*complaints, *late_complaints]), EXIT_NOT_WELL)
 
 
 def _check_alone(name: str, nodes: Sequence[NormNode[Any]]) -> None:
-    """Refuse a second node of one full name, which `__node:=NAME` gives to every node of a process."""
+    """Refuse a second node of the same full name, as `__node:=NAME` renames every node of a process."""
     full_name = nodes[-1].get_fully_qualified_name()
     if full_name in [node.get_fully_qualified_name() for node in nodes[:-1]]:
         raise HostError(
@@ -207,7 +211,7 @@ def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[An
 
 
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:
-    """Stop one node. Returns its errors instead of raising them, so that the next node is stopped too."""
+    """Stop one node; return its errors instead of raising them, so that the next node is stopped too."""
     try:
         node.end()
     except (TactfulError, OSError) as error:

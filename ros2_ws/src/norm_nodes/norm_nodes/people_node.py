@@ -18,6 +18,7 @@ from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
+# How often ids are looked for and silence is noticed.
 WATCH_S = 0.5
 ENGAGEMENT_TYPE = "hri_msgs/msg/EngagementLevel"
 GAZE_TYPE = "hri_msgs/msg/Gaze"
@@ -55,7 +56,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def __init__(self) -> None:
         super().__init__("people")
         self._active_subscriptions: list[Subscription] = []
-        self._active = False
+        self._is_active = False
 
     def open(self) -> None:
         """Advertise presence, find the message classes and start the watch timer."""
@@ -80,8 +81,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         names = ("anchor_frame", "engagement_status")
         namespace = f"{config.humans}/persons"
         self._persons = TrackedIds(self, namespace, names, self._subscribe_to_person, config.most_persons)
-        self._heard_s = time.monotonic()
-        self._active = True
+        self._last_message_s = time.monotonic()
+        self._is_active = True
         self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, EITHER_DURABILITY)
         gazing = f"{config.humans}/interactions/gazing"
         self._subscribe_each(self._gaze_class, gazing, self._on_gaze, (SENSOR,))
@@ -90,7 +91,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def stop(self) -> None:
         """Publish what is final, and end every subscription."""
-        self._active = False
+        self._is_active = False
         self._publish(self._people.flush())
         self._persons.close()
         while self._active_subscriptions:
@@ -105,9 +106,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         subscriptions: list[Subscription] | None = None,
     ) -> None:
         def on_message(message: Any) -> None:
-            if not self._active:
+            if not self._is_active:
                 return
-            self._heard_s = time.monotonic()
+            self._last_message_s = time.monotonic()
             self._people.set_rate(self.config.rate_hz)
             try:
                 self._publish(read(message) or ())
@@ -161,20 +162,20 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         return subscriptions
 
     def _watch(self) -> None:
-        """Follow ids as they come and go, and report input that stopped. No presence depends on this timer."""
-        if not self._active:
+        """Follow ids as they come and go, and report input that stopped; no presence depends on it."""
+        if not self._is_active:
             return
         self._persons.find_published()
         self._persons.follow(self._people.tracked_ids)
-        silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
-        nobody = not self.count_publishers(self._persons_topic)
-        if nobody and self.count_publishers(f"{self.config.humans}/faces/tracked"):
+        is_silent = 0 < self.config.stale_after_s < time.monotonic() - self._last_message_s
+        is_unpublished = not self.count_publishers(self._persons_topic)
+        if is_unpublished and self.count_publishers(f"{self.config.humans}/faces/tracked"):
             why = "only faces; start hri_person_manager, which makes persons of faces, bodies and voices"
         elif mismatch := self.describe_wrong_type(self._persons_topic, self.config.ids_type):
             why = f"because {mismatch}; correct ids_type or humans of people"
-        elif nobody:
+        elif is_unpublished:
             why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
         else:
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
-        absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
+        absence = f"{self._persons_topic}: no persons arrive, {why}" if is_silent or is_unpublished else ""
         self.health_log.state_issue("people", absence, Health.STALE)

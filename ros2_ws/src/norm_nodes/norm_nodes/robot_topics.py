@@ -1,4 +1,4 @@
-"""Subscriptions to the topics and actions that say what or when the robot speaks."""
+"""Subscriptions to the topics and actions that state what or when the robot speaks."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +14,13 @@ from norm_nodes.base.endpoint_node import EndpointNode
 OnMessage = Callable[[str, Any], None]  # gets a topic and a message
 OnLoss = Callable[[str], None]  # gets a topic that lost its last publisher
 
-_LACKING = {
+# The effect of a missing topic, by the parameter that names it.
+_EFFECTS = {
     "robot_speech_topic": "nothing is heard of the robot; start the robot's speech",
-    "robot_speaking_topic": "the times of the robot's words are estimated; start what tells whether it speaks",
+    "robot_speaking_topic": "the times of the robot's words are estimated; start the node that states when it speaks",
 }
-DISCOVERY_S = 3.0  # until a publisher that is there is known
+# How long DDS takes to discover a publisher.
+DISCOVERY_S = 3.0
 _DESCRIPTION = "when the robot speaks, and what it says"
 
 
@@ -29,7 +31,9 @@ class RobotTopics:
         self, node: EndpointNode, names: Mapping[str, str], stated_type: str, on_message: OnMessage, on_loss: OnLoss
     ) -> None:
         """Follow the names, given by parameter. `stated_type` is that of the first; publishers announce all others."""
-        self._node, self._on_message, self._on_loss = node, on_message, on_loss
+        self._node = node
+        self._on_message = on_message
+        self._on_loss = on_loss
         self._published: set[str] = set()
         self._names = {parameter: node.resolve_topic_name(name) for parameter, name in names.items() if name}
         self._stated = {self._names["robot_speech_topic"]: stated_type} if stated_type else {}
@@ -39,14 +43,14 @@ class RobotTopics:
             self._subscribe(topic, type_name, SENSOR)
 
     def find(self) -> None:
-        """Subscribe to topics that appeared, and state what is missing. Call it now and then."""
+        """Subscribe to topics that appeared, and state what is missing. Call it regularly."""
         present = dict(self._node.get_topic_names_and_types())
         for parameter, name in self._names.items():
             problems = [self._try_topic(topic, parameter) for topic in expand_topics([name], present)]
             self._node.health_log.state_issue(f"robot topic {name}", " ".join(filter(None, problems)))
 
     def _try_topic(self, topic: str, parameter: str) -> str:
-        """Subscribe to a topic if possible; return what prevents it and what to do."""
+        """Subscribe to a topic if possible; otherwise return the problem and the remedy."""
         publishers = self._node.get_publishers_info_by_topic(topic)
         if not publishers:
             if topic in self._published:
@@ -54,12 +58,14 @@ class RobotTopics:
                 self._on_loss(topic)
             if time.monotonic() - self._since_s < DISCOVERY_S:
                 return ""
-            return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
+            return f"{topic}: nobody publishes it, so {_EFFECTS[parameter]}, or correct {parameter} of ears"
         self._published.add(topic)
         announced = self._node.find_published_types(topic)
         if topic not in self._subscribed_types:
-            reliable = all(publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers)
-            self._subscribe(topic, announced[0], EVENTS if reliable else SENSOR)
+            is_reliable = all(
+                publisher.qos_profile.reliability == ReliabilityPolicy.RELIABLE for publisher in publishers
+            )
+            self._subscribe(topic, announced[0], EVENTS if is_reliable else SENSOR)
         used = self._subscribed_types[topic]
         if used in announced and len(announced) == 1:
             return ""

@@ -43,9 +43,12 @@ from norm_nodes.base.endpoint import EVENTS, SPEECH
 from norm_nodes.base.goal_server import read_deadline
 from norm_nodes.base.norm_node import NormNode
 
+# How many requests wait for a decision.
 MAX_WAITING = 8
+# How many of them may be repairs; the rest is for goals and queries.
+MAX_REPAIRS_WAITING = MAX_WAITING // 2
+# How long the thread waits for a request before it checks for a new configuration.
 WAIT_S = 0.2
-MAX_REPAIRS_WAITING = MAX_WAITING // 2  # the rest is for goals and queries
 FAILURE = "selector: the decision raised an error, which its log shows; report it"
 TOO_MANY = f"{MAX_WAITING} questions wait already: ask less often"
 INACTIVE = "selector: the node is not active; activate it"
@@ -73,7 +76,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("selector")
-        self._active = False
+        self._is_active = False
 
     def check(self, config: SelectorNodeConfig) -> None:
         """Read the files that may change while the node runs."""
@@ -99,7 +102,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
         self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
-        self._open: set[_Job] = set()
+        self._open_jobs: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
         self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "every decision as one line of JSON")
@@ -128,29 +131,31 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def start(self) -> None:
         """Accept goals."""
-        self._active = True
+        self._is_active = True
 
     def stop(self) -> None:
         """Refuse goals, abort the open ones, and drop the queries that still wait for records."""
-        self._active = False
-        self._end_jobs([job for job in self._open if job.handle])
+        self._is_active = False
+        self._end_jobs([job for job in self._open_jobs if job.handle])
         self.health_log.count("queries_dropped", self._selector.drop_queries())
 
     def close(self) -> None:
         """Answer what is open, and end the thread."""
         self._jobs.close()
-        self._end_jobs(list(self._open))
+        self._end_jobs(list(self._open_jobs))
         self._worker.join(timeout=self.config.longest_s)
 
     def _accept(self, goal: Any) -> GoalResponse:
-        if self._active:
+        if self._is_active:
             return GoalResponse.ACCEPT
         self.health_log.count("goals_refused_inactive")
         return GoalResponse.REJECT
 
     def _begin_goal(self, handle: Any) -> None:
-        goal, goal_id = handle.request, bytes(handle.goal_id.uuid).hex()
-        request, fault = Request(query_id=goal_id), ""
+        goal = handle.request
+        goal_id = bytes(handle.goal_id.uuid).hex()
+        request = Request(query_id=goal_id)
+        fault = ""
         try:
             request, cut = cut_texts(_read_request(goal, goal_id))
             self.health_log.note_cut_texts(cut)
@@ -158,13 +163,13 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             fault = str(error)
         job = _Job(self._selector.ask(request, read_deadline(goal)), handle)
         if fault:
-            self._open.add(job)
+            self._open_jobs.add(job)
             self._end(job, self._selector.decline(job.due, fault, Outcome.INVALID))
         else:
             self._queue_job(job)
 
     def _cancel(self, handle: Any) -> None:
-        for job in [job for job in self._open if job.handle is handle]:
+        for job in [job for job in self._open_jobs if job.handle is handle]:
             self._end(job, self._selector.decline(job.due, CANCELLED, Outcome.CANCELLED))
 
     def _end_jobs(self, jobs: list[_Job]) -> None:
@@ -173,9 +178,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def _end(self, job: _Job, recommended: Recommendation) -> None:
         """Publish a decision and answer the goal, unless the request ended before."""
-        if job not in self._open:
+        if job not in self._open_jobs:
             return
-        self._open.remove(job)
+        self._open_jobs.remove(job)
         self._jobs.withdraw(job)
         job.due.deadline.cancel()  # the thread may still decide
         self.publish(recommended)
@@ -183,15 +188,15 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._goals.end(job.handle, *choose_goal_end(job.handle, recommended.decision))
 
     def _publish_step(self, job: _Job, step: str) -> None:
-        if job in self._open:
-            left = Duration(seconds=job.due.deadline.remaining_s() or 0.0).to_msg()
-            job.handle.publish_feedback(SelectAction.Feedback(step=step, remaining=left))
+        if job in self._open_jobs:
+            remaining = Duration(seconds=job.due.deadline.remaining_s() or 0.0).to_msg()
+            job.handle.publish_feedback(SelectAction.Feedback(step=step, remaining=remaining))
 
     def decide_on(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
         """Return a callback that passes records to the selector and queues the requests that become due."""
 
         def on_message(message: Any) -> None:
-            if record_type in self.requesting and not self._active:
+            if record_type in self.requesting and not self._is_active:
                 return
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
@@ -210,7 +215,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             self._queue_job(_Job(due))
 
     def _queue_job(self, job: _Job) -> None:
-        self._open.add(job)  # before the queue, because the thread skips jobs that are not open
+        self._open_jobs.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
             self._end(job, self._selector.decline(job.due, TOO_MANY))
 
@@ -227,24 +232,23 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         while not self._jobs.is_drained():
             job = self._jobs.get(timeout_s=WAIT_S)
             if self._applied is not self.config:  # between two requests, so that each is decided by one configuration
-                self._apply(self.config)
-            if job and job in self._open:
+                self._reconfigure(self.config)
+            if job and job in self._open_jobs:
                 self._decide(job)
 
     def _decide(self, job: _Job) -> None:
         def on_step(step: str) -> None:
             if job.handle:
-                self._later(lambda: self._publish_step(job, step))
+                self.run_later("select_action", self._publish_step, job, step)
 
-        decide = self.guard("select_action", self._selector.decide, self._make_failed_decision)
+        decide = self.guard(
+            "select_action", self._selector.decide, lambda due, _: self._selector.decline(due, FAILURE)
+        )
         with self._engine.hold() if self._engine else nullcontext():
             recommended = decide(job.due, on_step)
-        self._later(lambda: self._end(job, recommended))
+        self.run_later("select_action", self._end, job, recommended)
 
-    def _make_failed_decision(self, due: DueRequest, _: Any) -> Recommendation:
-        return self._selector.decline(due, FAILURE)
-
-    def _apply(self, config: SelectorNodeConfig) -> None:
+    def _reconfigure(self, config: SelectorNodeConfig) -> None:
         self._applied = config
         try:
             self._selector.reconfigure(config.part(SelectorFiles), config.read_catalogue(), config.read_rules())
@@ -260,13 +264,9 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
 
-    def _later(self, step: Callable[[], None]) -> None:
-        """Run a step in the executor."""
-        self.run_later("select_action", step)
-
 
 def choose_goal_end(handle: Any, decision: Decision) -> tuple[Callable[[], None], Any]:
-    """Return the method of a goal's handle by which its decision ends it, and the result."""
+    """Choose the method of a goal's handle by which its decision ends it; return it with the result."""
     result = SelectAction.Result(decision=to_ros(decision))
     if decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
         return handle.succeed, result

@@ -16,13 +16,16 @@ from norm_monitor.session_log.schema import Review, SessionInfo
 from norm_monitor.session_log.session_config import StudyConfig, make_redactor, parse_participants
 from norm_monitor.session_log.writer import StudyLog
 
-# The longest wait for the disk, in seconds, for a flag and for a verdict.
-FLAG_S, VERDICT_S = 0.2, 2.0
-KNOWN_EVENTS = 10_000
+# The longest wait until a flag is on the disk.
+FLAG_WAIT_S = 0.2
+# The longest wait until a verdict is on the disk.
+VERDICT_WAIT_S = 2.0
+# How many events coders can judge; beyond that, the oldest are forgotten.
+MAX_EVENTS = 10_000
 
 
 class StudySession:
-    """A study log where one is configured, otherwise nothing. Closing it seals the log."""
+    """The study log of the monitor, if one is configured. Closing it seals the log."""
 
     def __init__(
         self,
@@ -36,7 +39,7 @@ class StudySession:
     ) -> None:
         """Open the log, if one is configured. `config_sha256` covers the whole configuration of the node.
 
-        Raises LogError, KeyFileError or ConfigError for what would keep words that should not be kept.
+        Raises LogError, KeyFileError or ConfigError if it cannot be opened, or would keep words against its policy.
         """
         self._clock, self._health_log = clock, health_log
         self._events: dict[str, None] = {}
@@ -58,19 +61,20 @@ class StudySession:
         if self._log is None or not flags:
             return
         self._events |= dict.fromkeys(flag.event_id for flag in flags)
-        while len(self._events) > KNOWN_EVENTS:
+        while len(self._events) > MAX_EVENTS:
             del self._events[next(iter(self._events))]
-        taken = [self.keep(flag) for flag in flags]
-        if not (all(taken) and self._log.flush(FLAG_S)):
+        queued = [self.keep(flag) for flag in flags]  # a list, so that each flag is tried
+        if not (all(queued) and self._log.flush(FLAG_WAIT_S)):
             self._health_log.count("study_log_late", len(flags))
 
     def review(self, request: Any, response: Any) -> Any:
         """Handle the review service. A verdict counts as recorded only once it is on disk."""
-        response.recorded, response.message = False, ""
+        response.recorded = False
+        response.message = ""
         if self._log is None:
-            response.message = "verdicts are kept nowhere: set the parameter study.log"
+            response.message = "no verdict is kept: set the parameter study.log"
         elif request.event_id not in self._events:
-            response.message = f"{request.event_id} is none of the flags since the node started; judge one of those"
+            response.message = f"{request.event_id} is not among the flags since the node started; judge one of those"
         else:
             try:
                 verdict, cut = cut_texts(_read_review(request))
@@ -78,7 +82,7 @@ class StudySession:
                 response.message = str(error)
             else:
                 self._health_log.note_cut_texts(cut)
-                response.recorded = self.keep(verdict) and self._log.flush(VERDICT_S)
+                response.recorded = self.keep(verdict) and self._log.flush(VERDICT_WAIT_S)
                 response.message = "" if response.recorded else "it is not on the disk yet: the status says why"
         return response
 
@@ -129,5 +133,5 @@ def _read_review(request: Any) -> Review:
 def _read_member(kind: type[StrEnum], code: int) -> Any:
     members = list(kind)
     if code >= len(members):
-        raise ValueError(f"{code} is no {kind.__name__}: the known values are 0 to {len(members) - 1}")
+        raise ValueError(f"{code} is not a {kind.__name__}: the known values are 0 to {len(members) - 1}")
     return members[code]

@@ -1,4 +1,4 @@
-"""Subscriptions to what is published of each person or voice of REP-155, which come and go."""
+"""Subscriptions to the topics of each person or voice of REP-155, which come and go."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,8 +9,10 @@ from norm_nodes.base.endpoint import LATCHED, SENSOR
 from norm_nodes.base.endpoint_node import EndpointNode
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
-IDS_TYPE, STRING_TYPE, BOOL_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String", "std_msgs/msg/Bool"
-# Publishers often send what holds for long once, before any subscriber exists. A subscription of one durability alone
+IDS_TYPE = "hri_msgs/msg/IdsList"
+STRING_TYPE = "std_msgs/msg/String"
+BOOL_TYPE = "std_msgs/msg/Bool"
+# Publishers often send a lasting value only once, before any subscriber exists. A subscription of one durability alone
 # misses half of them; two take the messages of some publishers twice.
 EITHER_DURABILITY = (SENSOR, LATCHED)
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -28,8 +30,11 @@ class TrackedIds:
         limit: int,
     ) -> None:
         """`subscribe` takes an id and the prefix of its topics; at most `limit` ids are followed."""
-        self._node, self._namespace, self._names = node, namespace, names
-        self._subscribe, self._limit = subscribe, limit
+        self._node = node
+        self._namespace = namespace
+        self._names = names
+        self._subscribe = subscribe
+        self._limit = limit
         self._by_id: dict[str, list[Subscription]] = {}
         self._published: list[str] = []
         self._pattern = re.compile(rf"{re.escape(namespace)}/(\w+)/(?:{'|'.join(names)})")
@@ -40,9 +45,9 @@ class TrackedIds:
         ids = sorted({match[1] for match in matches if match})
         self._published = [tracked_id for tracked_id in ids if self._is_published(tracked_id)]
 
-    def follow(self, listed: Iterable[str]) -> None:
+    def follow(self, listed_ids: Iterable[str]) -> None:
         """Unsubscribe from ids that are neither listed nor published, and subscribe to new ones, the listed first."""
-        wanted = list(dict.fromkeys((*listed, *self._published)))[: self._limit]
+        wanted = list(dict.fromkeys((*listed_ids, *self._published)))[: self._limit]
         for tracked_id in self._by_id.keys() - set(wanted):
             self._unsubscribe(tracked_id)
         for tracked_id in wanted:

@@ -1,4 +1,4 @@
-"""Publish what is typed in the terminal as the words of a robot, so that Tactful can be tried without one."""
+"""Publish lines that are typed in the terminal as the words of a robot, so that Tactful can be tried without one."""
 
 import os
 import select
@@ -11,6 +11,7 @@ from norm_core.runtime.config import Config
 from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
 
+# How long the thread waits for input before it checks whether to end.
 WAIT_S = 0.2
 READ_BYTES = 4096
 
@@ -31,7 +32,7 @@ class TypedRobotNode(PublisherNode[TypedRobotConfig]):
 
     def open(self) -> None:
         """Advertise the topic."""
-        self._words = self.advertise(String, self.config.topic, EVENTS, "what was typed for the robot to say")
+        self._words = self.advertise(String, self.config.topic, EVENTS, "the lines that were typed")
 
     def publish_until_halted(self) -> None:
         """Publish lines until the input ends."""

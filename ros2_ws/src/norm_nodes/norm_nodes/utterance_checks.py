@@ -1,6 +1,6 @@
 """Serve CheckUtterance, as a service and an action.
 
-The executor's thread begins and ends requests. A thread of its own reads texts, and follows the talk after the first.
+The executor's thread begins and ends requests. A further thread reads texts, and follows the talk after the first.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,12 @@ from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from norm_nodes.base.goal_server import read_deadline
 from norm_nodes.base.norm_node import NormNode
 
-MAX_WAITING, WAIT_S, MAX_CHECK_S = 8, 0.2, 10.0
+# How many texts wait to be read.
+MAX_WAITING = 8
+# How long the thread waits for a text before it follows the talk.
+WAIT_S = 0.2
+# How long a goal without a deadline may take.
+MAX_CHECK_S = 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
 INACTIVE = {"reason": "monitor: the node is not active; activate it"}
 CANCELLED = {"reason": "monitor: the goal was cancelled"}
@@ -35,7 +40,7 @@ class _Request:
     answer: Any
     send: Callable[[], object]
     handle: Any = None
-    timer: Any = None  # of its deadline
+    timer: Any = None  # ends a goal at its deadline
 
     def publish_waiting(self, waiting: int) -> None:
         """Publish as feedback how many are read before it."""
@@ -50,12 +55,15 @@ class UtteranceChecks:
         self, node: NormNode[Any], check: UtteranceCheck, is_active: Callable[[], bool], *, shadow: bool
     ) -> None:
         """Serve both, and start the thread."""
-        self._node, self._check, self._is_active, self._shadow = node, check, is_active, shadow
+        self._node = node
+        self._check = check
+        self._is_active = is_active
+        self._shadow = shadow
         self.talk = TalkSoFar()
         self._queue: BoundedQueue[_Request] = node.health_log.queue(
             "utterance_checks", MAX_WAITING, OverflowPolicy.REFUSE
         )
-        self._open: list[_Request] = []  # the first is being read
+        self._open_requests: list[_Request] = []  # the first is being read
         node.serve_later(
             CheckUtterance, "check_utterance", lambda request, *rest: self._begin(_Request(request.text, *rest)), ABOUT
         )
@@ -70,13 +78,13 @@ class UtteranceChecks:
         self._worker = node.start_worker("utterance_checks", self._read_texts)
 
     def forget(self) -> None:
-        """Forget what was said."""
+        """Forget the talk."""
         self.talk.forget()
         self._check.forget()
 
     def stop(self) -> None:
-        """Answer what waits, while the executor still sends it."""
-        for request in list(self._open):
+        """Answer the open requests, while the executor still sends responses."""
+        for request in list(self._open_requests):
             self._end(request, INACTIVE)
 
     def close(self, timeout_s: float) -> None:
@@ -89,33 +97,33 @@ class UtteranceChecks:
         if not self._is_active():
             request.answer.reason = INACTIVE["reason"]
         else:
-            self._open.append(request)  # before the queue, because the thread skips requests that are not open
+            self._open_requests.append(request)  # before the queue, because the thread skips requests that are not open
             if self._queue.put(request):
-                request.publish_waiting(len(self._open) - 1)
+                request.publish_waiting(len(self._open_requests) - 1)
                 return
-            self._open.remove(request)
+            self._open_requests.remove(request)
             request.answer.reason = f"monitor: {MAX_WAITING} utterances wait already; ask less often"
         request.send()
 
     def _end(self, request: _Request, fields: dict[str, Any]) -> None:
         """Send an answer, unless the request ended before."""
-        if request in self._open:
-            self._open.remove(request)
+        if request in self._open_requests:
+            self._open_requests.remove(request)
             self._queue.withdraw(request)
             for name, value in fields.items():
                 setattr(request.answer, name, value)
             request.send()
-            for waiting, other in enumerate(self._open):
+            for waiting, other in enumerate(self._open_requests):
                 other.publish_waiting(waiting)
 
     def _begin_goal(self, handle: Any) -> None:
         deadline_ns, now_ns = read_deadline(handle.request), self._node.clock.now_ns()
-        left_s = MAX_CHECK_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
+        remaining_s = MAX_CHECK_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
         request = _Request(handle.request.text, CheckUtteranceAction.Result(), lambda: self._end_goal(request), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        request.timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
+        request.timer = self._node.create_timer(remaining_s, partial(self._end, request, LATE), clock=steady)
         self._begin(request)
-        if not left_s:
+        if not remaining_s:
             self._end(request, LATE)
 
     def _end_goal(self, request: _Request) -> None:
@@ -126,17 +134,17 @@ class UtteranceChecks:
         self._goals.end(handle, state, result)
 
     def _cancel(self, handle: Any) -> None:
-        for request in [request for request in self._open if request.handle is handle]:
+        for request in [request for request in self._open_requests if request.handle is handle]:
             self._end(request, CANCELLED)
 
     def _read_texts(self) -> None:
-        has_been_asked = False
+        has_read_text = False
         while not self._queue.is_drained():
             if request := self._queue.get(timeout_s=WAIT_S):
-                has_been_asked = True
-                if request in self._open:
+                has_read_text = True
+                if request in self._open_requests:
                     self._node.run_later("check_utterance", self._end, request, self._read_text(request.text))
-            elif has_been_asked:
+            elif has_read_text:
                 self._follow()
 
     def _follow(self) -> None:

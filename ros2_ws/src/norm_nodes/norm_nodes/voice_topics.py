@@ -1,4 +1,4 @@
-"""Subscriptions to the voices of REP-155 and to what says whose voice it is."""
+"""Subscriptions to the voices of REP-155, and to the topics that state whose voice each is."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,11 +18,13 @@ VOICES_TRACKED = "voices/tracked"
 
 
 class VoiceTopics:
-    """The texts and voice activity of each tracked voice, and the owners of voices. Call `update` now and then."""
+    """The texts and voice activity of each tracked voice, and the owners of voices. Call `update` regularly."""
 
     def __init__(self, node: EndpointNode, humans: str, words_type: str, receive: Callable[[str, Any], object]) -> None:
         """Subscribe below the namespace `humans`; `receive` gets the topic below it, and the message."""
-        self._node, self._humans, self._receive = node, humans, receive
+        self._node = node
+        self._humans = humans
+        self._receive = receive
         self.list_topic = f"{humans}/{VOICES_TRACKED}"
         self.tracked: tuple[str, ...] = ()
         self._words_class = node.find_class(words_type, f"{humans}/voices/ID/speech", "words_type")

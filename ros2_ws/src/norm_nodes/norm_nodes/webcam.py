@@ -14,7 +14,8 @@ from norm_core.runtime.config import Config
 from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
 
-AGAIN_S = 5.0
+# How long the node waits before it tries an absent camera again.
+RETRY_S = 5.0
 
 
 class WebcamConfig(Config):
@@ -23,7 +24,7 @@ class WebcamConfig(Config):
     device: str = Field("/dev/video0", min_length=1, description="the camera's device")
     topic: str = Field("/webcam/image/compressed", min_length=1, description="topic of the pictures")
     rate_hz: float = Field(5.0, gt=0, le=30, description="pictures a second")
-    width_px: int = Field(640, ge=160, le=3840, description="width that the camera is asked for")
+    width_px: int = Field(640, ge=160, le=3840, description="width to ask of the camera")
     jpeg_quality: int = Field(85, ge=10, le=100, description="quality of the JPEG pictures")
 
 
@@ -45,7 +46,7 @@ class WebcamNode(PublisherNode[WebcamConfig]):
             problem = find_problem(Path(self.config.device)) or self._publish_pictures()
             if problem:
                 self.health_log.raise_issue("camera", Health.STALE, f"webcam: {problem}")
-                self.halt.wait(AGAIN_S)
+                self.halt.wait(RETRY_S)
 
     def _publish_pictures(self) -> str:
         config = self.config

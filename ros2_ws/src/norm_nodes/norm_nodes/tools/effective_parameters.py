@@ -44,17 +44,17 @@ def main() -> int:
 
 
 def compute_parameters(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all parameters of a node, with those of the robot that it has. Raises ConfigError for a bad one."""
+    """Return all parameters of a node, with the robot-wide ones that it has. Raises ConfigError for a bad one."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
     model = import_config_model(node)
     shared = {name: value for name, value in robot_wide.items() if name in list_specs(model)}
-    ours = {name: value for name, value in (shared | values).items() if not name.startswith(OF_EVERY_NODE)}
-    return check_config(model, nest(ours), f"parameters of {node}").model_dump(mode="json")
+    checked = {name: value for name, value in (shared | values).items() if not name.startswith(OF_EVERY_NODE)}
+    return check_config(model, nest(checked), f"parameters of {node}").model_dump(mode="json")
 
 
 def find_missing_types(types: set[str]) -> dict[str, str]:
-    """Return why each type that cannot be used cannot be used."""
+    """Return the problem of each type that cannot be used."""
     missing_types = {}
     for type_name in sorted(types):
         try:

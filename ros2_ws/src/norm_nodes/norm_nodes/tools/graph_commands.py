@@ -32,7 +32,7 @@ class GraphCommands:
         self._select = ActionClient(node, SelectAction, self._action)
 
     def run(self, text: str) -> None:
-        """Run one command. A line that is not a command gets no reply, because it has no id."""
+        """Run one command. A line without an id gets no reply."""
         try:
             command = json.loads(text)
             command_id = int(command["id"])
@@ -53,8 +53,8 @@ class GraphCommands:
 
             self._call(command_id, self._get, GetParameters.Request(names=names), read_values)
         elif "set" in command:
-            wanted = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
-            self._call(command_id, self._set, SetParameters.Request(parameters=wanted), _read_set_problem)
+            parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
+            self._call(command_id, self._set, SetParameters.Request(parameters=parameters), _read_set_problem)
         elif "select" in command:
             self._send_goal(command_id, command["select"])
         else:

@@ -1,7 +1,7 @@
 """Print every message of Tactful's topics as one line of JSON, until the parent process ends.
 
 Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`, in which bytes are URL-safe base64.
-Two kinds are no messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
+Two kinds are not messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
 With --commands, each line of the input is a command, and a line of the kind `reply` answers it.
 """
 
@@ -57,13 +57,16 @@ TOPICS: dict[str, tuple[str, type]] = {
     DECISIONS_TOPIC: ("decision", Decision),
     WINDOWS_TOPIC: ("window", ClosedWindow),
 }
-FRAMES, ATTENTION = FRAMES_TOPIC, (ATTENTION_TOPIC, f"{SHADOW}{ATTENTION_TOPIC}")
+ATTENTION_TOPICS = (ATTENTION_TOPIC, f"{SHADOW}{ATTENTION_TOPIC}")
 # Deep, because the middleware counts nothing of what a burst pushes out. No deadline, so that any reliable publisher
 # matches.
 _QOS = QoSProfile(depth=10_000, reliability=ReliabilityPolicy.RELIABLE)
-# Of lines, while the reader of the output is slow.
-LINES_QUEUE = 10_000
-SPIN_S, GET_S = 0.5, 0.5
+# How many lines wait while the reader of the output is slow.
+MAX_LINES = 10_000
+# How long the executor spins before the program checks whether to end.
+SPIN_S = 0.5
+# How long the writing thread waits for a line before it reports losses.
+WAIT_S = 0.5
 
 
 class GraphSubscriptions:
@@ -71,21 +74,21 @@ class GraphSubscriptions:
 
     def __init__(self, node: Node, namespace: str, lines: BoundedQueue[str], *, frames: bool) -> None:
         self._lines = lines
-        topics = {**TOPICS, FRAMES: ("frame", Frame)} if frames else TOPICS
+        topics = {**TOPICS, FRAMES_TOPIC: ("frame", Frame)} if frames else TOPICS
         for name, (kind, record_type) in topics.items():
             self._subscribe(
                 node, f"{namespace}/{name}", kind, record_class(record_type), partial(make_plain_record, record_type)
             )
-        for name in ATTENTION:
+        for name in ATTENTION_TOPICS:
             self._subscribe(node, f"{namespace}/{name}", "attention", Bool, lambda message: {"data": message.data})
 
     def _subscribe(
         self, node: Node, topic: str, kind: str, type_: Any, convert: Callable[[Any], dict[str, Any]]
     ) -> None:
-        def lost(event: Any) -> None:
+        def report_loss(event: Any) -> None:
             self._put("lost", topic, {"count": event.total_count_change})
 
-        def refused(event: Any) -> None:
+        def report_refusal(event: Any) -> None:
             problem = "a publisher is best effort, so that its messages do not arrive; make it reliable"
             self._put("refused", topic, {"problem": problem})
 
@@ -95,7 +98,7 @@ class GraphSubscriptions:
             except MessageError as error:
                 self._put("refused", topic, {"problem": str(error)})
 
-        events = SubscriptionEventCallbacks(message_lost=lost, incompatible_qos=refused)
+        events = SubscriptionEventCallbacks(message_lost=report_loss, incompatible_qos=report_refusal)
         node.create_subscription(type_, topic, on_message, _QOS, event_callbacks=events)
 
     def reply(self, record: dict[str, Any]) -> None:
@@ -104,7 +107,7 @@ class GraphSubscriptions:
 
     def _put(self, kind: str, topic: str, record: dict[str, Any]) -> None:
         line = {"kind": kind, "topic": topic, "stamp_ns": record.get("stamp_ns"), "arrival_ns": time.time_ns()}
-        # ASCII alone: no terminal takes a control character of a transcript for a command.
+        # Only ASCII, so that no terminal interprets a control character of a transcript.
         self._lines.put(json.dumps({**line, "record": record}))
 
 
@@ -115,10 +118,12 @@ def main() -> int:
     parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
     parser.add_argument("--commands", action="store_true", help="run the commands of the input")
     options = parser.parse_args()
-    parent, ended = os.getppid(), Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())  # a node that is killed leaves shared memory behind
-    lines: BoundedQueue[str] = BoundedQueue("lines", LINES_QUEUE)
+    parent = os.getppid()
+    ended = Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        # A node that is killed leaves shared memory behind.
+        signal.signal(signal_number, lambda *_: ended.set())
+    lines: BoundedQueue[str] = BoundedQueue("lines", MAX_LINES)
     writer = Thread(target=_write, args=(lines,), daemon=True)
     writer.start()
     with open_observer("graph_stream") as node:
@@ -144,7 +149,7 @@ def _write(lines: BoundedQueue[str]) -> None:
     reported = 0
     try:
         while True:
-            line = lines.get(GET_S)
+            line = lines.get(WAIT_S)
             dropped = lines.status().dropped
             if dropped > reported:
                 lost = {"kind": "lost", "topic": "", "stamp_ns": None, "arrival_ns": time.time_ns()}

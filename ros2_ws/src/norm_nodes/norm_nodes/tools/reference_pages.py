@@ -1,4 +1,4 @@
-"""The reference pages about the nodes, read from the nodes themselves: their endpoints and their parameters."""
+"""Generate the reference pages about endpoints and parameters from the nodes themselves."""
 
 import inspect
 import json
@@ -21,7 +21,7 @@ from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameters import ParameterSpec
 from norm_nodes.catalogue import NODES, import_node_class
 
-# Its own, so that the nodes made for the page disturb none that run.
+# A domain of its own, so that the nodes made for the page disturb no running ones.
 PAGE_DOMAIN = 49
 
 ROS_API = """# ROS API
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def write_needed_parameters(folder: Path) -> list[str]:
-    """Return, as ROS arguments, the parameters without which a node cannot be configured or hides endpoints."""
+    """Write the parameters that nodes need to be configured with all endpoints; return them as ROS arguments."""
     BagWriter(folder / "empty").close()
     bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
     path = folder / "parameters.yaml"
@@ -76,10 +76,13 @@ def write_needed_parameters(folder: Path) -> list[str]:
 
 def generate_ros_api() -> Lines:
     """Generate the page of topics, services and actions, with those that all nodes have in one table."""
-    endpoints, about, live = {}, {}, {}
+    endpoints: dict[str, list[Endpoint]] = {}
+    descriptions: dict[str, str] = {}
+    live: dict[str, list[str]] = {}
     for node in _configure_nodes():
         name = node.get_fully_qualified_name()
-        endpoints[name], about[name] = list(node.endpoints), inspect.getdoc(type(node)) or ""
+        endpoints[name] = list(node.endpoints)
+        descriptions[name] = inspect.getdoc(type(node)) or ""
         model: type[Config] = node.config_model
         live[name] = list(format_live_parameters(parameters.list_specs(model).values()))
     first, *others = endpoints.values()
@@ -89,7 +92,7 @@ def generate_ros_api() -> Lines:
     for name, served in endpoints.items():
         own = [endpoint for endpoint in served if endpoint not in shared]
         rows = [*map(_format_endpoint, own), *live[name]]
-        yield from ("", f"## {name}", "", about[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
+        yield from ("", f"## {name}", "", descriptions[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
 
 
 def format_live_parameters(specs: Iterable[ParameterSpec]) -> Lines:
@@ -114,7 +117,7 @@ def generate_parameters() -> Lines:
 
 
 def generate_access() -> Lines:
-    """Generate what each node that the command line names does on the graph, as JSON."""
+    """Generate, as JSON, how each node that the command line names uses the graph."""
     yield json.dumps({node.get_name(): _list_access(node) for node in _configure_nodes(sys.argv[2:])})
 
 

@@ -17,6 +17,7 @@ from norm_nodes.base.convert import from_ros, record_class
 from norm_nodes.base.endpoint import STATUS_QOS
 from norm_nodes.base.executors import open_observer
 
+# How long the node spins before the program checks whether its parent has ended.
 SPIN_S = 0.5
 
 
@@ -36,8 +37,8 @@ def main() -> int:
 def _print(message: object) -> None:
     try:
         print(to_json(from_ros(MonitorStatus, message)), flush=True)
-    except MessageError:  # of another version
-        return
+    except MessageError:
+        return  # the heartbeat of another version of Tactful
 
 
 def _print_settings(event: ParameterEvent) -> None:

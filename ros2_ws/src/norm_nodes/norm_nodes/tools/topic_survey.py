@@ -1,4 +1,4 @@
-"""Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and what they tell of speech."""
+"""Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and their content of speech."""
 
 import json
 import sys
@@ -23,12 +23,20 @@ from norm_nodes.base.executors import open_observer
 # Best effort and volatile matches every publisher.
 _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE)
 _NOT_OF_THE_ROBOT = ("/rosout", "/parameter_events")
-# Large messages that no node reads: to count them would load the robot.
+# Large messages that no node reads. To count them would load the robot.
 _NOT_COUNTED = ("sensor_msgs/msg/PointCloud2", "nav_msgs/msg/OccupancyGrid")
 _BYTES = PcmFormat(sample_format="u8")
-# Discovery takes up to three seconds; then a topic is counted for as long.
-DISCOVERY_S, COUNTED_S, MOST_S, SPIN_S = 3.0, 3.0, 12.0, 0.05
-SETTLE_S, GRAPH_S = 1.0, 4.0
+# How long the discovery of topics takes.
+DISCOVERY_S = 3.0
+# How long the messages of a topic are counted.
+COUNTED_S = 3.0
+# How long the survey takes if ever new topics appear.
+MAX_SURVEY_S = 12.0
+SPIN_S = 0.05
+# How long the graph must stay the same to be complete.
+SETTLE_S = 1.0
+# How long the program waits for that.
+MAX_SETTLE_S = 4.0
 
 
 class TopicSurvey:
@@ -42,9 +50,9 @@ class TopicSurvey:
 
     def subscribe_to_new(self) -> bool:
         """Subscribe to topics that appeared; return whether there were any."""
-        new = {topic for topic in self._find_published() if topic not in self._seen and self._find_types(topic)}
-        self._seen |= new
-        for topic in new:
+        new_topics = {topic for topic in self._find_published() if topic not in self._seen and self._find_types(topic)}
+        self._seen |= new_topics
+        for topic in new_topics:
             type_name = self._find_types(topic)[0]
             if type_name in _NOT_COUNTED:
                 continue
@@ -55,7 +63,7 @@ class TopicSurvey:
             self._arrivals_s[topic] = []
             sound_type = type_ if _find_speech_content([type_name]) == SpeechContent.SOUND else None
             self._node.create_subscription(type_, topic, partial(self._note_arrival, topic, sound_type), _ANY, raw=True)
-        return bool(new)
+        return bool(new_topics)
 
     def describe_topics(self) -> list[dict[str, Any]]:
         """Describe every published topic; one that was not counted, or whose type is not installed, has no rate."""
@@ -104,12 +112,15 @@ def list_graph(node: Node) -> dict[str, Any]:
 
 def await_settled_graph(node: Node) -> dict[str, Any]:
     """List the graph once it is stable for one second, or after four seconds."""
-    graph, stable_since_s, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + GRAPH_S
+    graph = list_graph(node)
+    stable_since_s = time.monotonic()
+    deadline_s = stable_since_s + MAX_SETTLE_S
     while time.monotonic() < min(deadline_s, stable_since_s + SETTLE_S):
         time.sleep(SPIN_S)
         latest = list_graph(node)
         if latest != graph:
-            graph, stable_since_s = latest, time.monotonic()
+            graph = latest
+            stable_since_s = time.monotonic()
     return graph
 
 
@@ -124,7 +135,7 @@ def main() -> int:
         until_s = began_s + DISCOVERY_S + COUNTED_S
         while (now_s := time.monotonic()) < until_s:
             if survey.subscribe_to_new():
-                until_s = min(max(until_s, now_s + COUNTED_S), began_s + MOST_S)
+                until_s = min(max(until_s, now_s + COUNTED_S), began_s + MAX_SURVEY_S)
             rclpy.spin_once(node, timeout_sec=SPIN_S)
         print(json.dumps({"topics": survey.describe_topics(), "actions": dict(get_action_names_and_types(node))}))
     return 0
