@@ -1,4 +1,4 @@
-"""Read, write and recover rosbag2 bags (MCAP and sqlite3) without ROS."""
+"""Read and write rosbag2 bags (MCAP and sqlite3) without ROS."""
 
 import lazy_loader
 

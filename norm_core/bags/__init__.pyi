@@ -1,7 +1,5 @@
 """The public names of norm_core.bags, for type checkers and for lazy import."""
 
-from .bag_recovery import BagRecoveryReport as BagRecoveryReport
-from .bag_recovery import recover_bag as recover_bag
 from .reader import BagMessage as BagMessage
 from .reader import BagReader as BagReader
 from .topic import BagError as BagError

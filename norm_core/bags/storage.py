@@ -13,7 +13,6 @@ from norm_core.bags.topic import BagError
 from norm_core.decoding.unpacking import UnpackError, unpack_zstd, unpack_zstd_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_config
-from norm_core.runtime.program import PROGRAM
 
 METADATA = "metadata.yaml"
 # How the name of a storage file ends.
@@ -85,7 +84,7 @@ def suggest_recovery(path: Path) -> str:
     """Return the command that saves the readable part of a damaged file."""
     if is_sqlite(path):
         return f"save its readable rows with sqlite3 {path.name} .recover | sqlite3 NEW.db3"
-    return f"save the readable part with {PROGRAM} bag recover BAG OUT"
+    return f"save its readable part with mcap recover {path.name} -o NEW.mcap"
 
 
 def list_files(path: Path) -> Listing:

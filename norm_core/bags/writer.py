@@ -141,10 +141,9 @@ class BagWriter:
 def atomic_bag(path: Path) -> Iterator[BagWriter]:
     """Yield a writer whose bag appears at `path` only if the block ends without an error.
 
-    Until then the bag is in a folder named after `path` with the suffix `.part`. The block may store temporary files
-    there.
+    Until then the bag is in a folder named after `path` with the suffix `.part`.
     """
-    part = partial_folder(path)
+    part = path.with_name(f"{path.name}.part")
     if path.exists():
         raise BagWriteError(f"{path}: exists already, and is not overwritten: name another folder, or remove it")
     try:
@@ -168,11 +167,6 @@ def atomic_bag(path: Path) -> Iterator[BagWriter]:
         _move_into_place(new_bag, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def partial_folder(path: Path) -> Path:
-    """Return the folder of an incomplete bag."""
-    return path.with_name(f"{path.name}.part")
 
 
 def _move_into_place(new_bag: Path, path: Path) -> None:

@@ -14,9 +14,7 @@ import pytest
 from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, QosDurability
 from rosbags.rosbag2 import Reader
-from typer.testing import CliRunner
 
-from tactful_cli.main import app
 from tests.foreign_interfaces import Definitions, build, build_once, environment
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -186,25 +184,3 @@ def test_a_named_topic_that_nobody_publishes_is_told(observer: Observer, tmp_pat
         observer.until(lambda: any(s.reasons for s in statuses), "the reason")
     assert words.topic_name in statuses[-1].reasons[0]
     assert "/robot_word: nobody publishes it yet" in statuses[-1].reasons[0]
-
-
-def test_what_a_killed_recorder_wrote_is_recovered(observer: Observer, tmp_path: Path) -> None:
-    from std_msgs.msg import String
-
-    bag, new = tmp_path / "bag", tmp_path / "new"
-    publisher = observer.node.create_publisher(String, "/notes", 10)
-    observer.node.create_timer(0.1, lambda: publisher.publish(String(data="note")))
-    observer.watch_status()
-    record = [sys.executable, "-m", "tactful_cli", "bag", "record", str(bag), "/notes"]
-    with running(record, None, "running") as process:
-        observer.until(lambda: observer.counted("messages_recorded") >= 3, "messages in the bag")
-        written = observer.until(lambda: (bag / "bag.mcap").stat().st_size, "a chunk on disk")
-        observer.until(lambda: (bag / "bag.mcap").stat().st_size > written, "another chunk on disk")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    ended = CliRunner().invoke(app, ["bag", "recover", str(bag), str(new)])
-    assert ended.exit_code == 1
-    assert "it was cut short: what came after its last message, at " in ended.output
-    with Reader(new) as reader:
-        assert reader.message_count >= 3
-        assert f" {reader.end_time - 1} ns, is missing" in ended.output

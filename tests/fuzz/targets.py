@@ -23,7 +23,6 @@ from action_selector.retrieval import read_precedents
 from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from calibration.talk_verdicts.talk_file import read_talks
-from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagReader
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
 from norm_core.files.data_files import shipped_file
@@ -117,11 +116,8 @@ def _bag_seed(storage: StoragePlugin) -> bytes:
 
 
 def _bag(path: Path) -> None:
-    """Recover a bag, and read what it holds."""
-    made = path.parent / "made"
-    shutil.rmtree(made, ignore_errors=True)
-    recover_bag(path.parent, made)
-    _read_bag(made)
+    """Read the messages of a bag."""
+    _read_bag(path.parent)
 
 
 def _read_bag(path: Path) -> None:

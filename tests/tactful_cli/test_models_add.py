@@ -101,7 +101,7 @@ def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
         server.served = [{"id": "one for sk-secret"}, {"id": "two"}]
         complaint = models("models", "add", server.url, "--api-key-variable", "ROBOT_KEY", ROBOT_KEY="sk-secret")[2]
         assert "serves one for (the key), two;" in complaint
-    assert "is no address of a server (Invalid IPv6 URL)" in models("models", "add", "http://[::1")[2]
+    assert "is not the address of a server (Invalid IPv6 URL)" in models("models", "add", "http://[::1")[2]
     silent = ("models", "add", f"http://127.0.0.1:{free_port()}/v1", "--task", "language")
     assert "cannot be reached" in models(*silent)[2]
     assert models(*silent, "--served-model", "two")[0] == 0

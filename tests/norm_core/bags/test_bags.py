@@ -2,12 +2,16 @@
 
 import re
 import resource
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcap.exceptions import McapError
+from mcap.records import Message
+from mcap.stream_reader import StreamReader
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make
@@ -117,3 +121,18 @@ def write_small(path: Path) -> Path:
         for stamp_ns in range(50):
             bag.write_message("/a", make("std_msgs/msg/String", {"data": "x" * 100}), stamp_ns)
     return path
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_flushing_leaves_whole_messages_of_a_killed_recorder(tmp_path: Path, compressed: bool) -> None:
+    writer = BagWriter(tmp_path / "bag", compressed)
+    for index in range(20):  # five messages a second
+        now_ns = index * 200_000_000
+        writer.write_message("/words", make("std_msgs/msg/String", {"data": str(index)}), now_ns)
+        writer.flush_if_due(now_ns)
+    stamps_ns: list[int] = []
+    with (tmp_path / "bag/bag.mcap").open("rb") as file, suppress(McapError):
+        for entry in StreamReader(file).records:
+            stamps_ns += [entry.log_time] if isinstance(entry, Message) else []
+    writer.close()
+    assert stamps_ns == [index * 200_000_000 for index in range(16)]

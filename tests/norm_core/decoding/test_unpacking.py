@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rosbags.rosbag2 import CompressionMode
 
-from norm_core.bags.bag_recovery import recover_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.decoding import unpacking
 from norm_core.decoding.picture_decoding import check_packed_picture, decode_picture
@@ -69,8 +68,6 @@ def test_a_bag_that_unpacks_to_too_much_is_an_error(
     monkeypatch.setattr(unpacking, "MAX_FILE_RATIO", 10)
     with pytest.raises(BagError, match="unpacks to more than"), BagReader(tmp_path / "bag") as reader:
         list(reader.messages())
-    with pytest.raises(BagError, match="nothing in it can be recovered"):
-        recover_bag(tmp_path / "bag", tmp_path / "new")
 
 
 @pytest.mark.parametrize("extension", [".jpg", ".png"])

@@ -30,7 +30,7 @@ GOOD = [
     ],
 )  # fmt: skip
 def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(ConfigError, match="is no address of a server") as refused:
+    with pytest.raises(ConfigError, match="is not the address of a server") as refused:
         check_config(ModelSource, {"url": url}, "here")
     assert "hunter2" not in str(refused.value)
 
@@ -42,7 +42,7 @@ def test_an_address_is_taken(url: str) -> None:
 
 @pytest.mark.parametrize("url", BAD)
 def test_a_malformed_address_is_a_clear_error(url: str) -> None:
-    complaint = r"is no address of a server \(.*\); write it as http://HOST:8000/v1"
+    complaint = r"is not the address of a server \(.*\); write it as http://HOST:8000/v1"
     with pytest.raises(ConfigError, match=f"here: url: .*{complaint}"):
         check_config(ModelSource, {"url": url}, "here")
     with pytest.raises(ConfigError, match=complaint):

@@ -77,9 +77,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         self._check_named_topics()
         bag = avoid_unfinished(Path(self.config.bag))
         self._writer = BagWriter(bag)
-        unfinished = (
-            f"records to {bag}, as {self.config.bag} was left unfinished; complete that by {PROGRAM} bag recover"
-        )
+        unfinished = f"records to {bag}, as {self.config.bag} was left unfinished; complete that by mcap recover"
         self.notes = (f"bag_recorder: {unfinished}",) if bag != Path(self.config.bag) else ()
         self._queue = self.health_log.queue("to_disk", QUEUE_LENGTH)
         self._thread = Thread(target=self._write, args=(self._queue, self._writer), name="bag_recorder", daemon=True)

@@ -241,9 +241,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             if job.handle:
                 self.run_later("select_action", self._publish_step, job, step)
 
-        decide = self.guard(
-            "select_action", self._selector.decide, lambda due, _: self._selector.decline(due, FAILURE)
-        )
+        decide = self.guard("select_action", self._selector.decide, lambda due, _: self._selector.decline(due, FAILURE))
         with self._engine.hold() if self._engine else nullcontext():
             recommended = decide(job.due, on_step)
         self.run_later("select_action", self._end, job, recommended)
