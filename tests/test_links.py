@@ -1,5 +1,6 @@
 """Every relative link of a page leads to a file and a heading that exist."""
 
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,3 +28,16 @@ def test_every_page_has_a_link_to_it() -> None:
     """The index and the entry pages lead to each page of docs/."""
     linked = {(page.parent / target.partition("#")[0]).resolve() for page in pages() for _, target in links(page)}
     assert [name_of(page) for page in ROOT.glob("docs/**/*.md") if page not in linked and page.stem != "index"] == []
+
+
+def test_symbols_of_the_stories_are_in_their_files() -> None:
+    stories = (
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Find your way")[2].partition("\n## ")[0]
+    )
+    lines = re.findall(r"^(\d+)\. \[.*?\]\((.*?)\): (.*)$", stories, re.M)
+    symbols = [
+        (path, part) for _, path, text in lines for name in re.findall(r"`([\w.]+)`", text) for part in name.split(".")
+    ]
+    sources = {path: (ROOT / path).read_text(encoding="utf-8") for _, path, _ in lines}
+    assert [(path, name) for path, name in symbols if not re.search(rf"\b{name}\b", sources[path])] == []
+    assert max(int(number) for number, _, _ in lines) <= 15
