@@ -12,7 +12,7 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config, parse_yaml
 from norm_core.runtime.wording import to_words
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, Label, Participant
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Consent, Participant
 
 Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
 # The name of a session is also that of its folder.
@@ -142,17 +142,6 @@ class StudyFile(Config):
     def defined_severities(self) -> dict[Severity, str]:
         """The severities among which coders choose, with their meaning."""
         return self.severities or _SEVERITIES
-
-    def count_unlisted_codes(self, labels: Iterable[Label]) -> Counter[str]:
-        """Count the labels of people by code, for codes that the codebook lacks. Cues of the monitor do not count."""
-        labels = tuple(labels)
-        listed_codes = {"", *(code.id for code in self.codebook)}
-        listed_codes |= {label.code for label in labels if label.coder == MONITOR}
-        return Counter(
-            label.code
-            for label in labels
-            if label.coder != MONITOR and not label.event_id and label.code not in listed_codes
-        )
 
     def coders_of(self, session: str) -> tuple[str, ...]:
         """List the coders of a session."""

@@ -21,7 +21,7 @@ from norm_monitor.session_log.key_file import ALPHABET
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
-from study_desk.analysis.study_tables import collect_with_consensus, list_complete_coders
+from study_desk.coding.labels import collect_by_coder
 
 _BIDS_VERSION = "1.10.0"
 _TASK = "interaction"
@@ -119,7 +119,6 @@ def make_dataset(
         subject, *others = members
         label = key.label_session(name, subject)
         people.update(members)
-        coders = list_complete_coders(collect_with_consensus(recording))
         path = f"{subject}/{label}/beh/{subject}_{label}_task-{_TASK}_events.tsv"
         contents[path] = _format_tsv(_EVENT_COLUMNS, _list_events(recording, key, file))
         rows.setdefault(subject, []).append(
@@ -127,7 +126,7 @@ def make_dataset(
                 "session_id": label,
                 "condition": recording.info.condition or _MISSING,
                 "minutes": f"{(recording.end_ns - recording.start_ns) / NS_PER_S / 60:.4f}",
-                "coders": " ".join(sorted(map(key.label_coder, coders))),
+                "coders": " ".join(sorted(map(key.label_coder, collect_by_coder(recording)))),
                 "with": " ".join(others) or _MISSING,
                 "config_sha256": " ".join(_collect_config_hashes(recording)) or _MISSING,
             }
@@ -167,12 +166,11 @@ def _collect_config_hashes(recording: Recording) -> list[str]:
 
 def _list_events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
     """Make a row for each label, and for each time that the robot or a participant spoke."""
-    session = collect_with_consensus(recording)
     numbers: dict[str, int] = {}
     codes = {code.id for code in file.codes}
     rows = []
-    for coder in list_complete_coders(session):
-        for label in session.labels[coder]:
+    for labels in collect_by_coder(recording).values():
+        for label in labels:
             event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
             rows.append((label.start_ns, _make_label_row(label, key, codes, event)))
     people = {i: key.label_participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}

@@ -1,38 +1,31 @@
 """The tables of a study: one row per session and coder, and one per event."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.wording import count_of, to_words
+from norm_core.runtime.wording import to_words
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
 from norm_monitor.session_log.study_folder import Study
-from study_desk.coding.labels import CodedSession, collect_by_coder, collect_sessions
+from study_desk.coding.labels import collect_by_coder
 from study_desk.study.frozen_plan import PlanCheck, check_plan
 
 Row = dict[str, Any]  # text, numbers or None by column
 PLURALS = {Polarity.ERROR: "errors", Polarity.COMPETENCE: "competences"}
-# Kinds of coders. A judge of flags has coded nothing else.
+# The kinds of coders. All others are human.
+_KINDS = {MONITOR: "monitor", CONSENSUS: "consensus"}
 _HUMAN = "human"
-_JUDGE = "judge of flags"
-_RESERVED_KINDS = {MONITOR: "monitor", CONSENSUS: "consensus"}
 
 # Name, unit, description and levels of a column.
 _Described = tuple[str, str, str, tuple[str, ...]]
 _CODER_COLUMNS: list[_Described] = [
     ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
-    (
-        "coder_kind",
-        "",
-        "a judge of flags coded nothing else, so found nothing that the monitor missed",
-        ("monitor", _HUMAN, "consensus", _JUDGE),
-    ),
+    ("coder_kind", "", "who or what the coder is", ("monitor", _HUMAN, "consensus")),
     ("analysed", "0 or 1", "1: the session counts by this coder", ()),
 ]
 _PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
@@ -94,30 +87,27 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
     event_rows: list[Row] = []
     for name in sorted(recordings, key=lambda key: (conditions.index(recordings[key].info.condition), key)):
         recording = recordings[name]
-        session = collect_with_consensus(recording)
-        coders = list_complete_coders(session)
+        labels_by_coder = collect_by_coder(recording)
         excluded = file.sessions[name].excluded
-        analysed_by = "" if excluded else coder or _choose_coder(session, coders, study)
-        unlisted = file.count_unlisted_codes(x for who in (MONITOR, *coders) for x in session.labels.get(who, ()))
+        analysed_by = "" if excluded else coder or _choose_coder(study, name, labels_by_coder)
         if excluded:
             remarks.append(f"session {name}: is excluded, so no rate counts it: {excluded}")
-        elif analysed_by not in coders:
+        elif analysed_by not in labels_by_coder:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
-        remarks += [f"session {name}: {text}" for text in _describe_session(session, analysed_by, coders, unlisted)]
+        elif analysed_by == CONSENSUS:
+            remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
         common: Row = {
             "study": file.study,
             "session": name,
-            "condition": session.condition,
+            "condition": recording.info.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
         group: Row = {"cluster": clusters[name]} | ({"period": _count_period(recordings, name)} if is_crossed else {})
-        for who in coders:
-            kind = _RESERVED_KINDS.get(who, _JUDGE if who in session.judged else _HUMAN)
-            by: Row = {"coder": who, "coder_kind": kind, "analysed": int(who == analysed_by)}
-            labels = session.labels[who]
-            counts = _count_labels(labels, file, unlisted)
-            session_rows.append(common | group | by | {"minutes": session.minutes} | counts)
-            event_rows += [common | by | _make_event_row(label, session) for label in labels]
+        minutes = (recording.end_ns - recording.start_ns) / NS_PER_S / 60
+        for who, labels in labels_by_coder.items():
+            by: Row = {"coder": who, "coder_kind": _KINDS.get(who, _HUMAN), "analysed": int(who == analysed_by)}
+            session_rows.append(common | group | by | {"minutes": minutes} | _count_labels(labels, file))
+            event_rows += [common | by | _make_event_row(label, recording.start_ns) for label in labels]
     coder_by_session = {row["session"]: row["coder"] for row in session_rows if row["analysed"]}
     event_columns = _make_columns("events", [*_list_common_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
     return StudyTables(
@@ -129,21 +119,6 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
         remarks=tuple(remarks),
         plan=check_plan(study, coder_by_session, _list_conditions(recordings)),
     )
-
-
-def _describe_session(
-    session: CodedSession, analysed_by: str, coders: Collection[str], unlisted: Mapping[str, int]
-) -> Iterator[str]:
-    """Yield remarks on what the rows of a session lack."""
-    if analysed_by == CONSENSUS:
-        yield "counts by its consensus; an event that was not settled is missing"
-    for who in session.labels:
-        if who not in coders:
-            yield f"{who} has not judged every flag, so has no row"
-    for code, count in unlisted.items():
-        yield (
-            f"{count_of(count, 'label')} with code {code}, which study.yaml does not list; they count in codes_unlisted"
-        )
 
 
 def _list_conditions(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
@@ -162,25 +137,11 @@ def _count_period(recordings: Mapping[str, Recording], name: str) -> int:
     return 1 + sum(recording.start_ns < recordings[name].start_ns for recording in shared)
 
 
-def collect_with_consensus(recording: Recording) -> CodedSession:
-    """Collect a session as it was coded, with the labels that the coders agreed on, if there are any."""
-    (session,) = collect_sessions([recording])
-    agreed = collect_by_coder(recording).get(CONSENSUS)
-    return session if agreed is None else replace(session, labels=session.labels | {CONSENSUS: agreed})
-
-
-def list_complete_coders(session: CodedSession) -> list[str]:
-    """List the coders who judged the whole session."""
-    return [who for who in session.labels if session.judged.get(who, session.events) >= session.events]
-
-
-def _choose_coder(session: CodedSession, coders: Sequence[str], study: Study) -> str:
+def _choose_coder(study: Study, session: str, labels_by_coder: Mapping[str, object]) -> str:
     """Choose the coder by whom a session counts: the plan's coder, the consensus, or its first human coder."""
-    if study.file.plan.primary_coder in coders:
-        return study.file.plan.primary_coder
-    independent = [who for who in session.independent if who in coders]
-    order = [CONSENSUS, *study.file.coders_of(session.name), *independent]
-    return next((who for who in order if who in independent), "")
+    humans = [coder for coder in labels_by_coder if coder != MONITOR]
+    order = [study.file.plan.primary_coder, CONSENSUS, *study.file.coders_of(session), *humans]
+    return next((coder for coder in order if coder in labels_by_coder), "")
 
 
 def _number_clusters(recordings: Mapping[str, Recording]) -> dict[str, int]:
@@ -204,7 +165,7 @@ def _count_events(labels: Iterable[Label]) -> int:
     return len({label.event_id for label in labels if label.event_id}) + sum(not label.event_id for label in labels)
 
 
-def _count_labels(labels: Sequence[Label], file: StudyFile, unlisted: Collection[str]) -> Row:
+def _count_labels(labels: Sequence[Label], file: StudyFile) -> Row:
     row: Row = {}
     for polarity, plural in PLURALS.items():
         of_polarity = [label for label in labels if label.polarity is polarity]
@@ -214,12 +175,10 @@ def _count_labels(labels: Sequence[Label], file: StudyFile, unlisted: Collection
         kinds = Counter(label.attribute for label in of_polarity)
         row |= {f"{polarity.value}_{attribute.value}": kinds[attribute] for attribute in Attribute}
     codes = Counter(label.code for label in labels)
-    row |= {f"code_{code.id}": codes[code.id] for code in file.codes}
-    coded_by_hand = (label for label in labels if label.coder != MONITOR and not label.event_id)
-    return row | {"codes_unlisted": sum(label.code in unlisted for label in coded_by_hand)}
+    return row | {f"code_{code.id}": codes[code.id] for code in file.codes}
 
 
-def _make_event_row(label: Label, session: CodedSession) -> Row:
+def _make_event_row(label: Label, session_start_ns: int) -> Row:
     return {
         "event": label.event_id,
         "polarity": label.polarity.value,
@@ -227,8 +186,8 @@ def _make_event_row(label: Label, session: CodedSession) -> Row:
         "code": label.code,
         "severity": label.severity.value if label.severity else "",
         "probability": label.probability,
-        "start_s": (label.start_ns - session.start_ns) / NS_PER_S,
-        "end_s": (label.end_ns - session.start_ns) / NS_PER_S,
+        "start_s": (label.start_ns - session_start_ns) / NS_PER_S,
+        "end_s": (label.end_ns - session_start_ns) / NS_PER_S,
         "duration_s": (label.end_ns - label.start_ns) / NS_PER_S,
     }
 
@@ -259,8 +218,6 @@ def _list_session_columns(conditions: Sequence[str], file: StudyFile) -> list[Co
             text = f"{plural} of {to_words(attribute.value)}; an event may have several attributes"
             described.append((f"{polarity.value}_{attribute.value}", "events", text, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
-    text = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
-    described.append(("codes_unlisted", "events", text, ()))
     primary = file.plan.primary_outcome
     return _make_columns(
         "sessions",

@@ -92,7 +92,7 @@ def _pair_coders(
     if any(MONITOR in session.labels for session in sessions):
         pairs += [("monitor-human", (MONITOR, human)) for human in humans]
     return [
-        (comparison, pair, [restricted for session in sessions if (restricted := session.restrict_to(pair))])
+        (comparison, pair, [session for session in sessions if {*pair} <= session.labels.keys()])
         for comparison, pair in pairs
     ]
 
@@ -127,27 +127,12 @@ def _describe_limits(sessions: Sequence[CodedSession], humans: Sequence[str], un
         "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
     )
-    judges = sorted({coder for session in sessions for coder in session.judged})
-    for coder in [human for human in humans if human not in judges]:
+    for coder in humans:
         if missing := [session.name for session in sessions if coder not in session.labels]:
             yield (
                 f"{coder}: no coding of session {', '.join(missing)}, left out of comparisons with {coder}; "
                 f"if one was assigned to {coder} and nothing was found in it, record that with "
                 f"study import LOG --coder {coder} --complete"
             )
-    for session in sessions:
-        for coder, events in sorted(session.judged.items()):
-            if events < session.events:
-                yield (
-                    f"{coder} has judged {len(events)} of "
-                    f"{count_of(len(session.events), 'flag')} of session {session.name}: "
-                    "only those are compared, with the monitor and others who judged flags; a coder who coded alone is "
-                    "compared once all are judged"
-                )
-    if judges:
-        yield (
-            f"{', '.join(judges)} judged the monitor's own flags, so what it missed is not among their labels: "
-            "against them its recall says nothing, and two of them agree more than two who code alone"
-        )
     minutes = sum(session.minutes for session in sessions)
     yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import fields
 
-from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.session_log.labels import make_flag_labels, make_monitor_labels, sort_labels
+from norm_monitor.session_log.labels import make_monitor_labels, sort_labels
 from norm_monitor.session_log.recording import Recording
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion, Review
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion
 from scoring.agreement_coefficients import Tally
 from scoring.event_matching import Matches, match_events
 
@@ -30,97 +30,36 @@ class CodedSession:
     start_ns: int
     end_ns: int
     labels: dict[str, tuple[Label, ...]]
-    judged: dict[str, frozenset[str]] = field(default_factory=dict)  # by who coded nothing else: flags with a verdict
-    condition: str = ""
 
     @property
     def minutes(self) -> float:
         """The length of the session."""
         return (self.end_ns - self.start_ns) / NS_PER_S / 60
 
-    @property
-    def independent(self) -> tuple[str, ...]:
-        """The humans who coded alone, rather than judged the monitor's flags."""
-        return tuple(sorted(self.labels.keys() - self.judged.keys() - {MONITOR}))
-
-    @property
-    def events(self) -> frozenset[str]:
-        """The events that the monitor flagged."""
-        return frozenset(label.event_id for label in self.labels.get(MONITOR, ()))
-
-    def restrict_to(self, coders: Iterable[str]) -> "CodedSession | None":
-        """Restrict the session to what these coders share. An event that is not judged yet is not rejected.
-
-        Returns None where they share nothing, as when one coded alone and the other judged only part.
-        """
-        if not set(coders) <= self.labels.keys():
-            return None
-        events = self.events.intersection(*(self.judged[coder] for coder in coders if coder in self.judged))
-        if events == self.events:
-            return self
-        labels = {coder: self.labels[coder] for coder in coders}
-        if not labels.keys() <= {MONITOR, *self.judged}:
-            return None
-        return replace(self, labels={c: tuple(x for x in coded if x.event_id in events) for c, coded in labels.items()})
-
 
 def collect_by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Collect labels by coder, with the monitor. Verdicts on flags count for a coder who coded nothing else.
+    """Collect the labels of the monitor, of each coder, also of one who found nothing, and of the consensus.
 
-    A coder who found nothing has no entry.
+    Verdicts on the monitor's flags are not a coding, so they are left out.
     """
-    coders: dict[str, list[Label]] = {MONITOR: list(make_monitor_labels(recording))}
-    coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
+    labels: dict[str, list[Label]] = {MONITOR: list(make_monitor_labels(recording))}
+    labels |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
-        coders.setdefault(label.coder, []).append(label)  # the consensus is not a coder
-    for coder in {review.coder for review in recording.reviews} - coders.keys():
-        reviews = {review.event_id: review for review in recording.reviews if review.coder == coder}
-        judged = [flag for flag in recording.flags if flag.event_id in reviews]
-        coders[coder] = [label for flag in judged for label in _apply_review(flag, reviews[flag.event_id])]
-    return {coder: sort_labels(labels) for coder, labels in coders.items()}
-
-
-def _apply_review(flag: SocialFlag, review: Review) -> list[Label]:
-    """Convert a flag to labels as its reviewer accepted or relabelled it; none if it was rejected."""
-    if review.verdict is Verdict.REJECT:
-        return []
-    first = make_flag_labels(flag)[0]
-    is_relabelled = review.verdict is Verdict.RELABEL
-    return [
-        Label(
-            start_ns=first.start_ns,
-            end_ns=first.end_ns,
-            polarity=(review.polarity if is_relabelled else None) or flag.polarity,
-            attribute=attribute,
-            coder=review.coder,
-            severity=review.severity if is_relabelled else flag.severity,
-            event_id=flag.event_id,
-            comment=review.note,
-        )
-        for attribute in ((review.attributes if is_relabelled else ()) or flag.attributes)
-    ]
+        labels.setdefault(label.coder, []).append(label)  # the consensus is not a coder
+    return {coder: sort_labels(of_coder) for coder, of_coder in labels.items()}
 
 
 def collect_sessions(recordings: Iterable[Recording]) -> list[CodedSession]:
     """Collect sessions with the labels of all coders but the consensus, which is not an independent coding."""
-    sessions = []
-    for recording in recordings:
-        coders = {coder: labels for coder, labels in collect_by_coder(recording).items() if coder != CONSENSUS}
-        judged: dict[str, set[str]] = {}
-        for review in recording.reviews:
-            if review.coder not in recording.coders:
-                judged.setdefault(review.coder, set()).add(review.event_id)
-        sessions.append(
-            CodedSession(
-                name=recording.info.session,
-                start_ns=recording.start_ns,
-                end_ns=recording.end_ns,
-                labels=coders,
-                condition=recording.info.condition,
-                judged={coder: frozenset(events) for coder, events in judged.items()},
-            )
+    return [
+        CodedSession(
+            name=recording.info.session,
+            start_ns=recording.start_ns,
+            end_ns=recording.end_ns,
+            labels={coder: labels for coder, labels in collect_by_coder(recording).items() if coder != CONSENSUS},
         )
-    return sessions
+        for recording in recordings
+    ]
 
 
 def list_label_groups(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:

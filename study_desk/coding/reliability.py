@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.session_log.schema import Label
+from norm_monitor.session_log.schema import MONITOR, Label
 from scoring.agreement_coefficients import (
     Array,
     Samples,
@@ -117,13 +117,13 @@ class Estimator:
             yield np.array([[float(drawn[session]) for session in range(sessions)] for drawn in draws])
 
 
-def select_rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
-    """Choose sessions that at least two coded alone, with the labels of these coders."""
-    return [
-        replace(session, labels={coder: session.labels[coder] for coder in session.independent})
+def select_rotating_sessions(sessions: Sequence[CodedSession]) -> list[CodedSession]:
+    """Choose sessions that at least two humans coded, with the labels of these."""
+    by_humans = [
+        replace(session, labels={coder: session.labels[coder] for coder in session.labels if coder != MONITOR})
         for session in sessions
-        if len(session.independent) > 1
     ]
+    return [session for session in by_humans if len(session.labels) > 1]
 
 
 class CoderRows:

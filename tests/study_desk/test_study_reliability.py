@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,18 +158,6 @@ def test_a_session_that_nobody_coded_is_not_counted() -> None:
     assert "1 session without a coding by a human left out: X" in agreement.remarks
 
 
-def test_judges_of_flags_do_not_enter_the_alpha_of_coders() -> None:
-    sessions = rotating()
-    first = sessions[0]
-    flagged = {**first.labels, MONITOR: (), "R": ()}
-    sessions[0] = CodedSession(name="S0", start_ns=0, end_ns=first.end_ns, labels=flagged, judged={"R": frozenset()})
-    agreement = measure_agreement(sessions, resamples=5)
-    assert (
-        found(agreement, ANY_TWO).estimate.value
-        == found(measure_agreement(rotating(), resamples=5), ANY_TWO).estimate.value
-    )
-
-
 def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A") -> Label:
     return label(start_s, coder, length_s=length_s, origin_ns=0, attribute=attribute)
 
@@ -232,21 +219,6 @@ def test_event_f1_at_each_tolerance_by_hand() -> None:
     within_two = row(rows, "event F1", {MONITOR, "Ana"}, 2.0)
     assert within_two.estimate.value == pytest.approx(48 / 72)
     assert within_two.units == 48
-
-
-def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
-    """Ana accepts 4 of 5 and has not come to the other 5; Bo accepts all 10; Cy codes alone."""
-    flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))
-    labels = {MONITOR: flagged, "Ana": flagged[:4], "Bo": flagged, "Cy": flagged}
-    reviewed = {who: frozenset(f"e{n}" for n in range(number)) for who, number in (("Ana", 5), ("Bo", 10))}
-    session = CodedSession(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, judged=reviewed)
-    agreement = measure_agreement([session])
-    for other in (MONITOR, "Bo"):
-        assert row(agreement.rows, "event F1", {other, "Ana"}, 1.0).estimate.value == pytest.approx(8 / 9)
-    assert row(agreement.rows, "event F1", {"Bo", "Cy"}, 1.0).estimate.value == 1
-    assert {"Ana", "Cy"} not in [set(r.coders) for r in agreement.rows]
-    assert [said for said in agreement.remarks if "Ana has judged 5 of 10 flags of session S: only" in said]
-    assert not [said for said in agreement.remarks if "Bo has reviewed" in said]
 
 
 def test_frames_are_counted_by_hand() -> None:

@@ -326,7 +326,6 @@ def found() -> Agreement:
             name=name,
             start_ns=0,
             end_ns=s_to_ns(60),
-            condition=name,
             labels={who: tuple(label(who, *each) for each in of) for who, of in (("Ana", ana), ("Bo", bo))},
         )
         for name in ("quiet", "chatty")

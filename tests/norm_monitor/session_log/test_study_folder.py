@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.records.flag import Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log.reader import LogError
@@ -24,7 +23,7 @@ from study_desk.study.add_session import add_log, plan_session, set_consent
 from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, check_study
 from study_desk.study.withdrawal import expire_study, withdraw
-from tests.study_session import START_NS, info, label, write_log
+from tests.study_session import START_NS, info, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 JOKE = "{id: joke, name: joke, polarity: competence}"
@@ -223,16 +222,6 @@ def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
     (with_session.folder / "outputs.jsonl").write_text(json.dumps({"session": "S1"}) + "\n")
     with pytest.raises(StudyError, match=r"outputs\.jsonl: cannot be read"):
         check_study(with_session, CLOCK)
-
-
-def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study) -> None:
-    with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
-        for code in ("joke", "joke", "nod"):
-            log.append(label(1, "C-1", polarity=Polarity.COMPETENCE, code=code), START_NS)
-    edit(with_session, "codes: []", "codes: [{id: nod, name: nod, polarity: competence}]")
-    tables = tabulate_study(Study(with_session.folder))
-    assert any("2 labels with code joke, which study.yaml does not list" in remark for remark in tables.remarks)
-    assert {row["coder"]: (row["codes_unlisted"], row["code_nod"]) for row in tables.sessions}["C-1"] == (2, 1)
 
 
 @pytest.mark.parametrize("lost_line", [0, 3])
