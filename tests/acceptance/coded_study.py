@@ -1,15 +1,22 @@
 """A study of two conditions and six participants, made by the study's own commands from logs written here."""
 
+import csv
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.session_log.schema import Participant
+from norm_monitor.session_log.recording import open_recording
+from norm_monitor.session_log.schema import Label, Participant
 from norm_monitor.session_log.writer import StudyLog
-from tests.acceptance.test_study_coding import study
+from study_desk.coding.labels import collect_by_coder
+from tests.command_line import tactful
 from tests.study_session import START_NS, info
 
+NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
 MINUTES = 10
 CONFIG_SHA256 = "c0" * 32
 SPOKEN = "my sister Rosalind works in the harbour office"
@@ -25,7 +32,25 @@ SESSIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Sequence[int]]]] = {
 PEOPLE = sorted({person for _, people, _ in SESSIONS.values() for person in people})
 
 
-def coded_study(folder: Path) -> Path:
+def study(*arguments: str | Path, code: int = 0) -> str:
+    """Run a study verb, check its exit code, and return what it prints."""
+    done = tactful("study", *map(str, arguments))
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def read_labels(log: Path, coder: str) -> list[Label]:
+    """Read a coder's labels, or the monitor's."""
+    return list(collect_by_coder(open_recording(log))[coder])
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read the rows of a CSV file by column."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def make_coded_study(folder: Path) -> Path:
     """Make the study: everybody consents to publication, and two coders share six sessions."""
     study("init", folder, "--name", "kiosk", "--condition", "quiet", "--condition", "chatty", "--coder", "C-1",
           "--coder", "C-2")  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from norm_core.records.flag import Attribute
 from sim_replays.suites.hsri_segments import TASKS, draw_questions, read
-from tests.acceptance.test_study_coding import study
+from tests.acceptance.coded_study import study
 from tests.command_line import tactful
 from tests.study_session import write_log
 

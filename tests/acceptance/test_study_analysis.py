@@ -1,6 +1,5 @@
 """The analysis of a study through its commands: tables with zeros, a report, and scripts that give the same numbers."""
 
-import csv
 import json
 import shutil
 import stat
@@ -11,17 +10,13 @@ import pytest
 
 from norm_core.runtime.time import WallClock
 from norm_monitor.session_log.writer import StudyLog
-from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, coded_study
-from tests.acceptance.test_study_coding import study
-from tests.patience import PATIENCE_S
+from tests.acceptance.coded_study import CONFIG_SHA256, MINUTES, PEOPLE, SESSIONS, make_coded_study, read_rows, study
 from tests.study_session import START_NS, label
-
-NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return coded_study(tmp_path_factory.mktemp("study") / "kiosk")
+    return make_coded_study(tmp_path_factory.mktemp("study") / "kiosk")
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +26,25 @@ def analysis(folder: Path) -> Path:
     return folder / "exports/analysis"
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_each_session_has_a_row_per_coder_also_with_nothing_found(analysis: Path) -> None:
-    found = {
+def test_sessions_csv_has_a_row_per_session_and_coder(analysis: Path) -> None:
+    errors_by_coder = {
         (row["session"], row["coder"]): (row["condition"], float(row["minutes"]), int(row["errors"]))
-        for row in rows(analysis / "sessions.csv")
+        for row in read_rows(analysis / "sessions.csv")
         if row["coder"] != "monitor"
     }
-    assert found == {
+    assert errors_by_coder == {
         (name, coder): (condition, MINUTES, len(starts_s))
         for name, (condition, _, codings) in SESSIONS.items()
         for coder, starts_s in codings.items()
     }
-    monitor = [row for row in rows(analysis / "sessions.csv") if row["coder"] == "monitor"]
+    monitor = [row for row in read_rows(analysis / "sessions.csv") if row["coder"] == "monitor"]
     assert [(row["session"], row["errors"]) for row in monitor] == [
         (name, "0") for name in ("S1", "S3", "S5", "S2", "S4", "S6")
     ]
 
 
-def test_one_coder_stands_for_each_session_and_shared_participants_make_a_cluster(analysis: Path) -> None:
-    table = rows(analysis / "sessions.csv")
+def test_sessions_csv_names_the_analysed_coder_and_cluster(analysis: Path) -> None:
+    table = read_rows(analysis / "sessions.csv")
     chosen = {row["session"]: row["coder"] for row in table if row["analysed"] == "1"}
     assert chosen == {"S1": "C-1", "S2": "C-1", "S3": "C-1", "S4": "C-2", "S5": "C-1", "S6": "C-1"}
     clusters = {row["session"]: row["cluster"] for row in table}
@@ -63,7 +53,7 @@ def test_one_coder_stands_for_each_session_and_shared_participants_make_a_cluste
 
 
 def test_the_dictionary_names_every_column(analysis: Path) -> None:
-    table = rows(analysis / "dictionary.csv")
+    table = read_rows(analysis / "dictionary.csv")
     for file in ("sessions.csv", "events.csv"):
         with (analysis / file).open() as lines:
             header = next(lines).strip().split(",")
@@ -71,9 +61,7 @@ def test_the_dictionary_names_every_column(analysis: Path) -> None:
     assert all(row["description"] for row in table)
 
 
-def test_few_units_are_warned_of_and_have_counts_in_report_terminal_and_script(
-    analysis: Path, folder: Path, tmp_path: Path
-) -> None:
+def test_report_warns_of_few_units(analysis: Path, folder: Path, tmp_path: Path) -> None:
     page = (analysis / "report.html").read_text()
     warning = "3 units in quiet, 3 units in chatty: with fewer than 5 units"
     assert warning in page.split("<table>")[0]
@@ -83,52 +71,37 @@ def test_few_units_are_warned_of_and_have_counts_in_report_terminal_and_script(
     assert warning in " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
 
 
-@NEEDS_R
-def test_the_r_script_gives_the_counts_of_few_too(analysis: Path, tmp_path: Path) -> None:
-    here = shutil.copytree(analysis, tmp_path / "own")
-    command = ["Rscript", "analysis.R"]
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "WARNING: condition quiet: 3 units, fewer than 5" in done.stdout
-    of_errors = [row for row in rows(here / "estimates_r.csv") if row["outcome"] == "errors"]
-    assert [(row["term"], row["events"], row["units"], row["low"]) for row in of_errors] == [
-        ("quiet", "8", "3", "NA"), ("chatty", "13", "3", "NA"), ("chatty / quiet", "21", "3", "NA"),
-    ]  # fmt: skip
-
-
-def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
+def test_report_keeps_a_changed_script(folder: Path, tmp_path: Path) -> None:
     study("report", folder, "-o", tmp_path)
     (tmp_path / "analysis.R").write_text("mine\n")
     assert "analysis.R: was changed" in " ".join(json.loads(study("report", folder, "-o", tmp_path, "--json"))["notes"])
     assert (tmp_path / "analysis.R").read_text() == "mine\n"
 
 
-def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) -> None:
+def test_a_session_counts_by_its_consensus(own_study: Path, tmp_path: Path) -> None:
     with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
         log.append(label(5, "consensus", length_s=2), START_NS)
     study("report", own_study, "-o", tmp_path / "out")
-    found = {
+    errors_by_coder = {
         row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])
-        for row in rows(tmp_path / "out/sessions.csv")
+        for row in read_rows(tmp_path / "out/sessions.csv")
         if row["session"] == "S1"
     }
-    assert found["consensus"] == ("consensus", "1", "1")
-    assert found["C-1"] == ("human", "0", "3")
+    assert errors_by_coder["consensus"] == ("consensus", "1", "1")
+    assert errors_by_coder["C-1"] == ("human", "0", "3")
     study("publish", own_study, tmp_path / "shared")
-    assert "\tconsensus\t" in published_text(tmp_path / "shared")
+    assert "\tconsensus\t" in read_published_text(tmp_path / "shared")
 
 
 @pytest.mark.parametrize(("verb", "what"), [(("report", "-o"), "an analysis"), (("publish",), "a dataset")])
-def test_a_folder_that_holds_something_else_is_refused(
-    folder: Path, tmp_path: Path, verb: tuple[str, ...], what: str
-) -> None:
+def test_a_foreign_folder_is_refused(folder: Path, tmp_path: Path, verb: tuple[str, ...], what: str) -> None:
     (tmp_path / "a.txt").write_text("mine")
     refused = study(verb[0], folder, *verb[1:], tmp_path, code=2)
     assert f"{tmp_path}: exists, and is not {what}: name a new folder" in refused
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_an_unknown_coder_is_refused(folder: Path) -> None:
+def test_report_refuses_an_unknown_coder(folder: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study("report", folder, "--coder", "C-9", code=2)
     assert "--coder is for the report of a study" in study("report", folder / "sessions/S1", "--coder", "C-1", code=2)
 
@@ -139,16 +112,16 @@ def own_study(folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports", "outputs.jsonl"))
 
 
-def published_text(out: Path) -> str:
+def read_published_text(out: Path) -> str:
     files = [path for path in sorted(out.rglob("*")) if path.is_file() and path.suffix != ".sha256"]
     return "".join(path.read_text() for path in files)
 
 
-def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path, tmp_path: Path) -> None:
+def test_publish_leaves_out_pseudonyms_words_and_dates(own_study: Path, tmp_path: Path) -> None:
     out = tmp_path / "shared"
     done = json.loads(study("publish", own_study, out, "--licence", "CC-BY-4.0", "--json"))
     assert (done["sessions"], done["participants"]) == (6, 6)
-    text = published_text(out)
+    text = read_published_text(out)
     assert not [known for known in (*PEOPLE, "C-1", "C-2", "harbour", "2026", "S1") if known in text]
     events = sorted(out.glob("sub-*/ses-*/beh/*_events.tsv"))
     assert len(events) == len(SESSIONS)
@@ -170,16 +143,16 @@ def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path,
     assert checked.returncode == 0, checked.stdout
     again = tmp_path / "again"
     study("publish", own_study, again, "--licence", "CC-BY-4.0")
-    assert published_text(again) == text  # the key gives the same labels
+    assert read_published_text(again) == text  # the key gives the same labels
 
 
-def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study: Path, tmp_path: Path) -> None:
+def test_publish_leaves_out_people_without_consent(own_study: Path, tmp_path: Path) -> None:
     out = tmp_path / "shared"
     study("publish", own_study, out)
     study("participant", own_study, "P-CCC33", "--no-publication")
-    told = study("withdraw", own_study, "P-AAA11", "--publication", code=1)
-    assert told.count(str(out)) == 1  # one line for the folder
-    assert f"{out}: was published before; publish it again with" in told
+    printed = study("withdraw", own_study, "P-AAA11", "--publication", code=1)
+    assert printed.count(str(out)) == 1  # one line for the folder
+    assert f"{out}: was published before; publish it again with" in printed
     study("withdraw", own_study, "P-AAA11", "--publication", code=1)
     done = json.loads(study("publish", own_study, out, "--json"))
     assert (done["sessions"], done["participants"]) == (3, 4)
@@ -194,7 +167,7 @@ def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study:
     assert "no session may be published" in study("publish", own_study, out, code=2)
 
 
-def test_sessions_at_the_end_of_their_retention_stay_out(own_study: Path, tmp_path: Path) -> None:
+def test_publish_leaves_out_expired_sessions(own_study: Path, tmp_path: Path) -> None:
     plan = (own_study / "study.yaml").read_text()
     (own_study / "study.yaml").write_text(plan.replace("retention_days: 0", "retention_days: 1"))
     assert "its retention ended" in study("publish", own_study, tmp_path / "out", code=2)
@@ -211,7 +184,7 @@ def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return own, place / "keys.json", place / "shared"
 
 
-def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_publish_accepts_media_with_consent_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own, _, shared = published
     own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
     key = json.loads((own / "publication_key.json").read_text())
@@ -230,7 +203,7 @@ def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Pat
     assert "greeting.webm: is not text" in study("publish", own, out, code=2)
 
 
-def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_publish_keeps_an_edited_readme(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own, keys, shared = published
     own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
     (out / "README.md").write_text("Ours.\n")

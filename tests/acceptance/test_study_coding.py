@@ -8,26 +8,17 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.session_log.recording import open_recording
-from norm_monitor.session_log.schema import Label, Participant
+from norm_monitor.session_log.schema import Participant
 from norm_monitor.session_log.writer import StudyLog
-from study_desk.coding.labels import collect_by_coder
 from study_desk.study.erase import erase, plan_erasure
-from tests.command_line import tactful
+from tests.acceptance.coded_study import read_labels, study
 from tests.study_session import START_NS, info, write_log
 
 BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
 
 
-def study(*arguments: str | Path, code: int = 0) -> str:
-    """Run a study verb, check its exit code, and return what it prints."""
-    done = tactful("study", *map(str, arguments))
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
-
-
-def coded(path: Path, *starts_s: int) -> Path:
+def write_coding(path: Path, *starts_s: int) -> Path:
     path.write_text(HEADER + "".join(f"error,engagement,{start_s},{start_s + 1}\n" for start_s in starts_s))
     return path
 
@@ -37,7 +28,7 @@ def session(path: Path, name: str) -> Path:
     return path
 
 
-def event_f1(*logs: Path) -> dict[tuple[str, ...], float | None]:
+def measure_event_f1(*logs: Path) -> dict[tuple[str, ...], float | None]:
     """Over all kinds, within 1 s, by pair of coders."""
     rows = compare(*logs)["rows"]
     return {
@@ -58,8 +49,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("sessions")
     first, second = session(folder / "s1", "S1"), session(folder / "s2", "S2")
     for coder in ("Ana", "Bo"):
-        study("import", first, coded(folder / "agreed.csv", 10, 20), "--coder", coder)
-    study("import", second, coded(folder / "alone.csv", 10, 20, 30), "--coder", "Ana")
+        study("import", first, write_coding(folder / "agreed.csv", 10, 20), "--coder", coder)
+    study("import", second, write_coding(folder / "alone.csv", 10, 20, 30), "--coder", "Ana")
     return first, second
 
 
@@ -70,73 +61,73 @@ def pair(logs: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def test_a_session_that_a_coder_has_not_coded_is_left_out_and_named(pair: tuple[Path, Path]) -> None:
-    assert event_f1(*pair)["Ana", "Bo"] == 1.0
+def test_agreement_names_uncoded_sessions(pair: tuple[Path, Path]) -> None:
+    assert measure_event_f1(*pair)["Ana", "Bo"] == 1.0
     remarks = " ".join(compare(*pair)["remarks"])
     assert "Bo: no coding of session S2" in remarks
     assert "study import LOG --coder Bo --complete" in remarks
 
 
 @pytest.mark.parametrize("way", ["a table with its header alone", "no file", "an ELAN file without annotations"])
-def test_a_session_in_which_a_coder_found_nothing_counts(pair: tuple[Path, Path], tmp_path: Path, way: str) -> None:
+def test_an_empty_coding_counts(pair: tuple[Path, Path], tmp_path: Path, way: str) -> None:
     """Two hits and three misses: F1 is 2 * 2 / (2 * 2 + 3)."""
-    file: list[str | Path] = [coded(tmp_path / "nothing.csv")]
+    file: list[str | Path] = [write_coding(tmp_path / "nothing.csv")]
     if way == "no file":
         file = ["--complete"]
     elif way == "an ELAN file without annotations":
         file = [tmp_path / "nothing.eaf"]
         Path(file[0]).write_text('<ANNOTATION_DOCUMENT><TIER TIER_ID="error engagement"/></ANNOTATION_DOCUMENT>')
     assert study("import", pair[1], *file, "--coder", "Bo").startswith("coding by Bo complete: 0 labels\n")
-    assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(4 / 7)
+    assert measure_event_f1(*pair)["Ana", "Bo"] == pytest.approx(4 / 7)
     assert "no coding" not in " ".join(compare(*pair)["remarks"])
     assert study("import", pair[1], *file, "--coder", "Bo").startswith("nothing new\n")
     checked = json.loads(study("status", pair[1], "--json"))
     assert (checked["sound"], checked["sealed"]) == (True, True)
-    assert labels(pair[1], "Bo") == []
+    assert read_labels(pair[1], "Bo") == []
 
 
-def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_erased_coding_does_not_count_as_empty(logs: tuple[Path, Path], tmp_path: Path) -> None:
     """A label that names a participant goes with the participant; its coder is not left as one who found nothing."""
     people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
     second = tmp_path / "two"
     with StudyLog.begin(second, info("S3", participants=people), ReplayClock(START_NS)) as log:
         log.close(sealed=True)
-    study("import", second, coded(tmp_path / "a.csv", 10, 20, 30), "--coder", "Ana")
+    study("import", second, write_coding(tmp_path / "a.csv", 10, 20, 30), "--coder", "Ana")
     (tmp_path / "b.csv").write_text("polarity,attribute,start_s,end_s,comment\nerror,engagement,10,11,P-1 left\n")
     study("import", second, tmp_path / "b.csv", "--coder", "Bo", "--complete")
-    assert event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
+    assert measure_event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
     erase(second, plan_erasure(second, "P-1"), ReplayClock(START_NS))
     assert json.loads(study("status", second, "--json"))["sound"]
-    assert event_f1(logs[0], second)["Ana", "Bo"] == 1.0
+    assert measure_event_f1(logs[0], second)["Ana", "Bo"] == 1.0
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])
 
 
-def test_labels_take_the_place_of_an_empty_coding(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_replace_puts_labels_in_place_of_an_empty_coding(pair: tuple[Path, Path], tmp_path: Path) -> None:
     study("import", pair[1], "--coder", "Bo", "--complete")
-    labels = coded(tmp_path / "b.csv", 10)
+    labels = write_coding(tmp_path / "b.csv", 10)
     assert "has a coding by Bo already" in study("import", pair[1], labels, "--coder", "Bo", code=2)
     revised = study("import", pair[1], labels, "--coder", "Bo", "--replace")
     assert revised.startswith("1 label, coding by Bo revised: 1 label\n")
-    assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
+    assert measure_event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
 
 
-def test_an_empty_form_needs_a_coder_and_replaces_no_labels(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    empty = coded(tmp_path / "nothing.csv")
+def test_an_empty_form_needs_a_coder(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    empty = write_coding(tmp_path / "nothing.csv")
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
     assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
     assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
 
 
-def test_one_observation_of_several_is_imported(tmp_path: Path) -> None:
+def test_a_boris_export_gives_the_sessions_observation(tmp_path: Path) -> None:
     """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
     log = session(tmp_path / "s2", "S2")
     assert study("import", log, BORIS_EXPORT).startswith("1 label\n")
-    (label,) = labels(log, "Bo")
+    (label,) = read_labels(log, "Bo")
     times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
     assert (label.attribute, times_s) == ("engagement", [30, 33])
 
 
-def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
+def test_a_boris_export_without_the_session_is_refused(tmp_path: Path) -> None:
     log = session(tmp_path / "s3", "S3")
     refused = study("import", log, BORIS_EXPORT, code=2)
     assert "has no observation S3; it has S1, S2" in refused
@@ -144,8 +135,3 @@ def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> No
     single = tmp_path / "s1.tsv"
     single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
     assert study("import", log, single).startswith("2 labels\n")
-
-
-def labels(log: Path, coder: str) -> list[Label]:
-    """Read a coder's labels, or the monitor's."""
-    return list(collect_by_coder(open_recording(log))[coder])

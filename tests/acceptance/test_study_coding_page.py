@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.time import NS_PER_S
-from tests.acceptance.test_study_coding import labels, study
+from tests.acceptance.coded_study import read_labels, study
 from tests.command_line import tactful
 from tests.norm_monitor.view.browser import Browser, faults, needs_chromium, text
 from tests.patience import PATIENCE_S
@@ -23,7 +23,7 @@ OWN_CODE = "codes:\n  - {id: joke, name: joke, polarity: competence, attribute: 
 
 
 @contextmanager
-def served(log: Path, *arguments: str | Path) -> Iterator[dict[str, str]]:
+def serve_page(log: Path, *arguments: str | Path) -> Iterator[dict[str, str]]:
     """Run `study code`, and yield the link of each person."""
     command = [sys.executable, "-m", "tactful_cli", "study", "code", str(log), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -70,16 +70,16 @@ def mark(browser: Browser, key: str, start_s: int, end_s: int | None = None) -> 
     browser.until(f"document.querySelectorAll('#rows [role=option]').length === {before + 1}")
 
 
-def done(browser: Browser) -> None:
+def finish_coding(browser: Browser) -> None:
     browser.run("document.getElementById('finish-open').click()")
     browser.run("document.getElementById('finish-yes').click()")
     browser.until("document.documentElement?.dataset.ready === 'yes' && !document.getElementById('compare').hidden")
 
 
-def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_path: Path) -> None:
+def test_two_coders_code_a_session_and_settle_a_consensus(study_folder: Path, tmp_path: Path) -> None:
     log = study_folder / "sessions" / "S1"
-    flags = labels(log, "monitor")
-    with served(log, "--coder", "C-1", "--coder", "C-2") as links, Browser(tmp_path / "profile") as browser:
+    flags = read_labels(log, "monitor")
+    with serve_page(log, "--coder", "C-1", "--coder", "C-2") as links, Browser(tmp_path / "profile") as browser:
         browser.open(links["C-1"])
         browser.until("document.getElementById('still').naturalWidth > 0")
         data = browser.run("document.getElementById('data').textContent")
@@ -90,23 +90,23 @@ def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_p
         mark(browser, "1", 10, 12)
         mark(browser, "j", 20)
         mark(browser, "2", 40, 41)
-        assert owed(study_folder) == ["C-1", "C-2"]  # a coding under way is none
-        done(browser)
+        assert list_owing_coders(study_folder) == ["C-1", "C-2"]  # a coding under way is none
+        finish_coding(browser)
         assert "Not done yet: C-2." in text(browser, "#compare-text")
         browser.open(links["C-2"])
         assert "C-1" not in browser.run("document.getElementById('data').textContent")
         mark(browser, "1", 10, 13)
         mark(browser, "w", 20)
-        done(browser)
-        assert owed(study_folder) == []
+        finish_coding(browser)
+        assert list_owing_coders(study_folder) == []
         browser.run("document.getElementById('adopt').click()")
         browser.until("document.getElementById('compare-count')?.innerText.startsWith('1 of 3')")
         for settled in (2, 3):
             browser.run("document.querySelector('#compared td:last-child button').click()")
             browser.until(f"document.getElementById('compare-count').innerText.startsWith('{settled} of 3')")
         assert faults(browser) == []
-    assert [(label.start_ns - START_NS) / NS_PER_S for label in labels(log, "C-1")] == [10, 20, 40]
-    assert [(label.polarity, label.attribute) for label in labels(log, "consensus")] == [
+    assert [(label.start_ns - START_NS) / NS_PER_S for label in read_labels(log, "C-1")] == [10, 20, 40]
+    assert [(label.polarity, label.attribute) for label in read_labels(log, "consensus")] == [
         ("error", "emotions"),
         ("competence", "engagement"),
         ("error", "engagement"),
@@ -124,13 +124,13 @@ def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_p
     assert (checked["sound"], checked["sealed"]) == (True, True)
 
 
-def owed(folder: Path) -> list[str]:
-    done = tactful("study", "status", folder, "--json")
-    sessions: list[dict[str, Any]] = json.loads(done.stdout)["sessions"]
+def list_owing_coders(folder: Path) -> list[str]:
+    finish_coding = tactful("study", "status", folder, "--json")
+    sessions: list[dict[str, Any]] = json.loads(finish_coding.stdout)["sessions"]
     return list(sessions[0]["owed_by"])
 
 
-def test_a_stranger_is_no_coder(study_folder: Path) -> None:
+def test_code_refuses_strangers(study_folder: Path) -> None:
     other = study_folder.parent / "S2"
     write_log(other, session="S2", length_s=60, flags=1)
     study("add", study_folder, other)
@@ -141,14 +141,14 @@ def test_a_stranger_is_no_coder(study_folder: Path) -> None:
     assert "given twice" in study("code", log, "--coder", "C-1", "--coder", "C-1", code=2)
 
 
-def test_a_coder_sees_who_agreed_to_be_watched_without_consent_to_clips(tmp_path: Path) -> None:
+def test_coders_see_pictures_by_the_consent_for_coders(tmp_path: Path) -> None:
     folder, bag = tmp_path / "study", tmp_path / "bag"
     study("init", folder, "--name", "library-2026", "--coder", "C-1")
     study("participant", folder, "P-7K3MX", "--coders", "--no-clips")
     write_log(tmp_path / "S1", session="S1", length_s=60, flags=0, bag=write_bag(bag))
     study("add", folder, tmp_path / "S1")
     with (
-        served(folder / "sessions" / "S1", "--coder", "C-1", "--bag", bag) as links,
+        serve_page(folder / "sessions" / "S1", "--coder", "C-1", "--bag", bag) as links,
         Browser(tmp_path / "profile") as browser,
     ):
         browser.open(links["C-1"])

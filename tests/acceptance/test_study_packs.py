@@ -16,7 +16,7 @@ from norm_core.records.flag import Verdict
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.session_log.schema import Review
 from norm_monitor.session_log.writer import StudyLog
-from tests.acceptance.test_study_coding import labels, study
+from tests.acceptance.coded_study import read_labels, study
 from tests.command_line import tactful
 from tests.study_session import START_NS, write_log
 
@@ -49,7 +49,7 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     coded = folder.parent / "early.csv"
     coded.write_text(f"session,polarity,attribute,start_s,end_s,comment\nS1,error,emotions,33.3,34.4,{SECRET}\n")
     study("import", folder, coded, "--coder", "C-3")
-    event_id = labels(folder / "sessions/S1", "monitor")[0].event_id
+    event_id = read_labels(folder / "sessions/S1", "monitor")[0].event_id
     with StudyLog.resume(folder / "sessions/S1", ReplayClock(START_NS)) as writer:
         writer.append(Review(event_id=event_id, coder="Rev-9", verdict=Verdict.REJECT, note="not so"), START_NS)
     replace(folder, "coded_twice: 0.2\nseed: 0", "coded_twice: 0.5\nseed: 3")
@@ -73,12 +73,12 @@ def replace(folder: Path, old: str, new: str) -> None:
     (folder / "study.yaml").write_text(text.replace(old, new))
 
 
-def coders_of(folder: Path) -> dict[str, list[str]]:
+def read_coders(folder: Path) -> dict[str, list[str]]:
     sessions = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]
     return {name: session["coders"] for name, session in sessions.items()}
 
 
-def status_of(folder: Path, session: str) -> dict[str, Any]:
+def read_status(folder: Path, session: str) -> dict[str, Any]:
     """Read a session's status, whatever else is owed."""
     found = json.loads(tactful("study", "status", str(folder), "--json").stdout)
     (chosen,) = [each for each in found["sessions"] if each["name"] == session]
@@ -123,9 +123,9 @@ def pack(folder: Path, coder: str, *options: str) -> Path:
     return out
 
 
-def test_a_pack_tells_nothing_of_flags_conditions_and_others(own: Path) -> None:
+def test_a_pack_holds_no_flags_conditions_or_others_work(own: Path) -> None:
     out = pack(own, "C-1", "--copy-media")
-    flags = labels(own / "sessions/S1", "monitor")
+    flags = read_labels(own / "sessions/S1", "monitor")
     secrets = {text for flag in flags for text in (flag.event_id, flag.code, flag.comment)} - {""}
     secrets |= {*CONDITIONS.values(), "C-2", "C-3", SECRET, "Rev-9", "monitor", "33.3", "33300", "P-7K3MX", "verdict"}
     files = [path for path in out.rglob("*") if path.is_file()]
@@ -158,9 +158,9 @@ def test_a_pack_holds_speech_media_and_the_codebook_with_keys(own: Path) -> None
     assert (joke["key"], joke["definition"]) == ("j", "the robot jokes")
 
 
-def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> None:
+def test_packs_are_imported_from_elan_and_boris(own: Path) -> None:
     """The first coder works in ELAN, the second in BORIS. They agree on all but one event of the session they share."""
-    assigned_to = coders_of(own)
+    assigned_to = read_coders(own)
     (shared,) = [name for name, coders in assigned_to.items() if len(coders) == 2 and name != "S1"]
     first, second = assigned_to[shared]
     elan, boris = pack(own, first), pack(own, second)
@@ -174,16 +174,16 @@ def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> N
     assert {(each["session"], *each["coders"], each["labels"]) for each in done["sessions"]} == {
         (shared, first, 3), (shared, second, 2)
     }  # fmt: skip
-    (engagement, joke, _) = labels(own / "sessions" / shared, first)
+    (engagement, joke, _) = read_labels(own / "sessions" / shared, first)
     assert (engagement.severity, engagement.end_ns) == ("severe", START_NS + 12_500_000_000)
     assert (joke.code, joke.polarity, joke.attribute, joke.comment) == (
         "joke", "competence", "engagement", "about whales"
     )  # fmt: skip
-    (engagement, joke) = labels(own / "sessions" / shared, second)
+    (engagement, joke) = read_labels(own / "sessions" / shared, second)
     assert (engagement.severity, engagement.start_ns, joke.code) == ("severe", START_NS + 10_100_000_000, "joke")
     others = [name for name, coders in assigned_to.items() if second in coders and name != shared]
     assert {each.split()[0] for each in done["without_labels"]} >= {*others}
-    session = status_of(own, shared)
+    session = read_status(own, shared)
     assert (session["coded_by"], session["owed_by"]) == (sorted([first, second]), [])
     rows = json.loads(study("agreement", own, "--json", "--resamples", "5"))["rows"]
     (f1,) = [
@@ -195,7 +195,7 @@ def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> N
     assert f1 == pytest.approx(4 / 5)
 
 
-def test_a_second_version_replaces_the_first_and_the_log_keeps_both(own: Path) -> None:
+def test_import_replaces_a_coding_and_the_log_keeps_both(own: Path) -> None:
     out = pack(own, "C-1")
     coded = next(out.glob("*S1_C-1.eaf"))
     mark_in_elan(coded, [("error engagement", 10_000, 12_500, "severe")])
@@ -203,15 +203,15 @@ def test_a_second_version_replaces_the_first_and_the_log_keeps_both(own: Path) -
     mark_in_elan(coded, [("error emotions", 40_000, 41_000, "minor")])
     assert "--replace it (the log keeps both)" in study("import", own, coded, code=2)
     assert "coding by C-1 revised: 2 labels" in study("import", own, coded, "--replace")
-    assert [label.severity for label in labels(own / "sessions/S1", "C-1")] == ["severe", "minor"]
-    assert status_of(own, "S1")["revised"] == {"C-1": 1}
-    assert status_of(own, "S1")["log"] == "intact"
+    assert [label.severity for label in read_labels(own / "sessions/S1", "C-1")] == ["severe", "minor"]
+    assert read_status(own, "S1")["revised"] == {"C-1": 1}
+    assert read_status(own, "S1")["log"] == "intact"
     told = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
     assert told.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
-    assert SECRET in [label.comment for label in labels(own / "sessions/S1", "C-3")]
+    assert SECRET in [label.comment for label in read_labels(own / "sessions/S1", "C-3")]
 
 
-def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: Path) -> None:
+def test_import_refuses_a_pack_of_another_coder_study_or_code(own: Path, tmp_path: Path) -> None:
     coded = next(pack(own, "C-1").glob("*S1_C-1.eaf"))
     text = coded.read_text()
     mark_in_elan(coded, [("error engagement", 10_000, 12_500, "")])
@@ -226,10 +226,10 @@ def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: P
     coded.write_text(text)
     assert study("import", own, coded) == ""
     assert "is there already, and may hold a coder's work" in study("pack", own, coded.parent, "--coder", "C-1", code=2)
-    assert "C-1" in status_of(own, "S1")["owed_by"]
+    assert "C-1" in read_status(own, "S1")["owed_by"]
 
 
-def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
+def test_withdraw_deletes_packs(own: Path) -> None:
     out = own / "packs"
     study("pack", own, out, "--coder", "C-1", "--copy-media")
     left = study("withdraw", own, "P-7K3MX", "--clips", code=1)

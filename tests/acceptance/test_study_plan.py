@@ -14,9 +14,7 @@ import yaml
 
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.session_log.schema import Participant
-from tests.acceptance.coded_study import PEOPLE, coded_study, write_session
-from tests.acceptance.test_study_analysis import NEEDS_R, rows
-from tests.acceptance.test_study_coding import study
+from tests.acceptance.coded_study import NEEDS_R, PEOPLE, make_coded_study, read_rows, study, write_session
 from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, write_log
@@ -31,7 +29,7 @@ PLAN = """plan:
 
 @pytest.fixture(scope="module")
 def coded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = coded_study(tmp_path_factory.mktemp("plan") / "kiosk")
+    folder = make_coded_study(tmp_path_factory.mktemp("plan") / "kiosk")
     change(folder, "plan: {}\n", PLAN)
     return folder
 
@@ -53,7 +51,7 @@ def report(folder: Path, *options: str) -> tuple[str, list[str]]:
     return (folder / "exports/analysis/report.html").read_text(), plan["deviations"]
 
 
-def test_an_analysis_is_compared_with_the_frozen_plan(own: Path) -> None:
+def test_report_compares_the_analysis_with_the_frozen_plan(own: Path) -> None:
     assert "No plan was frozen" in report(own)[0]
     change(own, "  S4: {", "  S4: {excluded: aborted, ")
     frozen = json.loads(study("plan", own, "--freeze", "--json"))["frozen"]
@@ -64,12 +62,12 @@ def test_an_analysis_is_compared_with_the_frozen_plan(own: Path) -> None:
         text in page
         for text in (frozen[0]["sha256"], frozen[0]["date"], "agrees with the plan, which was frozen after 6 sessions")
     )
-    analysed = {row["session"] for row in rows(own / "exports/analysis/sessions.csv") if row["analysed"] == "1"}
+    analysed = {row["session"] for row in read_rows(own / "exports/analysis/sessions.csv") if row["analysed"] == "1"}
     assert analysed == {"S1", "S2", "S3", "S5", "S6"}  # the planned exclusion counts in no rate
     assert len(json.loads(study("plan", own, "--freeze", "--json"))["frozen"]) == 1  # nothing new to freeze
 
 
-def test_each_deviation_from_the_plan_is_named_and_an_earlier_version_stays(own: Path) -> None:
+def test_report_names_each_deviation_from_the_plan(own: Path) -> None:
     study("plan", own, "--freeze")
     change(own, "\n  primary_outcome: errors", "\n  primary_outcome: competences")
     change(own, "  S2: {", "  S2: {excluded: too many errors, ")
@@ -93,7 +91,7 @@ def test_each_deviation_from_the_plan_is_named_and_an_earlier_version_stays(own:
     assert "version 1 was changed after it was frozen" in study("report", own, code=2)
 
 
-def test_a_plan_without_an_outcome_is_not_frozen_and_a_wrong_one_is_refused(own: Path) -> None:
+def test_an_incomplete_plan_is_not_frozen(own: Path) -> None:
     change(own, "\n  primary_outcome: errors", "\n  primary_outcome: smiles")
     assert "plan: unknown primary_outcome smiles; study.yaml has errors, competences" in study("plan", own, code=2)
     change(own, "  primary_outcome: smiles\n", "")
@@ -123,11 +121,11 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_crossed_design_counterbalances_orders_and_names_who_met_another(crossed: Path) -> None:
+def test_a_crossed_design_counterbalances_orders(crossed: Path) -> None:
     people = yaml.safe_load((crossed / "study.yaml").read_text())["participants"]
     orders = Counter(tuple(each["order"]) for each in people.values())
     assert {*orders.values()} == {3}
-    table = [row for row in rows(crossed / "exports/analysis/sessions.csv") if row["analysed"] == "1"]
+    table = [row for row in read_rows(crossed / "exports/analysis/sessions.csv") if row["analysed"] == "1"]
     assert {row["session"]: row["period"] for row in table} == {
         row["session"]: str(int(row["session"][2]) + 1) for row in table
     }
@@ -139,16 +137,14 @@ def test_a_crossed_design_counterbalances_orders_and_names_who_met_another(cross
 
 
 @NEEDS_R
-def test_the_model_of_a_crossed_design_has_the_period_and_participants_as_clusters(
-    crossed: Path, tmp_path: Path
-) -> None:
+def test_the_r_script_holds_the_period_of_a_crossed_design(crossed: Path, tmp_path: Path) -> None:
     here = shutil.copytree(crossed / "exports/analysis", tmp_path / "r")
     done = subprocess.run(
         ["Rscript", "analysis.R"], cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     assert '<td class="text">error engagement</td><td class="text">quiet</td>' in (here / "report.html").read_text()
-    found = {row["term"]: row for row in rows(here / "estimates_r.csv") if row["outcome"] == "error_engagement"}
+    found = {row["term"]: row for row in read_rows(here / "estimates_r.csv") if row["outcome"] == "error_engagement"}
     plain, held = (found[f"chatty / quiet{part}"] for part in ("", ", period held"))
     # Errors are drawn twice as many where it is chatty, and one more in the second session.
     for ratio in (plain, held):
@@ -171,7 +167,7 @@ def uncoded(tmp_path: Path) -> Path:
     return folder
 
 
-def test_coders_meet_sessions_in_orders_of_their_own(uncoded: Path) -> None:
+def test_each_coder_has_an_order_of_sessions(uncoded: Path) -> None:
     change(uncoded, "coded_twice: 0.2", "coded_twice: 1")
     orders = {}
     for coder in ("C-1", "C-2"):
@@ -189,7 +185,7 @@ def test_coders_meet_sessions_in_orders_of_their_own(uncoded: Path) -> None:
     assert f"C-1: codes {first} before {second}" in study(*page, code=2)
 
 
-def test_a_session_whose_participant_did_not_agree_is_not_shown_to_coders(uncoded: Path) -> None:
+def test_sessions_without_consent_are_hidden_from_coders(uncoded: Path) -> None:
     why = "session S5: P-SHY11 did not agree to be watched by coders"
     packed = json.loads(study("pack", uncoded, uncoded / "packs/1", "--coder", "C-1", "--json"))
     assert "S5" not in packed["sessions"]
@@ -203,7 +199,7 @@ def test_a_session_whose_participant_did_not_agree_is_not_shown_to_coders(uncode
     assert "has no session to code" in study("pack", uncoded, uncoded / "packs/2", "--coder", "C-1", code=2)
 
 
-def test_the_codebook_has_examples_and_coders_choose_among_defined_severities(uncoded: Path) -> None:
+def test_a_pack_holds_examples_and_defined_severities(uncoded: Path) -> None:
     change(uncoded, "severities: {}\n", "severities: {minor: one turn repairs it, major: the aim is lost}\n")
     joke = "{id: joke, name: joke, polarity: error, attribute: emotions, include: [a pun], exclude: [a smile]}"
     change(uncoded, "codes: []", f"codes:\n  - {joke}")

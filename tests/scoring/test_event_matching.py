@@ -16,11 +16,11 @@ Kinds = list[tuple[int, int]]
 EVENTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 7)), max_size=5)
 
 
-def onsets(events: Kinds) -> list[int]:
+def list_onsets(events: Kinds) -> list[int]:
     return [at for at, _ in events]
 
 
-def most_pairs(a: Kinds, b: Kinds, tolerance: int) -> int:
+def count_most_pairs(a: Kinds, b: Kinds, tolerance: int) -> int:
     """Try every assignment; kinds are sets of three attributes, and one in common makes two events compatible."""
     flipped = len(a) > len(b)
     small, large = (b, a) if flipped else (a, b)
@@ -32,38 +32,40 @@ def most_pairs(a: Kinds, b: Kinds, tolerance: int) -> int:
 
 @given(EVENTS, EVENTS, st.integers(0, 12), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_as_many_pairs_are_made_as_every_assignment_tried_can_make(
-    a: Kinds, b: Kinds, tolerance: int, in_order: bool
-) -> None:
-    found = match_events(onsets(a), onsets(b), tolerance, lambda i, j: bool(a[i][1] & b[j][1]), in_order=in_order)
-    assert len(found.pairs) == most_pairs(a, b, tolerance)
-    assert sorted([*(i for i, _ in found.pairs), *found.left_a]) == list(range(len(a)))
-    assert sorted([*(j for _, j in found.pairs), *found.left_b]) == list(range(len(b)))
-    assert all(abs(a[i][0] - b[j][0]) <= tolerance and a[i][1] & b[j][1] for i, j in found.pairs)
+def test_matching_makes_as_many_pairs_as_brute_force(a: Kinds, b: Kinds, tolerance: int, in_order: bool) -> None:
+    matches = match_events(
+        list_onsets(a), list_onsets(b), tolerance, lambda i, j: bool(a[i][1] & b[j][1]), in_order=in_order
+    )
+    assert len(matches.pairs) == count_most_pairs(a, b, tolerance)
+    assert sorted([*(i for i, _ in matches.pairs), *matches.left_a]) == list(range(len(a)))
+    assert sorted([*(j for _, j in matches.pairs), *matches.left_b]) == list(range(len(b)))
+    assert all(abs(a[i][0] - b[j][0]) <= tolerance and a[i][1] & b[j][1] for i, j in matches.pairs)
 
 
 @given(EVENTS, EVENTS, st.integers(0, 12))
 @settings(max_examples=200, deadline=None)
-def test_in_order_it_does_not_matter_who_is_called_a(a: Kinds, b: Kinds, tolerance: int) -> None:
-    one = match_events(onsets(a), onsets(b), tolerance, in_order=True)
-    other = match_events(onsets(b), onsets(a), tolerance, in_order=True)
-    assert one == Matches(pairs=tuple(sorted((i, j) for j, i in other.pairs)), left_a=other.left_b, left_b=other.left_a)
+def test_matching_in_order_is_symmetric(a: Kinds, b: Kinds, tolerance: int) -> None:
+    forward = match_events(list_onsets(a), list_onsets(b), tolerance, in_order=True)
+    backward = match_events(list_onsets(b), list_onsets(a), tolerance, in_order=True)
+    assert forward == Matches(
+        pairs=tuple(sorted((i, j) for j, i in backward.pairs)), left_a=backward.left_b, left_b=backward.left_a
+    )
 
 
-def test_the_nearest_is_taken_and_of_equally_near_ones_the_first() -> None:
+def test_matching_prefers_the_nearest_then_the_first() -> None:
     assert match_events([10], [8, 11, 12], 5).pairs == ((0, 1),)
     assert match_events([10], [12, 8], 5).pairs == ((0, 0),)
     assert match_events([10], [8, 11, 12], 5, in_order=True).pairs == ((0, 0),)
 
 
-def test_a_long_row_of_events_may_all_move_up_by_one() -> None:
+def test_matching_moves_a_long_chain_of_partners() -> None:
     """Each is nearest to the partner of the one before it, and the last makes all of them move."""
     count = 3000
-    found = match_events([*(10 * n for n in range(count)), -10], [10 * n - 4 for n in range(count + 1)], 6)
-    assert len(found.pairs) == count + 1
+    matches = match_events([*(10 * n for n in range(count)), -10], [10 * n - 4 for n in range(count + 1)], 6)
+    assert len(matches.pairs) == count + 1
 
 
-def of_the_paper(counts: np.ndarray) -> float:
+def compute_variance_of_the_paper(counts: np.ndarray) -> float:
     """The variance of macro F1 as Takahashi et al. (2022), section 3.2, write it, for r classes."""
     total, r = counts.sum(), len(counts)
     p = counts / total
@@ -78,14 +80,14 @@ def of_the_paper(counts: np.ndarray) -> float:
 
 
 @given(arrays(int, (3, 3), elements=st.integers(1, 60)))
-def test_macro_intervals_are_those_of_the_paper(counts: np.ndarray) -> None:
+def test_macro_f1_has_the_interval_of_the_paper(counts: np.ndarray) -> None:
     figure = macro_f1(np.hstack([counts.astype(float), np.zeros((3, 1))]))
-    reach = 100 * 1.959963984540054 * of_the_paper(counts.astype(float)) ** 0.5
+    reach = 100 * 1.959963984540054 * compute_variance_of_the_paper(counts.astype(float)) ** 0.5
     assert figure.high == pytest.approx(min(100.0, figure.value + reach))
     assert figure.low == pytest.approx(max(0.0, figure.value - reach))
 
 
-def test_a_case_worked_by_hand() -> None:
+def test_f1_of_a_case_by_hand() -> None:
     """Two right of three of class 0, three right of four of class 1, one not answered."""
     counts = count_confusions([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
     assert class_f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
@@ -102,25 +104,25 @@ SCORES = np.array([0.9, 0.5, 0.5, 0.3, 0.2, 0.2])
 WANTED = np.array([True, True, False, False, True, False])
 
 
-def test_the_area_is_the_share_of_pairs_in_the_right_order() -> None:
+def test_ranking_measures_by_hand() -> None:
     pairs = [(a > b) + (a == b) / 2 for a in SCORES[WANTED] for b in SCORES[~WANTED]]
     areas, precisions = ranking_measures(SCORES, WANTED, ONES)
     assert areas[0] == pytest.approx(sum(pairs) / len(pairs))
     assert precisions[0] == pytest.approx((1 + 2 / 3 + 3 / 6) / 3)  # equal scores share the precision at their last
 
 
-def test_a_weight_counts_an_item_so_often() -> None:
+def test_a_weight_repeats_an_item() -> None:
     weights = np.array([[2.0, 1, 0, 1, 1, 3]])
     often = np.repeat(np.arange(6), weights[0].astype(int))
     once = ranking_measures(SCORES[often], WANTED[often], np.ones((1, len(often))))
     assert np.array(ranking_measures(SCORES, WANTED, weights)) == pytest.approx(np.array(once))
 
 
-def test_what_is_undefined_is_no_number() -> None:
+def test_undefined_ranking_is_nan() -> None:
     assert np.isnan(ranking_measures(SCORES, np.ones(6, bool), ONES)[0])
     assert np.isnan(rank_correlations(SCORES, np.zeros(6), ONES))
 
 
-def test_ranks_correlate_whatever_the_scale() -> None:
+def test_rank_correlation_ignores_the_scale() -> None:
     assert rank_correlations(SCORES, SCORES**3, ONES) == pytest.approx(1)
     assert rank_correlations(SCORES, -SCORES, ONES) == pytest.approx(-1)

@@ -13,13 +13,13 @@ from scoring.probabilities import brier_score, expected_calibration_error
 from scoring.quantiles import poisson_interval, share_bound, t_quantile
 
 
-def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:
+def test_a_bootstrap_is_as_wide_as_the_standard_error() -> None:
     values = np.random.default_rng(1).normal(size=400)
     low, high = percentile_interval(values[draw_clusters(400, 4000)].mean(axis=1))
     assert (high - low) / 2 == pytest.approx(1.96 * values.std() / math.sqrt(400), rel=0.05)
 
 
-def test_a_bootstrap_over_many_groups_draws_as_one_matrix_and_holds_no_matrix() -> None:
+def test_a_bootstrap_over_many_groups_bounds_memory() -> None:
     values = np.random.default_rng(1).integers(0, 2, 3001).astype(float)
     expected = values[draw_clusters(3001, 2000, 7)].mean(axis=1)
     tracemalloc.start()
@@ -31,11 +31,11 @@ def test_a_bootstrap_over_many_groups_draws_as_one_matrix_and_holds_no_matrix() 
 
 
 @pytest.mark.parametrize(("hits", "bounds"), [(0, (0.0, 0.258833)), (11, (0.741167, 1.0)), (5, (0.212713, 0.719908))])
-def test_wilson_s_interval_by_hand(hits: int, bounds: tuple[float, float]) -> None:
+def test_wilson_interval_by_hand(hits: int, bounds: tuple[float, float]) -> None:
     assert wilson_interval(hits / 11, 11) == pytest.approx(bounds, abs=1e-5)
 
 
-def test_no_interval_closes_where_nothing_varies() -> None:
+def test_intervals_stay_open_where_nothing_varies() -> None:
     eleven = [str(number) for number in range(11)]
     figures = (
         estimate_share([0.0] * 11, eleven),

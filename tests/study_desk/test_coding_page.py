@@ -33,7 +33,7 @@ STUDY = StudyFile(
 TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
 
 
-def still(stamp_ns: int) -> bytes:
+def draw_still(stamp_ns: int) -> bytes:
     """Draw a picture as wide as its second, so that a page tells which one it shows."""
     width = 100 + (stamp_ns - START_NS) // NS_PER_S
     data = cv2.imencode(".jpg", np.full((60, width, 3), 180, np.uint8))[1]
@@ -48,14 +48,14 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(log: Path) -> Iterator[CodingServer]:
-    media = PlayerMedia(still_at=still)
+    media = PlayerMedia(still_at=draw_still)
     coding = CodingServer(log, TOKENS, ReplayClock(START_NS), study=STUDY, media=media)
     with serving(coding) as served:
         yield served
 
 
 @pytest.fixture
-def shown(browser: Browser, server: CodingServer) -> Browser:
+def ana_page(browser: Browser, server: CodingServer) -> Browser:
     """Ana's page, freshly opened."""
     browser.size(1440, 900)
     browser.events.clear()
@@ -63,34 +63,34 @@ def shown(browser: Browser, server: CodingServer) -> Browser:
     return browser
 
 
-def goto(browser: Browser, second: int) -> None:
+def seek(browser: Browser, second: int) -> None:
     """Move the player by its keys."""
     at = round(browser.run("Number(document.getElementById('cursor').value)") / 1000)
     for _ in range(abs(second - at)):
         browser.key("ArrowRight" if second > at else "ArrowLeft", code=39 if second > at else 37)
 
 
-def coded(browser: Browser, key: str, second: int, until: int | None = None) -> None:
+def mark_event(browser: Browser, key: str, second: int, until: int | None = None) -> None:
     """Mark an event with keys alone, and wait until it is in the log."""
-    before = count(browser)
-    goto(browser, second)
+    before = count_events(browser)
+    seek(browser, second)
     if until is not None:
         browser.key("i")
-        goto(browser, until)
+        seek(browser, until)
         browser.key("o")
     browser.key(key)
     browser.until(f"document.querySelectorAll('#rows [role=option]').length === {before + 1}")
 
 
-def count(browser: Browser) -> int:
+def count_events(browser: Browser) -> int:
     return int(browser.run("document.querySelectorAll('#rows [role=option]').length"))
 
 
-def saved(browser: Browser) -> None:
+def wait_until_saved(browser: Browser) -> None:
     browser.until("document.getElementById('saved').innerText === 'Saved in the log.'")
 
 
-def finish(browser: Browser) -> None:
+def finish_coding(browser: Browser) -> None:
     browser.run("document.getElementById('finish-open').focus()")
     browser.key("Enter", code=13)
     browser.until("document.getElementById('finish').open")
@@ -98,7 +98,7 @@ def finish(browser: Browser) -> None:
     browser.until("document.documentElement?.dataset.ready === 'yes' && !document.getElementById('compare').hidden")
 
 
-def drafts(log: Path) -> list[tuple[str, float, float, str | None]]:
+def read_drafts(log: Path) -> list[tuple[str, float, float, str | None]]:
     return [
         (
             label.code or f"{label.polarity} {label.attribute}",
@@ -110,94 +110,94 @@ def drafts(log: Path) -> list[tuple[str, float, float, str | None]]:
     ]
 
 
-def test_the_keyboard_alone_codes_a_session(shown: Browser, log: Path) -> None:
-    coded(shown, "3", 10, 13)
-    coded(shown, "2", 20)
-    shown.key("f")
-    saved(shown)
-    shown.until("document.querySelector('#details [name=severity]').value === 'severe'")
-    assert drafts(log) == [
+def test_keys_code_a_session(ana_page: Browser, log: Path) -> None:
+    mark_event(ana_page, "3", 10, 13)
+    mark_event(ana_page, "2", 20)
+    ana_page.key("f")
+    wait_until_saved(ana_page)
+    ana_page.until("document.querySelector('#details [name=severity]').value === 'severe'")
+    assert read_drafts(log) == [
         ("error conversational_mechanics", 10, 13, None),
         ("error engagement", 20, 20, "severe"),
     ]
-    shown.key("ArrowUp", code=38)
-    assert text(shown, "#details .name") == "Error conversational mechanics"
-    assert text(shown, "#at") == "0:10.0 of 1:00"
-    shown.key("Delete", code=46)
-    shown.until("document.querySelectorAll('#rows [role=option]').length === 1")
-    assert drafts(log) == [("error engagement", 20, 20, "severe")]
-    shown.run("document.querySelector('#saved button').click()")
-    shown.until("document.querySelectorAll('#rows [role=option]').length === 2")
-    assert len(drafts(log)) == 2
-    assert faults(shown) == []
+    ana_page.key("ArrowUp", code=38)
+    assert text(ana_page, "#details .name") == "Error conversational mechanics"
+    assert text(ana_page, "#at") == "0:10.0 of 1:00"
+    ana_page.key("Delete", code=46)
+    ana_page.until("document.querySelectorAll('#rows [role=option]').length === 1")
+    assert read_drafts(log) == [("error engagement", 20, 20, "severe")]
+    ana_page.run("document.querySelector('#saved button').click()")
+    ana_page.until("document.querySelectorAll('#rows [role=option]').length === 2")
+    assert len(read_drafts(log)) == 2
+    assert faults(ana_page) == []
 
 
-def test_an_event_is_changed_in_its_form_and_escape_closes_it(shown: Browser, log: Path) -> None:
-    coded(shown, "1", 10, 12)
-    goto(shown, 15)
-    shown.run(
+def test_the_form_changes_an_event_and_escape_closes_it(ana_page: Browser, log: Path) -> None:
+    mark_event(ana_page, "1", 10, 12)
+    seek(ana_page, 15)
+    ana_page.run(
         "const form = document.querySelector('#details form'); form.elements.code.value = 'joke';"
         "form.elements.start.value = '0:09.5'; form.elements.comment.value = 'unsure'; form.elements.comment.focus()"
     )
-    shown.key("Escape", code=27)
-    assert shown.run("document.querySelector('#details [name=comment]').value") == ""
-    assert shown.run("document.activeElement.id") == "list"
-    shown.run(
+    ana_page.key("Escape", code=27)
+    assert ana_page.run("document.querySelector('#details [name=comment]').value") == ""
+    assert ana_page.run("document.activeElement.id") == "list"
+    ana_page.run(
         "{ const form = document.querySelector('#details form'); form.elements.code.value = 'joke';"
         "form.elements.start.value = '0:09.5'; form.elements.end.nextSibling.click();"
         "form.elements.comment.value = 'in two minds'; form.requestSubmit(); }"
     )
-    shown.until("!document.querySelector('#details .name').innerText.startsWith('Error')")  # saved
-    assert shown.run("document.querySelector('#details [name=comment]').value") == "in two minds"
-    assert drafts(log) == [("joke", 9.5, 15, None)]
-    for start, told in (
+    ana_page.until("!document.querySelector('#details .name').innerText.startsWith('Error')")  # saved
+    assert ana_page.run("document.querySelector('#details [name=comment]').value") == "in two minds"
+    assert read_drafts(log) == [("joke", 9.5, 15, None)]
+    for start, message in (
         ("0:16", "The end is before the start."),
         ("soon", "Write times as"),
         ("1:2:3:4", "Write times"),
     ):
-        shown.run(
+        ana_page.run(
             f"{{ const f = document.querySelector('#details form'); f.elements.start.value = '{start}';"
             "f.requestSubmit(); }"
         )
-        assert told in text(shown, "#details [role=alert]")
-    assert drafts(log) == [("joke", 9.5, 15, None)]
+        assert message in text(ana_page, "#details [role=alert]")
+    assert read_drafts(log) == [("joke", 9.5, 15, None)]
 
 
-def test_letters_typed_into_a_comment_are_no_events(shown: Browser, log: Path) -> None:
-    coded(shown, "1", 5)
-    shown.run("document.querySelector('#details [name=comment]').focus()")
+def test_letters_typed_into_a_comment_are_no_events(ana_page: Browser, log: Path) -> None:
+    mark_event(ana_page, "1", 5)
+    ana_page.run("document.querySelector('#details [name=comment]').focus()")
     for key in "quit 1":
-        shown.key(key)
-    assert shown.run("document.querySelector('#details [name=comment]').value") == "quit 1"
-    shown.run("document.querySelector('#details form').requestSubmit()")
-    shown.until("document.querySelector('#details [name=comment]').getAttribute('value') === 'quit 1'")
+        ana_page.key(key)
+    assert ana_page.run("document.querySelector('#details [name=comment]').value") == "quit 1"
+    ana_page.run("document.querySelector('#details form').requestSubmit()")
+    ana_page.until("document.querySelector('#details [name=comment]').getAttribute('value') === 'quit 1'")
     assert [label.comment for label in open_recording(log).drafts] == ["quit 1"]
-    assert len(drafts(log)) == 1
+    assert len(read_drafts(log)) == 1
 
 
-def test_the_picture_is_that_of_the_moment_however_it_is_sought(shown: Browser) -> None:
+def test_the_still_follows_keys_pointer_slider_and_play(ana_page: Browser) -> None:
     width = "document.getElementById('still').naturalWidth"
-    shown.until(f"{width} === 100")
-    goto(shown, 7)
-    shown.until(f"{width} === 107")
-    at = shown.run(
+    ana_page.until(f"{width} === 100")
+    seek(ana_page, 7)
+    ana_page.until(f"{width} === 107")
+    at = ana_page.run(
         "(({ left, top, width }) => [left, top, width])(document.getElementById('canvas').getBoundingClientRect())"
     )
-    shown.click(at[0] + at[2] / 2, at[1] + 80)
-    shown.until(f"{width} === 130")
-    assert text(shown, "#at") == "0:30.0 of 1:00"
-    shown.run("const c = document.getElementById('cursor'); c.value = 45000; c.dispatchEvent(new Event('input'))")
-    shown.until(f"{width} === 145")
-    shown.key(" ", code=32)
-    shown.until("Number(document.getElementById('cursor').value) > 46000")
-    shown.key(" ", code=32)
-    assert text(shown, "#play") == "Play"
+    ana_page.click(at[0] + at[2] / 2, at[1] + 80)
+    ana_page.until(f"{width} === 130")
+    assert text(ana_page, "#at") == "0:30.0 of 1:00"
+    ana_page.run("const c = document.getElementById('cursor'); c.value = 45000; c.dispatchEvent(new Event('input'))")
+    ana_page.until(f"{width} === 145")
+    ana_page.key(" ", code=32)
+    ana_page.until("Number(document.getElementById('cursor').value) > 46000")
+    ana_page.key(" ", code=32)
+    assert text(ana_page, "#play") == "Play"
     for _ in range(80):
-        shown.key("ArrowRight", code=39)
-    assert text(shown, "#at").startswith("1:00")
+        ana_page.key("ArrowRight", code=39)
+    assert text(ana_page, "#at").startswith("1:00")
 
 
-def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser, tmp_path: Path, log: Path) -> None:
+def test_the_video_plays_from_its_offset(browser: Browser, tmp_path: Path, log: Path) -> None:
     """Its first frame is 5 s after the session's start, and it lasts 10 s."""
     with av.open(str(tmp_path / "s.webm"), "w") as container:
         stream = container.add_stream("libvpx", rate=5)
@@ -212,7 +212,7 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
         browser.events.clear()
         browser.open(served.url("token-ana"))
         browser.until("document.getElementById('video').readyState > 1")
-        goto(browser, 12)
+        seek(browser, 12)
         browser.until("Math.abs(document.getElementById('video').currentTime - 7) < .01")
         browser.key(" ", code=32)
         browser.until("Number(document.getElementById('cursor').value) > 16000")  # on beyond its end
@@ -221,57 +221,57 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
         assert faults(browser) == []
 
 
-def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: CodingServer, log: Path) -> None:
-    shown.run(
+def test_an_unsaved_event_is_reported_and_not_shown(ana_page: Browser, server: CodingServer, log: Path) -> None:
+    ana_page.run(
         "window.real = fetch;"
         "window.fetch = (path, ...more) =>"
         "  path === 'events' ? Promise.reject(new TypeError('gone')) : real(path, ...more)"
     )
-    goto(shown, 4)
-    shown.key("i")
-    goto(shown, 6)
-    shown.key("1")
-    shown.until("!document.getElementById('unsaved').hidden")
-    assert "Not saved: the server does not answer" in text(shown, "#unsaved")
-    assert count(shown) == 0
-    assert "In at 0:04.0" in text(shown, "#mark-text")
-    shown.run("window.fetch = real")
-    shown.key("1")
-    shown.until("document.querySelectorAll('#rows [role=option]').length === 1")
-    assert drafts(log) == [("error emotions", 4, 6, None)]
-    assert shown.run("document.getElementById('unsaved').hidden")
+    seek(ana_page, 4)
+    ana_page.key("i")
+    seek(ana_page, 6)
+    ana_page.key("1")
+    ana_page.until("!document.getElementById('unsaved').hidden")
+    assert "Not saved: the server does not answer" in text(ana_page, "#unsaved")
+    assert count_events(ana_page) == 0
+    assert "In at 0:04.0" in text(ana_page, "#mark-text")
+    ana_page.run("window.fetch = real")
+    ana_page.key("1")
+    ana_page.until("document.querySelectorAll('#rows [role=option]').length === 1")
+    assert read_drafts(log) == [("error emotions", 4, 6, None)]
+    assert ana_page.run("document.getElementById('unsaved').hidden")
 
 
 @needs_axe
 @pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (900, True), (390, False)])
-def test_axe_finds_nothing_inaccessible(shown: Browser, server: CodingServer, width: int, is_dark: bool) -> None:
-    shown.size(width, 900)
+def test_the_coding_page_is_accessible(ana_page: Browser, server: CodingServer, width: int, is_dark: bool) -> None:
+    ana_page.size(width, 900)
     if is_dark:
-        shown.run("document.getElementById('theme').click()")
-    coded(shown, "1", 3, 5)
-    shown.key("i")
-    assert inaccessible(shown) == []
-    assert fits(shown, width)
-    shown.run("document.getElementById('finish-open').click()")
-    assert inaccessible(shown) == []
-    shown.key("Escape", code=27)
-    finish(shown)
-    shown.open(server.url("token-bo"))
-    finish(shown)
+        ana_page.run("document.getElementById('theme').click()")
+    mark_event(ana_page, "1", 3, 5)
+    ana_page.key("i")
+    assert inaccessible(ana_page) == []
+    assert fits_width(ana_page, width)
+    ana_page.run("document.getElementById('finish-open').click()")
+    assert inaccessible(ana_page) == []
+    ana_page.key("Escape", code=27)
+    finish_coding(ana_page)
+    ana_page.open(server.url("token-bo"))
+    finish_coding(ana_page)
     if is_dark:
-        shown.run("document.getElementById('theme').click()")
-    assert inaccessible(shown) == []
-    assert fits(shown, width)
-    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
-    assert inaccessible(shown) == []
-    assert fits(shown, width)
+        ana_page.run("document.getElementById('theme').click()")
+    assert inaccessible(ana_page) == []
+    assert fits_width(ana_page, width)
+    ana_page.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
+    assert inaccessible(ana_page) == []
+    assert fits_width(ana_page, width)
 
 
-def fits(browser: Browser, width: int) -> bool:
+def fits_width(browser: Browser, width: int) -> bool:
     return bool(browser.run(f"document.documentElement.scrollWidth <= {width}"))
 
 
-def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Path) -> None:
+def test_markup_in_words_is_not_run(browser: Browser, tmp_path: Path) -> None:
     write_log(tmp_path / "evil", condition=EVIL, length_s=60, flags=0)
     with StudyLog.resume(tmp_path / "evil", ReplayClock(START_NS)) as log:
         label = Label(
@@ -282,14 +282,14 @@ def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Pa
     served = CodingServer(tmp_path / "evil", {"t": "A<b>"}, ReplayClock(START_NS), study=STUDY)
     with serving(served):
         browser.open(served.url("t"))
-        coded(browser, "j", 0)
+        mark_event(browser, "j", 0)
         browser.run(
             f"{{ const f = document.querySelector('#details form'); f.elements.comment.value = {EVIL!r};"
             "f.requestSubmit(); }"
         )
         browser.until("document.querySelector('#details [name=comment]').value.includes('owned')")
         assert EVIL in text(browser, "#codes")
-        finish(browser)
+        finish_coding(browser)
         assert EVIL in text(browser, "#compared")
         assert "C</script>" in text(browser, "#compared thead")
         assert browser.run("window.owned") is None

@@ -62,57 +62,58 @@ def ask(server: CodingServer, path: str, body: object = None, **headers: str) ->
     return page_requests.ask(server.port, path, body=body, **headers)
 
 
-def page(server: CodingServer, who: str) -> dict[str, Any]:
+def read_page(server: CodingServer, who: str) -> dict[str, Any]:
     """Return the data in a coder's page."""
     status, text = ask(server, f"/?token=token-{who}")
     assert status == 200
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    data: dict[str, Any] = json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert match
+    data: dict[str, Any] = json.loads(match[1])
     return data
 
 
-def records(log: Path, *kinds: type) -> list[Any]:
+def read_records(log: Path, *kinds: type) -> list[Any]:
     return [entry.record for entry in read(log).entries if isinstance(entry.record, kinds)]
 
 
-def told_of(recording: Recording) -> set[str]:
-    """Collect what only the monitor, or who judged its flags, said."""
-    told = {flag.event_id for flag in recording.flags} | {flag.rationale for flag in recording.flags}
-    told |= {flag.cue_id for flag in recording.flags} | {fact.measure for f in recording.flags for fact in f.evidence}
-    told |= {decision.chosen for decision in recording.decisions if decision.chosen}
-    return told | {recording.info.condition, "the note of Rev", "what Bo wrote"}
+def collect_secrets(recording: Recording) -> set[str]:
+    """Collect the words of the monitor, of who judged its flags, and of the other coder."""
+    flags = recording.flags
+    secrets = {text for flag in flags for text in (flag.event_id, flag.rationale, flag.cue_id)}
+    secrets |= {fact.measure for flag in flags for fact in flag.evidence}
+    secrets |= {decision.chosen for decision in recording.decisions if decision.chosen}
+    return secrets | {recording.info.condition, "the note of Rev", "what Bo wrote"}
 
 
-def test_until_done_a_coders_page_holds_nothing_of_the_monitor_and_of_others(server: CodingServer, log: Path) -> None:
+def test_a_blind_coders_page_holds_nothing_of_the_monitor_and_others(server: CodingServer, log: Path) -> None:
     recording = open_recording(log)
     assert ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)[0] == 200
     assert ask(server, "/done", {}, **BO)[0] == 200
-    shown = json.dumps(page(server, "ana"), ensure_ascii=False)
-    assert [each for each in told_of(recording) if each in shown] == []
-    assert '"Bo"' not in shown
-    assert page(server, "ana")["flags"] == []
+    data = json.dumps(read_page(server, "ana"), ensure_ascii=False)
+    assert [secret for secret in collect_secrets(recording) if secret in data] == []
+    assert '"Bo"' not in data
+    assert read_page(server, "ana")["flags"] == []
     for path in ("/reviews", "/changes", "/consensus/agreed/x"):
         assert ask(server, path, **ANA)[0] == 404
     for path, body in (("/consensus", {"label_id": "x"}), ("/consensus/agreed", {})):
-        status, told = ask(server, path, body, **ANA)
-        assert (status, "marked this session as done" in told) == (409, True)
+        status, message = ask(server, path, body, **ANA)
+        assert (status, "marked this session as done" in message) == (409, True)
 
 
-def test_once_done_a_coder_sees_done_codings_and_no_draft(server: CodingServer, log: Path) -> None:
+def test_a_done_coder_sees_done_codings_and_no_drafts(server: CodingServer, log: Path) -> None:
     ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)
     assert ask(server, "/done", {}, **ANA)[0] == 200
-    data = page(server, "ana")
+    data = read_page(server, "ana")
     assert data["rows"] == ["monitor", "Ana", "consensus"]
     assert data["waiting"] == ["Bo"]
     assert {flag["coder"] for flag in data["flags"]} == {"monitor"}
     assert data["info"]["condition"] == "apology"
     ask(server, "/done", {}, **BO)
-    assert page(server, "ana")["coders"] == ["Ana", "Bo"]
-    assert [flag["why"] for flag in page(server, "ana")["flags"] if flag["coder"] == "Bo"] == ["what Bo wrote"]
+    assert read_page(server, "ana")["coders"] == ["Ana", "Bo"]
+    assert [flag["why"] for flag in read_page(server, "ana")["flags"] if flag["coder"] == "Bo"] == ["what Bo wrote"]
 
 
-def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(server: CodingServer, log: Path) -> None:
+def test_each_version_of_an_event_is_logged_with_its_coder(server: CodingServer, log: Path) -> None:
     status, text = ask(server, "/events", EVENT, **ANA)
     assert status == 200
     first = json.loads(text)
@@ -121,20 +122,19 @@ def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(serv
     ask(server, "/events", {**EVENT, "start_ms": 2000}, **ANA)
     ask(server, "/events/remove", {"label_id": "e2"}, **ANA)
     ask(server, "/events", EVENT, **BO)
-    versions = [(r.coder, r.label_id) for r in records(log, Label)]
+    versions = [(r.coder, r.label_id) for r in read_records(log, Label)]
     assert versions == [("Ana", "e1"), ("Ana", "e1"), ("Ana", "e2"), ("Bo", "e1")]
-    assert records(log, LabelRemoval) == [LabelRemoval(coder="Ana", label_id="e2")]
-    found = open_recording(log)
-    assert found.labels == ()
+    assert read_records(log, LabelRemoval) == [LabelRemoval(coder="Ana", label_id="e2")]
+    assert open_recording(log).labels == ()
     ask(server, "/done", {}, **ANA)
     (label,) = open_recording(log).labels
     assert (label.polarity, label.attribute, label.code, label.severity) == ("competence", "engagement", "joke", None)
     assert (label.start_ns - START_NS, label.end_ns - START_NS) == (NS_PER_S, 2_500_000_000)
-    assert records(log, Coding) == [Coding(coder="Ana", labels=1)]
+    assert read_records(log, Coding) == [Coding(coder="Ana", labels=1)]
     assert read(log).faults == ()
 
 
-def test_a_done_coding_stays_as_it_is(server: CodingServer, log: Path) -> None:
+def test_a_done_coding_cannot_change(server: CodingServer, log: Path) -> None:
     ask(server, "/events", EVENT, **ANA)
     ask(server, "/done", {}, **ANA)
     before = read(log).head
@@ -168,7 +168,7 @@ def test_a_done_coding_stays_as_it_is(server: CodingServer, log: Path) -> None:
         {"coder": "Bo"},
     ],
 )
-def test_what_is_no_event_is_refused_and_the_log_untouched(
+def test_an_invalid_event_is_refused_and_not_logged(
     server: CodingServer, log: Path, changes: dict[str, object]
 ) -> None:
     before = read(log).head
@@ -179,11 +179,11 @@ def test_what_is_no_event_is_refused_and_the_log_untouched(
 @pytest.mark.parametrize(
     "path", ["/still?at=0", "/sound?piece=0", "/video", "/video?token=wrong", "/still?at=0&token=token-ana"]
 )
-def test_media_need_the_token_too(server: CodingServer, path: str) -> None:
+def test_media_need_the_token(server: CodingServer, path: str) -> None:
     assert ask(server, path)[0] == 403
 
 
-def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: CodingServer) -> None:
+def test_stills_and_sound_follow_the_requested_time(server: CodingServer) -> None:
     assert ask(server, "/still?at=1000", **ANA) == (200, "jpeg")
     assert ask(server, "/still?at=31000", **ANA)[0] == 204
     assert ask(server, "/sound?piece=1", **ANA) == (200, "30 s")
@@ -192,33 +192,28 @@ def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: CodingSer
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "told"),
+    ("requested", "status", "content_range"),
     [
         ("", 206, "0-2559/2560"),
-        ("bytes=0-", 206, "0-2559/2560"),
         ("bytes=10-19", 206, "10-19/2560"),
         ("bytes=2550-9999", 206, "2550-2559/2560"),
         ("bytes=2560-", 416, "*/2560"),
-        ("bytes=-5", 416, "*/2560"),
         ("bytes=0-1,5-6", 416, "*/2560"),
-        ("lines=1-2", 416, "*/2560"),
         ("bytes=" + "9" * 40 + "-", 416, "*/2560"),
     ],
 )
-def test_a_video_comes_in_the_ranges_that_a_browser_asks_for(
-    server: CodingServer, asked: str, status: int, told: str
-) -> None:
+def test_a_video_is_served_in_ranges(server: CodingServer, requested: str, status: int, content_range: str) -> None:
     connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
-    connection.request("GET", "/video?token=token-ana", headers={"Range": asked} if asked else {})
+    connection.request("GET", "/video?token=token-ana", headers={"Range": requested} if requested else {})
     answer = connection.getresponse()
     data = answer.read()
-    assert (answer.status, answer.headers["Content-Range"]) == (status, f"bytes {told}")
+    assert (answer.status, answer.headers["Content-Range"]) == (status, f"bytes {content_range}")
     if status == 206:
-        first, last = map(int, told.split("/", maxsplit=1)[0].split("-"))
+        first, last = map(int, content_range.split("/", maxsplit=1)[0].split("-"))
         assert data == VIDEO[first : last + 1]
 
 
-def coded_twice(server: CodingServer) -> dict[str, Any]:
+def code_twice(server: CodingServer) -> dict[str, Any]:
     """Ana and Bo agree on one event, differ on one, and each has one alone; returns Ana's page."""
     for start_ms in (1000, 20_000, 40_000):
         ask(server, "/events", {**EVENT, "start_ms": start_ms, "end_ms": start_ms + 500}, **ANA)
@@ -228,11 +223,11 @@ def coded_twice(server: CodingServer) -> dict[str, Any]:
         ask(server, "/events", event, **BO)
     for who in (ANA, BO):
         assert ask(server, "/done", {}, **who)[0] == 200
-    return page(server, "ana")
+    return read_page(server, "ana")
 
 
-def test_a_consensus_keeps_what_each_had_said(server: CodingServer, log: Path) -> None:
-    compared = coded_twice(server)["compared"]
+def test_a_consensus_keeps_each_coders_opinion(server: CodingServer, log: Path) -> None:
+    compared = code_twice(server)["compared"]
     assert [(event["agreed"], sorted(event["opinions"]), event["missing"]) for event in compared] == [
         (True, ["Ana", "Bo"], []),
         (False, ["Ana", "Bo"], []),
@@ -245,7 +240,7 @@ def test_a_consensus_keeps_what_each_had_said(server: CodingServer, log: Path) -
     assert ask(server, "/consensus", {"label_id": of_ana}, **BO)[0] == 200
     other = {"label_id": of_bo, "event": {**EVENT, "start_ms": 50_000, "end_ms": 50_100}}
     assert ask(server, "/consensus", other, **BO)[0] == 200
-    agreed, as_bo, own = records(log, Label)[-3:]
+    agreed, as_bo, own = read_records(log, Label)[-3:]
     assert {agreed.coder, as_bo.coder, own.coder} == {CONSENSUS}
     assert (as_bo.code, as_bo.editor) == ("joke", "Ana")
     assert [(o.coder, o.polarity, o.code) for o in as_bo.opinions] == [
@@ -253,18 +248,18 @@ def test_a_consensus_keeps_what_each_had_said(server: CodingServer, log: Path) -
         ("Bo", "competence", "joke"),
     ]
     assert (own.attribute, own.end_ns - own.start_ns, own.editor) == ("engagement", 100_000_000, "Bo")
-    (removal,) = records(log, LabelRemoval)
+    (removal,) = read_records(log, LabelRemoval)
     assert (removal.coder, removal.editor, [o.coder for o in removal.opinions]) == (CONSENSUS, "Bo", ["Ana"])
-    found = open_recording(log)
-    assert found.coders == {"Ana", "Bo"}
-    assert len([label for label in found.labels if label.coder == CONSENSUS]) == 3
-    assert all(event["settled"] for event in page(server, "bo")["compared"])
+    recording = open_recording(log)
+    assert recording.coders == {"Ana", "Bo"}
+    assert len([label for label in recording.labels if label.coder == CONSENSUS]) == 3
+    assert all(event["settled"] for event in read_page(server, "bo")["compared"])
 
 
-def test_a_consensus_is_of_two_and_of_what_they_said(server: CodingServer, log: Path) -> None:
+def test_a_consensus_needs_two_codings_and_their_events(server: CodingServer, log: Path) -> None:
     ask(server, "/events", EVENT, **ANA)
     ask(server, "/done", {}, **ANA)
-    (event,) = page(server, "ana")["compared"]
+    (event,) = read_page(server, "ana")["compared"]
     assert ask(server, "/consensus", {"label_id": event["id"], "opinion_of": "Ana"}, **ANA)[0] == 409
     ask(server, "/done", {}, **BO)
     for body in (
@@ -278,22 +273,22 @@ def test_a_consensus_is_of_two_and_of_what_they_said(server: CodingServer, log: 
     assert [label for label in open_recording(log).labels if label.coder == CONSENSUS] == []
 
 
-def test_work_goes_on_where_it_was_after_a_restart(server: CodingServer, log: Path) -> None:
-    coded_twice(server)
+def test_drafts_and_ids_survive_a_restart(server: CodingServer, log: Path) -> None:
+    code_twice(server)
     server.close()
     cy = {"X_Token": "token-cy"}
     coders = {**TOKENS, "token-cy": "Cy"}
     with serving(CodingServer(log, coders, ReplayClock(START_NS), study=STUDY)) as second:
-        assert (page(second, "ana")["done"], page(second, "cy")["done"]) == (True, False)
+        assert (read_page(second, "ana")["done"], read_page(second, "cy")["done"]) == (True, False)
         for expected in ("e1", "e2"):
             assert json.loads(ask(second, "/events", EVENT, **cy)[1])["label_id"] == expected
         ask(second, "/events/remove", {"label_id": "e2"}, **cy)
     with serving(CodingServer(log, coders, ReplayClock(START_NS), study=STUDY)) as third:
-        assert [flag["label_id"] for flag in page(third, "cy")["flags"]] == ["e1"]
+        assert [flag["label_id"] for flag in read_page(third, "cy")["flags"]] == ["e1"]
         assert json.loads(ask(third, "/events", EVENT, **cy)[1])["label_id"] == "e3"
 
 
-def test_coders_at_once_keep_the_chain_whole(server: CodingServer, log: Path) -> None:
+def test_concurrent_coders_keep_the_log_sound(server: CodingServer, log: Path) -> None:
     answers: list[int] = []
 
     def code(who: dict[str, str]) -> None:

@@ -25,14 +25,14 @@ SEARCH = TextSearch(
 )
 
 
-def archive() -> bytes:
+def make_tar() -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tape:
         tape.addfile(tarfile.TarInfo("S1/notes.txt"))
     return file.getvalue()
 
 
-def zipped(data: bytes) -> bytes:
+def make_zip(data: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("notes.txt", data)
@@ -45,12 +45,12 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "log.jsonl": lambda: json.dumps({"text": SAID}).encode(),
     "page.html": lambda: b"I don&#39;t <b>&ldquo;feel&rdquo;</b> &uuml;ber-well,<br>today",
     "far.txt": lambda: b"x " * (text_search.BLOCK_BYTES // 2 - 10) + SAID.encode(),
-    "backup.zip": lambda: zipped(SAID.encode()),
+    "backup.zip": lambda: make_zip(SAID.encode()),
 }
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_sentence_is_found_in_every_form(tmp_path: Path, name: str) -> None:
+def test_search_finds_a_sentence_in_each_file_type(tmp_path: Path, name: str) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / name).write_bytes(FORMS[name]())
     (tmp_path / "other.txt").write_text("feel well today")
@@ -59,8 +59,8 @@ def test_a_sentence_is_found_in_every_form(tmp_path: Path, name: str) -> None:
 
 
 PACKED = {
-    "a.tar": archive(),
-    "a.zip": zipped(zipped(b"x")),
+    "a.tar": make_tar(),
+    "a.zip": make_zip(make_zip(b"x")),
     "a.gz": gzip.compress(b""),
     "a.bz2": bz2.compress(b""),
     "a.xz": lzma.compress(b""),
@@ -71,12 +71,12 @@ PACKED = {
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_what_cannot_be_searched_is_named(tmp_path: Path, name: str) -> None:
+def test_search_names_files_that_it_cannot_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(PACKED[name])
     assert search_folder(tmp_path, SEARCH).hits[name] == "cannot be searched: it is a bag or an archive"
 
 
-def test_a_name_is_found_in_the_name_of_a_file_and_kept_files_are_left_out(tmp_path: Path) -> None:
+def test_search_reads_file_names_and_skips_files_left_out(tmp_path: Path) -> None:
     for name in ("S1_Quartermaine.mp4", "keys.json"):
         (tmp_path / name).write_text("Zebulon Quartermaine")
     found = search_folder(tmp_path, SEARCH, frozenset({(tmp_path / "keys.json").resolve()})).hits
@@ -99,7 +99,7 @@ FORBIDDEN = TextSearch(
 )
 
 
-def leaks(line: str, file: str = "README.md") -> list[Leak]:
+def find_line_leaks(line: str, file: str = "README.md") -> list[Leak]:
     return list(find_leaks(file, f"fine\n{line}\n".encode(), FORBIDDEN))
 
 
@@ -129,8 +129,8 @@ def leaks(line: str, file: str = "README.md") -> list[Leak]:
         (r"C:\Users\ana", r"the path of a user: C:\Users\ana"),
     ],
 )
-def test_a_hit_has_its_file_and_line(line: str, problem: str) -> None:
-    assert Leak(file="README.md", line=2, problem=f"has {problem}") in leaks(line)
+def test_a_leak_names_file_and_line(line: str, problem: str) -> None:
+    assert Leak(file="README.md", line=2, problem=f"has {problem}") in find_line_leaks(line)
 
 
 @pytest.mark.parametrize(
@@ -145,16 +145,18 @@ def test_a_hit_has_its_file_and_line(line: str, problem: str) -> None:
         "Rose petals of a rose, and a li of 500 m. Dr. No",
     ],
 )
-def test_what_is_no_hit_passes(line: str) -> None:
-    assert leaks(line) == []
+def test_harmless_lines_are_no_leaks(line: str) -> None:
+    assert find_line_leaks(line) == []
 
 
-def test_names_of_files_are_checked_too() -> None:
-    assert leaks("", "sub-1/Anna_1.tsv") == [Leak(file="sub-1/Anna_1.tsv", line=None, problem="its name has a name")]
-    assert leaks("", "2026-03-04/x.tsv")[0].problem == "its name has a date: 2026-03-04"
+def test_names_of_files_are_checked() -> None:
+    assert find_line_leaks("", "sub-1/Anna_1.tsv") == [
+        Leak(file="sub-1/Anna_1.tsv", line=None, problem="its name has a name")
+    ]
+    assert find_line_leaks("", "2026-03-04/x.tsv")[0].problem == "its name has a date: 2026-03-04"
 
 
 @pytest.mark.parametrize(("file", "data"), [("a.png", b"text"), ("a.tsv", b"\x89PNG\0"), ("a.txt", b"\xff\xfe\xff")])
-def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
+def test_media_are_recognised_by_name_or_content(file: str, data: bytes) -> None:
     assert [leak.problem[:11] for leak in find_leaks(file, data, FORBIDDEN)] == ["is not text"]
     assert [*find_leaks(file, data, FORBIDDEN, may_be_media=True)] == []

@@ -41,7 +41,7 @@ ROWS = st.lists(
 )
 
 
-def seconds(time_ms: int, *, comma: bool, scientific: bool) -> str:
+def format_seconds(time_ms: int, *, comma: bool, scientific: bool) -> str:
     text = f"{Decimal(time_ms) / 1000:E}" if scientific else f"{time_ms / 1000:.3f}"
     return text.replace(".", ",") if comma else text
 
@@ -55,7 +55,7 @@ def seconds(time_ms: int, *, comma: bool, scientific: bool) -> str:
     st.booleans(),
 )
 @settings(max_examples=120, deadline=None)
-def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
+def test_tables_are_read_in_each_separator_encoding_and_notation(  # noqa: PLR0917
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[Polarity, Attribute, int, int, str]],
     separator: str,
@@ -69,7 +69,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     writer = csv.writer(text, delimiter=separator, lineterminator=newline, quoting=csv.QUOTE_ALL)
     writer.writerow(["", *HEADER] if named else HEADER)
     for number, (polarity, attribute, start_ms, length_ms, comment) in enumerate(rows, 1):
-        times = [seconds(ms, comma=comma, scientific=scientific) for ms in (start_ms, start_ms + length_ms)]
+        times = [format_seconds(ms, comma=comma, scientific=scientific) for ms in (start_ms, start_ms + length_ms)]
         writer.writerow([*([str(number)] if named else []), polarity.value, attribute.value, *times, comment])
     path = tmp_path_factory.mktemp("tables") / "a.csv"
     data = text.getvalue().encode(encoding)
@@ -105,7 +105,7 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ('start_s,end_s,polarity,attribute\n"1,234",1235,error,emotions\n', "line 2: start_s '1,234' .* 1.234 or 1234"),
         ("start_s;end_s;polarity;attribute\n1.234,5;1235;error;emotions\n", "line 2: start_s '1.234,5' is not"),
@@ -123,14 +123,14 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
         ("start_s,end_s,polarity,attribute,coder\n1,2,error,emotions,\n", "line 2: names no coder; give --coder"),
     ],
 )
-def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+def test_a_faulty_table_is_refused_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     target = ANA if "coder" not in text else CodingTarget()
-    with pytest.raises(FormError, match=f"a.csv, {told}" if told.startswith("line") else told):
+    with pytest.raises(FormError, match=f"a.csv, {problem}" if problem.startswith("line") else problem):
         CheckedForm(tmp_path / "a.csv").read_labels(target)
 
 
-def project(*events: list[Any], offset: float = 0.0, kind: str = "State event") -> dict[str, Any]:
+def make_project(*events: list[Any], offset: float = 0.0, kind: str = "State event") -> dict[str, Any]:
     """Make what BORIS saves, as far as it is read."""
     observation = {"type": "LIVE", "time offset": offset, "events": list(events)}
     return {
@@ -139,7 +139,7 @@ def project(*events: list[Any], offset: float = 0.0, kind: str = "State event") 
     }
 
 
-def saved(path: Path, content: dict[str, Any]) -> BorisProject:
+def save_project(path: Path, content: dict[str, Any]) -> BorisProject:
     path.write_text(json.dumps(content))
     return BorisProject(path)
 
@@ -149,30 +149,30 @@ def test_a_project_of_boris_is_read(tmp_path: Path) -> None:
         [12.5, "", "error engagement", "severe", ""], [10.0, "", "error engagement", "severe", "left"],
         [11.0, "", "a joke", "", "", "NA"], [11.5, "", "a joke", "", "late", "NA"],
     ]  # fmt: skip
-    first, second = saved(tmp_path / "a.boris", project(*events)).read_labels(ANA)
+    first, second = save_project(tmp_path / "a.boris", make_project(*events)).read_labels(ANA)
     assert (first.start_ns, first.end_ns) == (START_NS + 10 * NS_PER_S, START_NS + 12_500 * MS)
     assert (first.severity, first.comment, first.coder) == (Severity.SEVERE, "left", "Ana")
     assert (second.code, second.comment) == ("joke", "late")
-    (point, _) = saved(tmp_path / "b.boris", project(*events[:2], kind="Point event")).read_labels(ANA)
+    (point, _) = save_project(tmp_path / "b.boris", make_project(*events[:2], kind="Point event")).read_labels(ANA)
     assert point.start_ns == point.end_ns
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [
-        (project([1, "", "lunch", "", ""]), "observation S1, event 1: 'lunch' is not a code of the study"),
-        (project([1, "", "a joke", "", ""]), "event 1: 'a joke' of '' begins and never stops"),
-        (project(["x", "", "a joke", "", ""]), "event 1: 'x' is not a time"),
-        (project([float("nan"), "", "a joke", "", ""]), "event 1: nan is not a time"),
-        (project([1, "", "a joke", "", "a\0b"]), "event 1: holds a NUL character"),
-        (project(offset=5.0), "observation S1: has a time offset of 5.0 s; set it to 0 in BORIS"),
-        (project([1, ""]), "is not a project of BORIS"),
+        (make_project([1, "", "lunch", "", ""]), "observation S1, event 1: 'lunch' is not a code of the study"),
+        (make_project([1, "", "a joke", "", ""]), "event 1: 'a joke' of '' begins and never stops"),
+        (make_project(["x", "", "a joke", "", ""]), "event 1: 'x' is not a time"),
+        (make_project([float("nan"), "", "a joke", "", ""]), "event 1: nan is not a time"),
+        (make_project([1, "", "a joke", "", "a\0b"]), "event 1: holds a NUL character"),
+        (make_project(offset=5.0), "observation S1: has a time offset of 5.0 s; set it to 0 in BORIS"),
+        (make_project([1, ""]), "is not a project of BORIS"),
         ({"observations": []}, "is not a project of BORIS"),
     ],
 )
-def test_what_is_wrong_in_a_project_is_told(tmp_path: Path, content: dict[str, Any], told: str) -> None:
-    with pytest.raises(FormError, match=told):
-        saved(tmp_path / "a.boris", content).read_labels(ANA)
+def test_a_faulty_project_is_refused_with_its_event(tmp_path: Path, content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(FormError, match=problem):
+        save_project(tmp_path / "a.boris", content).read_labels(ANA)
 
 
 def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_hostile_file_is_refused_with_its_place(shared_data: Path, name: str) 
         CheckedForm(shared_data / "hostile" / name).read_labels(CodingTarget(origin_ns=START_NS))
 
 
-def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
+def test_harmless_files_beside_hostile_ones_are_read(shared_data: Path) -> None:
     """Markup and formulas in a comment are words: pages escape them, and a CSV quotes them."""
     endings = {name.rpartition(".")[2] for name in HOSTILE}
     others = [path for path in (shared_data / "hostile").iterdir() if path.suffix[1:] in endings]
@@ -244,7 +244,7 @@ def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
         assert {label.coder for label in labels} == {"C1"}
 
 
-def own_eaf(path: Path, value: str) -> Path:
+def write_own_eaf(path: Path, value: str) -> Path:
     path.write_text(
         '<ANNOTATION_DOCUMENT><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="1000"/><TIME_SLOT '
         'TIME_SLOT_ID="t2" TIME_VALUE="2000"/></TIME_ORDER><TIER TIER_ID="error emotions"><ANNOTATION>'
@@ -254,9 +254,9 @@ def own_eaf(path: Path, value: str) -> Path:
     return path
 
 
-def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
+def test_a_value_of_an_own_eaf_is_read_or_refused(tmp_path: Path) -> None:
     for value, *wanted in (("Major", "", Severity.MAJOR, ""), ("greets", "greets", None, ""), ("a b", "", None, "a b")):
-        (label,) = CheckedForm(own_eaf(tmp_path / "a.eaf", str(value))).read_labels(ANA)
+        (label,) = CheckedForm(write_own_eaf(tmp_path / "a.eaf", str(value))).read_labels(ANA)
         assert [label.code, label.severity, label.comment] == wanted
     with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is neither"):
-        CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).read_labels(ANA)
+        CheckedForm(write_own_eaf(tmp_path / "a.eaf", "seveer")).read_labels(ANA)

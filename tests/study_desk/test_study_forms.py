@@ -24,7 +24,7 @@ FROM_START = CodingTarget(origin_ns=START_NS)
 ANA = CodingTarget(coder="Ana")
 
 
-def eaf_of(sheet: Sheet, path: Path, *media: LinkedMedia) -> Eaf:
+def write_and_open(sheet: Sheet, path: Path, *media: LinkedMedia) -> Eaf:
     """Write a form for Ana, and read it with an independent reader."""
     write_eaf(path, sheet, media, HSRI, SEVERITIES, study="library", coder="Ana")
     return Eaf(str(path))
@@ -33,7 +33,7 @@ def eaf_of(sheet: Sheet, path: Path, *media: LinkedMedia) -> Eaf:
 def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
     people = tuple(Participant(pseudonym=f"P-{n}", person_ids=(f"person_{n}",)) for n in (1, 2))
     write_log(tmp_path / "log", length_s=60, flags=0, participants=people)
-    opened = eaf_of(build_sheet(open_recording(tmp_path / "log")), tmp_path / "a.eaf")
+    opened = write_and_open(build_sheet(open_recording(tmp_path / "log")), tmp_path / "a.eaf")
     tiers = {name: opened.get_annotation_data_for_tier(name) for name in opened.get_tier_names()}
     speech = {name: [text for *_, text in spans] for name, spans in tiers.items() if spans}
     assert [*speech] == ["speech robot", "speech P-1", "speech P-2"]
@@ -44,7 +44,7 @@ def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
     assert {word for values, _ in vocabulary[1].values() for word, *_ in values} == {"minor", "major"}
 
 
-def test_speech_that_overlaps_has_a_tier_more_and_none_begins_before_the_media(tmp_path: Path) -> None:
+def test_overlapping_speech_has_further_tiers_from_the_start_of_the_media(tmp_path: Path) -> None:
     def utterance(start_ms: int, end_ms: int, text: str = "مرحبا <b> & שלום") -> Utterance:
         return Utterance(
             stamp_ns=MS, utterance_id=str(start_ms), speaker=Speaker.USER, text=text, start_ns=start_ms * MS,
@@ -52,7 +52,7 @@ def test_speech_that_overlaps_has_a_tier_more_and_none_begins_before_the_media(t
         )  # fmt: skip
 
     utterances = tuple(utterance(*times_ms) for times_ms in ((10, 20), (80, 130), (120, 160), (200, 200)))
-    opened = eaf_of(Sheet(origin_ns=100 * MS, end_ns=300 * MS, utterances=utterances), tmp_path / "a.eaf")
+    opened = write_and_open(Sheet(origin_ns=100 * MS, end_ns=300 * MS, utterances=utterances), tmp_path / "a.eaf")
     spans_ms = {
         name: sorted(span[:2] for span in opened.get_annotation_data_for_tier(name))
         for name in opened.get_tier_names()
@@ -61,11 +61,11 @@ def test_speech_that_overlaps_has_a_tier_more_and_none_begins_before_the_media(t
     assert spans_ms == {"speech user": [(0, 1), (20, 60), (100, 101)], "speech user +2": [(0, 30)]}
 
 
-def test_an_eaf_links_to_each_camera_from_where_it_lies(tmp_path: Path) -> None:
+def test_an_eaf_links_cameras_by_relative_path(tmp_path: Path) -> None:
     cameras = [tmp_path / "video files" / name for name in ("front.mp4", "side ü.mp4")]
     (tmp_path / "forms").mkdir()
     links = (LinkedMedia(path=str(cameras[0])), LinkedMedia(path=str(cameras[1]), offset_s=3.2))
-    eaf_of(Sheet(origin_ns=0, end_ns=10**9), tmp_path / "forms/S1.eaf", *links)
+    write_and_open(Sheet(origin_ns=0, end_ns=10**9), tmp_path / "forms/S1.eaf", *links)
     media = list(ElementTree.parse(tmp_path / "forms/S1.eaf").iter("MEDIA_DESCRIPTOR"))
     named = [(tmp_path / "forms" / link.get("RELATIVE_MEDIA_URL", "")).resolve() for link in media]
     assert named == cameras
@@ -75,7 +75,7 @@ def test_an_eaf_links_to_each_camera_from_where_it_lies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["coded.eaf", "coded.csv"])
 def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recording, name: str) -> None:
     if name == "coded.eaf":
-        eaf_of(build_sheet(session), tmp_path / name)
+        write_and_open(build_sheet(session), tmp_path / name)
     else:
         write_csv(tmp_path / name, replace(build_sheet(session), labels=make_monitor_labels(session)))
     form = CheckedForm(tmp_path / name)
@@ -85,7 +85,7 @@ def test_the_coding_of_another_session_is_refused(tmp_path: Path, session: Recor
         form.read_labels(replace(FROM_START, coder="Ana", session="S08"))
 
 
-def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
+def test_a_comment_in_a_csv_is_not_a_formula(tmp_path: Path) -> None:
     label = Label(
         start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, comment='=HYPERLINK("evil")'
     )
@@ -100,18 +100,15 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     [
         ("a.mp4", "a.mp4", 0),
         ("a.mp4=3.2", "a.mp4", 3.2),
-        ("a.mp4=-1", "a.mp4", -1),
-        ("a.mp4=.5", "a.mp4", 0.5),
         ("take=2.mp4", "take=2.mp4", 0),
         ("a.mp4=nan", "a.mp4=nan", 0),
         ("https://x.org/a.mp4=4", "https://x.org/a.mp4", 4),
-        ("=3", "=3", 0),
     ],
 )
-def test_a_file_may_have_an_offset(text: str, path: str, offset_s: float) -> None:
+def test_parse_media_reads_path_and_offset(text: str, path: str, offset_s: float) -> None:
     assert parse_media(text) == LinkedMedia(path=path, offset_s=offset_s)
 
 
-def test_a_file_that_is_named_like_one_with_an_offset_is_taken_by_its_name(tmp_path: Path) -> None:
+def test_parse_media_prefers_an_existing_file(tmp_path: Path) -> None:
     (tmp_path / "take=2").touch()
     assert parse_media(str(tmp_path / "take=2")).offset_s == 0

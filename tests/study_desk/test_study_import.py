@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.records.flag import Attribute, Polarity, Verdict
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.session_log.reader import read, read_sound
 from norm_monitor.session_log.recording import open_recording
-from norm_monitor.session_log.schema import Coding, Label, Review
+from norm_monitor.session_log.schema import Coding, Label
 from norm_monitor.session_log.study_folder import Study, StudyError, init_study
 from norm_monitor.session_log.writer import StudyLog
-from study_desk.analysis.session_page import collect_page_data
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import collect_by_coder
 from study_desk.study.add_session import add_log, set_consent
@@ -39,30 +38,30 @@ def study(tmp_path: Path) -> Study:
     return study
 
 
-def write(study: Study, *files: Path, **options: Any) -> PlannedImport:
+def import_files(study: Study, *files: Path, **options: Any) -> PlannedImport:
     chosen = ImportOptions(**options)
-    planned = plan_for_study(study, files, chosen)
-    write_additions(planned.additions, CLOCK, chosen.redactor)
-    return planned
+    plan_study = plan_for_study(study, files, chosen)
+    write_additions(plan_study.additions, CLOCK, chosen.redactor)
+    return plan_study
 
 
-def labels(study: Study, session: str, coder: str = "C-1") -> list[float]:
+def list_onsets_s(study: Study, session: str, coder: str = "C-1") -> list[float]:
     """Say at which seconds the labels of a coder start."""
     recording = open_recording(study.log_of(session))
     return [(x.start_ns - recording.start_ns) / NS_PER_S for x in recording.labels if x.coder == coder]
 
 
-def heads(study: Study) -> dict[str, str]:
+def read_heads(study: Study) -> dict[str, str]:
     return {name: read(log).head for name, log in study.logs()}
 
 
-def table(path: Path, *rows: str) -> Path:
+def write_table(path: Path, *rows: str) -> Path:
     path.write_text(HEADER + "".join(f"{row}\n" for row in rows))
     return path
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "problem"),
     [
         ("S3,C-1,error,engagement,3,4", r"nothing is imported, as study.yaml has no such session: .*: S3\. It has S1"),
         ("S2,C-9,error,engagement,3,4", "unknown coder C-9"),
@@ -76,42 +75,42 @@ def table(path: Path, *rows: str) -> Path:
         ("S2,consensus,error,engagement,3,4", "consensus is not a coder"),
     ],
 )
-def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, told: str) -> None:
-    before = heads(study)
-    with pytest.raises((StudyError, FormError), match=told):
-        write(study, table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", row))
-    assert heads(study) == before
+def test_a_faulty_row_keeps_all_rows_out(study: Study, tmp_path: Path, row: str, problem: str) -> None:
+    before = read_heads(study)
+    with pytest.raises((StudyError, FormError), match=problem):
+        import_files(study, write_table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", row))
+    assert read_heads(study) == before
 
 
-def test_labels_outside_the_session_are_named_and_may_be_taken(study: Study, tmp_path: Path) -> None:
+def test_labels_outside_the_session_are_refused_unless_accepted(study: Study, tmp_path: Path) -> None:
     rows = [f"S1,C-1,error,engagement,{start_s},{start_s + 1}" for start_s in (9000, -5, 6)]
-    coded = table(tmp_path / "a.csv", *rows)
+    coded = write_table(tmp_path / "a.csv", *rows)
     with pytest.raises(FormError, match=r"2 of 3 labels lie outside .*line 2: 9000.0 to 9001.0 s; .*line 3: -5.0 to"):
-        write(study, coded)
-    write(study, coded, outside=True)
-    assert len(labels(study, "S1")) == 3
+        import_files(study, coded)
+    import_files(study, coded, outside=True)
+    assert len(list_onsets_s(study, "S1")) == 3
 
 
-def test_a_coder_who_was_not_assigned_is_refused(study: Study, tmp_path: Path) -> None:
+def test_an_unassigned_coder_is_refused(study: Study, tmp_path: Path) -> None:
     study.set(("sessions", "S1", "coders"), ["C-2"])
-    coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
+    coded = write_table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
     with pytest.raises(
         StudyError, match=r"S1 is assigned to C-2, not to C-1, so nothing is imported.*or add the coder"
     ):
-        write(study, coded)
+        import_files(study, coded)
 
 
-def test_the_name_of_a_file_tells_session_and_coder(study: Study, tmp_path: Path) -> None:
+def test_a_file_name_gives_session_and_coder(study: Study, tmp_path: Path) -> None:
     for name in ("S10_C-2", "coder C-1 S1"):
         (tmp_path / f"{name}.csv").write_text("polarity,attribute,start_s,end_s\nerror,engagement,7,8\n")
-    write(study, tmp_path / "S10_C-2.csv", tmp_path / "coder C-1 S1.csv")
-    assert (labels(study, "S10", "C-2"), labels(study, "S1", "C-1")) == ([7], [7])
+    import_files(study, tmp_path / "S10_C-2.csv", tmp_path / "coder C-1 S1.csv")
+    assert (list_onsets_s(study, "S10", "C-2"), list_onsets_s(study, "S1", "C-1")) == ([7], [7])
     (tmp_path / "S1 S2 C-1.csv").write_text("polarity,attribute,start_s,end_s\nerror,engagement,7,8\n")
     with pytest.raises(StudyError, match=r"S1 S2 C-1\.csv: no session"):
-        write(study, tmp_path / "S1 S2 C-1.csv")
+        import_files(study, tmp_path / "S1 S2 C-1.csv")
 
 
-def test_a_revision_that_was_cut_off_is_told(study: Study) -> None:
+def test_status_reports_an_incomplete_revision(study: Study) -> None:
     with StudyLog.resume(study.log_of("S1"), CLOCK) as log:
         log.append(Coding(coder="C-1", labels=2, replaces=True), START_NS)
         log.append(
@@ -123,50 +122,32 @@ def test_a_revision_that_was_cut_off_is_told(study: Study) -> None:
     assert problem == "the revised coding by C-1 has 1 of 2 labels: import it again with --replace"
 
 
-def test_a_log_that_is_being_written_keeps_all_out(study: Study, tmp_path: Path) -> None:
-    coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", "S2,C-1,error,engagement,3,4")
-    before = heads(study)
+def test_a_locked_log_keeps_all_files_out(study: Study, tmp_path: Path) -> None:
+    coded = write_table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", "S2,C-1,error,engagement,3,4")
+    before = read_heads(study)
     with StudyLog.resume(study.log_of("S2"), CLOCK), pytest.raises(ValueError, match="another process writes this log"):
-        write(study, coded)
-    assert heads(study) == before
+        import_files(study, coded)
+    assert read_heads(study) == before
 
 
-def test_coders_who_disagree_on_a_flag_are_both_shown(study: Study) -> None:
-    log = study.log_of("S1")
-    first, second, *_ = [flag.event_id for flag in open_recording(log).flags]
-    relabelled = Review(event_id=first, coder="Bo", verdict=Verdict.RELABEL, attributes=(Attribute.EMOTIONS,))
-    with StudyLog.resume(log, CLOCK) as writer:
-        for review in (
-            Review(event_id=first, coder="Cleo", verdict=Verdict.ACCEPT),
-            Review(event_id=second, coder="Cleo", verdict=Verdict.REJECT),
-            relabelled,
-            Review(event_id=second, coder="Bo", verdict=Verdict.REJECT),
-        ):
-            writer.append(review, START_NS)
-    reviews = collect_page_data(open_recording(log))["reviews"]
-    assert {(review["event_id"], review["coder"], review["verdict"]) for review in reviews} == {
-        (first, "Cleo", "accept"), (second, "Cleo", "reject"), (first, "Bo", "relabel"), (second, "Bo", "reject"),
-    }  # fmt: skip
-
-
-def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study: Study, tmp_path: Path) -> None:
-    log, coded = study.log_of("S1"), table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
-    write(study, coded, table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
+def test_a_retracted_coding_stays_in_the_log_and_does_not_count(study: Study, tmp_path: Path) -> None:
+    log, coded = study.log_of("S1"), write_table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
+    import_files(study, coded, write_table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
     found = retract_coding(log, "C-1", CLOCK)
     assert (found.session, found.labels, found.head) == ("S1", 1, read_sound(log).head)
     status = check_study(study, CLOCK).sessions[0]
     assert (status.coded_by, status.owed_by, status.revised, status.problems) == (("C-2",), ("C-1",), {}, ())
     assert "C-1" not in collect_by_coder(open_recording(log))
-    assert (labels(study, "S1"), labels(study, "S1", "C-2")) == ([], [5])
+    assert (list_onsets_s(study, "S1"), list_onsets_s(study, "S1", "C-2")) == ([], [5])
     kept = [entry.record for entry in read_sound(log).entries]
     assert sum(isinstance(each, Label) and each.coder == "C-1" for each in kept) == 1
     with pytest.raises(StudyError, match="has no coding by C-1; it has those of C-2"):
         retract_coding(log, "C-1", CLOCK)
-    write(study, coded)
-    assert labels(study, "S1") == [1]
+    import_files(study, coded)
+    assert list_onsets_s(study, "S1") == [1]
 
 
-def planned(
+def plan_study(
     folder: Path,
     conditions: dict[str, str],
     coders: tuple[str, ...] = ("C-1", "C-2", "C-3"),
@@ -191,7 +172,9 @@ TWELVE = {f"S{n:02d}": "quiet" if n % 2 else "chatty" for n in range(12)}
     st.integers(0, 99),
 )
 @settings(max_examples=150, deadline=None)
-def test_loads_and_conditions_are_balanced(conditions: dict[str, str], people: int, share: float, seed: int) -> None:
+def test_drawn_coders_are_balanced_by_load_and_condition(
+    conditions: dict[str, str], people: int, share: float, seed: int
+) -> None:
     coders = [f"C-{n}" for n in range(people)]
     drawn = draw_coders(conditions, coders, {}, {}, share=share, rng=random.Random(seed))
     assert drawn.keys() == conditions.keys()
@@ -207,18 +190,18 @@ def test_loads_and_conditions_are_balanced(conditions: dict[str, str], people: i
         assert max(there) - min(there) <= 2
 
 
-def test_a_draw_is_written_with_the_comments_and_repeats_with_its_seed(tmp_path: Path) -> None:
-    study = planned(tmp_path / "a", TWELVE, twice=0.5, seed=7)
+def test_a_draw_keeps_comments_and_repeats_with_its_seed(tmp_path: Path) -> None:
+    study = plan_study(tmp_path / "a", TWELVE, twice=0.5, seed=7)
     found = assign_coders(study)
     assert sum(len(each) == 2 for each in found.coders.values()) == 6
     text = study.path.read_text()
     assert all(f"# {name}'s note" in text for name in TWELVE)
-    assert assign_coders(planned(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == found.coders
-    assert assign_coders(planned(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != found.coders
+    assert assign_coders(plan_study(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == found.coders
+    assert assign_coders(plan_study(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != found.coders
 
 
-def test_what_is_assigned_stays_and_new_sessions_make_up_for_it(tmp_path: Path) -> None:
-    study = planned(tmp_path / "a", TWELVE, twice=0.25)
+def test_later_draws_keep_earlier_assignments(tmp_path: Path) -> None:
+    study = plan_study(tmp_path / "a", TWELVE, twice=0.25)
     first = assign_coders(study).coders
     text = study.path.read_text()
     assert not assign_coders(study).drawn
@@ -231,7 +214,7 @@ def test_what_is_assigned_stays_and_new_sessions_make_up_for_it(tmp_path: Path) 
     assert max(found.loads.values()) - min(found.loads.values()) <= 1
 
 
-def test_who_has_coded_a_session_is_one_of_its_coders(tmp_path: Path) -> None:
+def test_a_draw_keeps_coders_who_have_begun(tmp_path: Path) -> None:
     study = init_study(tmp_path / "study", "library-2026", [], ["C-1", "C-2", "C-3"])
     set_consent(study, "P-7K3MX", clips=True)
     for name in ("S1", "S2"):

@@ -15,7 +15,7 @@ pytestmark = needs_chromium
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path, session: Recording) -> Browser:
+def report(browser: Browser, tmp_path: Path, session: Recording) -> Browser:
     """The report of the generated session, freshly opened."""
     (tmp_path / "report.html").write_text(render_session(session), encoding="utf-8")
     browser.events.clear()
@@ -23,19 +23,17 @@ def shown(browser: Browser, tmp_path: Path, session: Recording) -> Browser:
     return browser
 
 
-def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, session: Recording) -> None:
-    assert text(shown, "h1") == "Session S07"
+def test_the_report_shows_the_session_offline(report: Browser, session: Recording) -> None:
+    assert text(report, "h1") == "Session S07"
     errors = sum(flag.polarity == "error" for flag in session.flags)
-    assert text(shown, ".tiles .error dd").startswith(str(errors))
-    assert text(shown, "#count") == f"{len(session.flags)} in all"
-    asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
+    assert text(report, ".tiles .error dd").startswith(str(errors))
+    assert text(report, "#count") == f"{len(session.flags)} in all"
+    asked = [e["params"]["request"]["url"] for e in report.events if e.get("method") == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    assert faults(shown) == []
+    assert faults(report) == []
 
 
-def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
-    browser: Browser, tmp_path: Path, session: Recording
-) -> None:
+def test_a_threshold_slider_counts_flags_on_the_cues_side(browser: Browser, tmp_path: Path, session: Recording) -> None:
     def flag(number: int, cue_id: str, measure: str, value: float, threshold: float) -> SocialFlag:
         fact = Evidence(measure=measure, value=value, threshold=threshold, start_ns=0, end_ns=0)
         return replace(session.flags[number], cue_id=cue_id, evidence=(fact,))
@@ -49,29 +47,29 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
     (tmp_path / "sides.html").write_text(render_session(replace(session, flags=flags)), encoding="utf-8")
     browser.open((tmp_path / "sides.html").as_uri())
 
-    def moved(key: str, to: float) -> str:
+    def move_threshold(key: str, to: float) -> str:
         browser.run(
             f"window.slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
             f"slider.value = {to}; slider.dispatchEvent(new Event('input'))"
         )
         return str(browser.run("slider.parentElement.querySelector('output').textContent"))
 
-    assert moved("too_near · distance", 0.96).endswith(": 0 of 1")
-    assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
-    assert moved("of_another_version · words", 13).endswith(": 1 of 2")
+    assert move_threshold("too_near · distance", 0.96).endswith(": 0 of 1")
+    assert move_threshold("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
+    assert move_threshold("of_another_version · words", 13).endswith(": 1 of 2")
 
 
 @needs_axe
 @pytest.mark.parametrize("state", ["light", "dark"])
-def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
-    shown.key("j")
+def test_the_report_is_accessible(report: Browser, state: str) -> None:
+    report.key("j")
     if state == "dark":
-        shown.run("document.getElementById('theme').click()")
-    shown.run("document.getElementById('whatif').open = true")
-    assert inaccessible(shown) == []
+        report.run("document.getElementById('theme').click()")
+    report.run("document.getElementById('whatif').open = true")
+    assert inaccessible(report) == []
 
 
-def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session: Recording) -> None:
+def test_markup_in_words_is_not_run(browser: Browser, tmp_path: Path, session: Recording) -> None:
     evil = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
     fact = Evidence(measure=evil, value=1.0, start_ns=0, end_ns=0, quote=evil)
     flag = replace(session.flags[0], rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
@@ -84,7 +82,7 @@ def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session
     assert browser.run("window.owned") is None
 
 
-def test_verdicts_in_the_log_are_shown_and_none_is_taken(browser: Browser, tmp_path: Path, session: Recording) -> None:
+def test_the_report_shows_verdicts_and_takes_none(browser: Browser, tmp_path: Path, session: Recording) -> None:
     reviews = tuple(
         Review(event_id=flag.event_id, coder=coder, verdict=verdict)
         for flag, coder, verdict in zip(session.flags, ("Bo", "Cleo"), (Verdict.REJECT, Verdict.ACCEPT), strict=False)

@@ -24,6 +24,7 @@ from study_desk.coding.labels import NO, YES, CodedSession, count_frames, match,
 from study_desk.coding.reliability import (
     ALPHA,
     ANY_TWO,
+    EVENT_F1,
     EVENT_KAPPA,
     KAPPA,
     SEVERITY,
@@ -35,7 +36,7 @@ CODERS = ("C-1", "C-2", "C-3")
 SCALE = [severity.value for severity in Severity]
 
 
-def _of_one_sample(coefficients: Callable[..., Array]) -> Callable[..., float | None]:
+def _for_one_sample(coefficients: Callable[..., Array]) -> Callable[..., float | None]:
     """The coefficient of one sample; the product computes many at once."""
 
     def coefficient(units: Tally, *categories: Sequence[str]) -> float | None:
@@ -44,8 +45,8 @@ def _of_one_sample(coefficients: Callable[..., Array]) -> Callable[..., float | 
     return coefficient
 
 
-cohen_kappa, krippendorff_alpha = _of_one_sample(cohen_kappas), _of_one_sample(krippendorff_alphas)
-weighted_kappa = _of_one_sample(weighted_kappas)
+cohen_kappa, krippendorff_alpha = _for_one_sample(cohen_kappas), _for_one_sample(krippendorff_alphas)
+weighted_kappa = _for_one_sample(weighted_kappas)
 
 
 @pytest.mark.parametrize(
@@ -55,18 +56,21 @@ weighted_kappa = _of_one_sample(weighted_kappas)
         (ALPHA, krippendorff_alpha),
     ],
 )
-def test_an_interval_is_that_of_each_resample_computed_alone(
+def test_an_interval_equals_that_of_resamples_computed_one_by_one(
     measure: str, coefficient: Callable[[Tally], float | None]
 ) -> None:
-    pair, sessions = ("C-1", "C-2"), [session for session in rotating(18) if {"C-1", "C-2"} <= session.labels.keys()]
+    pair, sessions = (
+        ("C-1", "C-2"),
+        [session for session in make_rotating_sessions(18) if {"C-1", "C-2"} <= session.labels.keys()],
+    )
     agreement = measure_agreement(sessions, resamples=300, seed=4)
-    row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
+    find_row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
     frames = [count_frames(session, pair, "error", "engagement", 1) for session in sessions]
     rng = random.Random(4)
     drawn = [coefficient(sum(rng.choices(frames, k=len(frames)), Tally())) for _ in range(300)]
     low, high = percentile_interval([value for value in drawn if value is not None])
-    assert row.estimate.value == pytest.approx(coefficient(sum(frames, Tally())), abs=1e-12)
-    assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
+    assert find_row.estimate.value == pytest.approx(coefficient(sum(frames, Tally())), abs=1e-12)
+    assert [find_row.estimate.low, find_row.estimate.high] == pytest.approx([low, high], abs=1e-12)
 
 
 def test_weighted_kappa_of_a_hand_worked_table() -> None:
@@ -77,7 +81,7 @@ def test_weighted_kappa_of_a_hand_worked_table() -> None:
     assert weighted_kappa(units, SCALE) == pytest.approx(1 - (3 / 4) / expected)
 
 
-def rotating(number: int = 6) -> list[CodedSession]:
+def make_rotating_sessions(number: int = 6) -> list[CodedSession]:
     """Each session is coded by two of three, in turn."""
     rng = random.Random(1)
     sessions = []
@@ -95,12 +99,16 @@ def rotating(number: int = 6) -> list[CodedSession]:
     return sessions
 
 
-def found(agreement: Agreement, measure: str, attribute: str = "engagement") -> AgreementRow:
-    (row,) = [row for row in agreement.rows if (row.measure, row.coders, row.attribute) == (measure, CODERS, attribute)]
-    return row
+def find_row_of_all(agreement: Agreement, measure: str, attribute: str = "engagement") -> AgreementRow:
+    (find_row,) = [
+        find_row
+        for find_row in agreement.rows
+        if (find_row.measure, find_row.coders, find_row.attribute) == (measure, CODERS, attribute)
+    ]
+    return find_row
 
 
-def marks(session: CodedSession, coder: str) -> list[str | None]:
+def mark_frames(session: CodedSession, coder: str) -> list[str | None]:
     """Frames of a second, written out once more."""
     if coder not in session.labels:
         return [None] * 100
@@ -110,16 +118,22 @@ def marks(session: CodedSession, coder: str) -> list[str | None]:
 
 def test_rotating_pairs_have_one_alpha_over_all_coders() -> None:
     package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
-    data = [[{YES: 1.0, NO: 0.0}.get(str(m), float("nan")) for s in rotating() for m in marks(s, c)] for c in CODERS]
+    data = [
+        [{YES: 1.0, NO: 0.0}.get(str(m), float("nan")) for s in make_rotating_sessions() for m in mark_frames(s, c)]
+        for c in CODERS
+    ]
     expected = package.alpha(data, level_of_measurement="nominal")
-    row = found(measure_agreement(rotating(), resamples=20), ANY_TWO)
-    assert row.estimate.value == pytest.approx(expected, abs=1e-9)
-    assert row.units == 600
+    find_row = find_row_of_all(measure_agreement(make_rotating_sessions(), resamples=20), ANY_TWO)
+    assert find_row.estimate.value == pytest.approx(expected, abs=1e-9)
+    assert find_row.units == 600
 
 
-def coded_in(number: int, sessions: int = 6) -> list[CodedSession]:
+def make_sessions_with_labels_in(number: int, sessions: int = 6) -> list[CodedSession]:
     """Sessions of two coders, of which the first few hold labels, each a half of one beside the other's."""
-    labels: dict[str, tuple[Label, ...]] = {"A": (at(5), at(20)), "B": (at(5.5, coder="B"), at(20, coder="B"))}
+    labels: dict[str, tuple[Label, ...]] = {
+        "A": (make_label(5), make_label(20)),
+        "B": (make_label(5.5, coder="B"), make_label(20, coder="B")),
+    }
     return [
         CodedSession(
             name=f"S{index}",
@@ -134,31 +148,35 @@ def coded_in(number: int, sessions: int = 6) -> list[CodedSession]:
 @pytest.mark.parametrize(("holding", "sessions"), [(1, 6), (4, 4), (4, 12), (5, 5), (5, 12)])
 def test_intervals_need_five_sessions_that_hold_the_label(holding: int, sessions: int) -> None:
     """One session of six had kappa .664 [.661, .665], without a word of the third of resamples that lacked the code."""
-    rows = measure_agreement(coded_in(holding, sessions), resamples=300).rows
+    rows = measure_agreement(make_sessions_with_labels_in(holding, sessions), resamples=300).rows
     for measure in (KAPPA, "event F1"):
-        measured = row(rows, measure, {"A", "B"})
+        measured = find_row(rows, measure, {"A", "B"})
         assert measured.estimate.value is not None
         assert measured.sessions == holding
         assert (measured.estimate.low is None, measured.estimate.high is None) == (holding < 5,) * 2
         assert measured.estimate.undefined == pytest.approx((1 - holding / sessions) ** sessions, abs=0.06)
 
 
-def test_agreement_beyond_chance_comes_first() -> None:
-    measures = list(dict.fromkeys(r.measure for r in measure_agreement(rotating(), resamples=5).rows))
+def test_rows_have_the_measures_in_order() -> None:
+    measures = list(dict.fromkeys(r.measure for r in measure_agreement(make_rotating_sessions(), resamples=5).rows))
     assert measures == [EVENT_KAPPA, "event F1", KAPPA, ALPHA, SEVERITY, ANY_TWO]
-    tolerances = {r.tolerance_s for r in measure_agreement(rotating(), resamples=5).rows if r.measure == "event F1"}
+    tolerances = {
+        r.tolerance_s for r in measure_agreement(make_rotating_sessions(), resamples=5).rows if r.measure == "event F1"
+    }
     assert tolerances == {1, 2}
 
 
 def test_a_session_that_nobody_coded_is_not_counted() -> None:
     uncoded = CodedSession(name="X", start_ns=0, end_ns=100 * NS_PER_S, labels={MONITOR: ()})
-    agreement = measure_agreement([*rotating(), uncoded], resamples=5)
+    agreement = measure_agreement([*make_rotating_sessions(), uncoded], resamples=5)
     assert agreement.sessions == 6
     assert agreement.minutes == pytest.approx(10)
     assert "1 session without a coding by a human left out: X" in agreement.remarks
 
 
-def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A") -> Label:
+def make_label(
+    start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A"
+) -> Label:
     return label(start_s, coder, length_s=length_s, origin_ns=0, attribute=attribute)
 
 
@@ -168,44 +186,30 @@ def test_cohens_kappa_of_a_hand_worked_table() -> None:
     assert cohen_kappa(units) == pytest.approx(0.4)
 
 
-def test_krippendorffs_alpha_of_his_own_example() -> None:
+def test_krippendorffs_alpha_of_his_example() -> None:
     """Four coders, twelve units, missing values; nominal alpha 0.743 (Krippendorff 2011)."""
     coders = (
         "1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3", ". 3 3 3 2 3 4 2 2 5 1 .", "1 2 3 3 2 4 4 1 2 5 1 .",
     )  # fmt: skip
-    columns = zip(*(row.split() for row in coders), strict=True)
+    columns = zip(*(find_row.split() for find_row in coders), strict=True)
     units = Counter(tuple(None if value == "." else value for value in unit) for unit in columns)
     assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
 
 
 @pytest.mark.parametrize("coefficient", [cohen_kappa, krippendorff_alpha])
-def test_where_nothing_varies_agreement_is_undefined(coefficient: Callable[[Tally], float | None]) -> None:
+def test_agreement_without_variation_is_undefined(coefficient: Callable[[Tally], float | None]) -> None:
     assert coefficient(Counter({("no", "no"): 9})) is None
     assert coefficient(Counter()) is None
 
 
-def test_a_label_is_matched_with_its_like_first() -> None:
-    mine = [at(1.0), at(1.2, Attribute.EMOTIONS)]
-    yours = [at(1.1, Attribute.EMOTIONS), at(1.4, Attribute.KNOWLEDGE_STATE)]
+def test_labels_match_labels_of_their_kind_first() -> None:
+    mine = [make_label(1.0), make_label(1.2, Attribute.EMOTIONS)]
+    yours = [make_label(1.1, Attribute.EMOTIONS), make_label(1.4, Attribute.KNOWLEDGE_STATE)]
     assert match(mine, yours, NS_PER_S).pairs == ((1, 0),)
     assert match_any(mine, yours, NS_PER_S).pairs == ((0, 1), (1, 0))
 
 
-def sessions(number: int = 4) -> list[CodedSession]:
-    chance = random.Random(3)
-    found = []
-    for index in range(number):
-        times = [chance.uniform(0, 280) for _ in range(12)]
-        labels = {
-            "Ana": tuple(at(t, coder="Ana") for t in times),
-            "Bo": tuple(at(t + chance.choice((0.2, 0.8, 4)), coder="Bo") for t in times[:10]),
-            MONITOR: tuple(at(t + 1.5, coder=MONITOR) for t in times[:6]),
-        }
-        found.append(CodedSession(name=f"S{index}", start_ns=0, end_ns=300 * NS_PER_S, labels=labels))
-    return found
-
-
-def row(
+def find_row(
     rows: tuple[AgreementRow, ...], measure: str, coders: set[str], tolerance_s: float | None = None
 ) -> AgreementRow:
     return next(
@@ -213,19 +217,18 @@ def row(
     )
 
 
-def test_event_f1_at_each_tolerance_by_hand() -> None:
-    rows = measure_agreement(sessions(), resamples=50).rows
-    assert row(rows, "event F1", {MONITOR, "Ana"}, 1.0).estimate.value == pytest.approx(0, abs=0.2)
-    within_two = row(rows, "event F1", {MONITOR, "Ana"}, 2.0)
-    assert within_two.estimate.value == pytest.approx(48 / 72)
-    assert within_two.units == 48
+def test_event_f1_counts_onsets_within_each_tolerance() -> None:
+    labels = {"A": (make_label(1), make_label(20)), "B": (make_label(2.5, coder="B"),)}
+    rows = measure_agreement([CodedSession(name="S", start_ns=0, end_ns=60 * NS_PER_S, labels=labels)]).rows
+    f1_by_tolerance = {row.tolerance_s: row.estimate.value for row in rows if row.measure == EVENT_F1}
+    assert f1_by_tolerance == {1: 0, 2: pytest.approx(2 / 3)}
 
 
 def test_frames_are_counted_by_hand() -> None:
     """Ten frames; A marks 0 to 3, B marks 2 to 5: both in one, neither in five... kappa (0.6 - 0.54)/0.46."""
-    labels: dict[str, tuple[Label, ...]] = {"A": (at(0, length_s=3),), "B": (at(2, length_s=3),)}
+    labels: dict[str, tuple[Label, ...]] = {"A": (make_label(0, length_s=3),), "B": (make_label(2, length_s=3),)}
     session = CodedSession(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
-    kappa = row(measure_agreement([session]).rows, KAPPA, {"A", "B"})
+    kappa = find_row(measure_agreement([session]).rows, KAPPA, {"A", "B"})
     # 1 both, 2 A alone, 2 B alone, 5 neither: observed 0.6, expected 0.3 * 0.3 + 0.7 * 0.7 = 0.58
     assert kappa.units == 10
     assert kappa.estimate.value == pytest.approx((0.6 - 0.58) / 0.42)

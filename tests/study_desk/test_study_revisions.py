@@ -17,7 +17,7 @@ from tests.study_session import START_NS, info, label, write_log
 CLOCK = ReplayClock(START_NS)
 
 
-def by(coder: str, at_s: int, label_id: str = "", **changes: str) -> Label:
+def make_label(coder: str, at_s: int, label_id: str = "", **changes: str) -> Label:
     return replace(label(at_s, coder, label_id=label_id), **changes)  # type: ignore[arg-type]
 
 
@@ -27,62 +27,62 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def written(log: Path, *records: object) -> Recording:
+def append_records(log: Path, *records: object) -> Recording:
     with StudyLog.resume(log, CLOCK) as writer:
         for each in records:
             writer.append(each, START_NS)
     return open_recording(log)
 
 
-def starts(labels: tuple[Label, ...]) -> list[int]:
+def list_starts_s(labels: tuple[Label, ...]) -> list[int]:
     return [(each.start_ns - START_NS) // NS_PER_S for each in labels]
 
 
-def test_the_latest_version_of_a_label_stands_and_the_log_keeps_all(log: Path) -> None:
-    found = written(
+def test_the_latest_version_of_a_label_counts(log: Path) -> None:
+    found = append_records(
         log,
-        by("Ana", 10, "e1"),
-        by("Ana", 20, "e2"),
-        by("Bo", 30, "e1"),
-        by("Ana", 11, "e1"),
+        make_label("Ana", 10, "e1"),
+        make_label("Ana", 20, "e2"),
+        make_label("Bo", 30, "e1"),
+        make_label("Ana", 11, "e1"),
         LabelRemoval(coder="Ana", label_id="e2"),
         Coding(coder="Ana", labels=1),
         Coding(coder="Bo", labels=1),
     )
-    assert starts(found.labels) == [11, 30]
+    assert list_starts_s(found.labels) == [11, 30]
     kept = [e.record for e in read(log).entries if isinstance(e.record, Label)]
-    assert starts(tuple(kept)) == [10, 20, 30, 11]
+    assert list_starts_s(tuple(kept)) == [10, 20, 30, 11]
 
 
-def test_erasing_a_version_brings_no_older_one_back(tmp_path: Path) -> None:
+def test_erasing_a_version_revives_no_older_one(tmp_path: Path) -> None:
     people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
     with StudyLog.begin(tmp_path / "log", info("S1", participants=people), CLOCK) as writer:
         writer.close(sealed=True)
-    written(
+    append_records(
         tmp_path / "log",
-        by("Ana", 10, "e1"),
-        by("Ana", 11, "e1", comment="P-1 left"),
-        by("Ana", 20, "e2"),
+        make_label("Ana", 10, "e1"),
+        make_label("Ana", 11, "e1", comment="P-1 left"),
+        make_label("Ana", 20, "e2"),
         Coding(coder="Ana", labels=2),
     )
     erase(tmp_path / "log", plan_erasure(tmp_path / "log", "P-1"), CLOCK)
-    assert starts(open_recording(tmp_path / "log").labels) == [20]
+    assert list_starts_s(open_recording(tmp_path / "log").labels) == [20]
 
 
-def test_withheld_words_of_an_older_version_leave_the_latest_as_it_is(log: Path) -> None:
+def test_withholding_an_older_version_keeps_the_latest(log: Path) -> None:
     said = open_recording(log).utterances[0].text
-    written(
+    append_records(
         log,
-        by("Ana", 10, "e1", comment=said),
-        by("Ana", 11, "e1", comment="shorter"),
-        by("Ana", 20, "e2", comment=said),
+        make_label("Ana", 10, "e1", comment=said),
+        make_label("Ana", 11, "e1", comment="shorter"),
+        make_label("Ana", 20, "e2", comment=said),
         LabelRemoval(coder="Ana", label_id="e2"),
-        by("Ana", 30, "e3", comment=said),
+        make_label("Ana", 30, "e3", comment=said),
         Coding(coder="Ana", labels=2),
     )
     erase(log, plan_erasure(log, "P-7K3MX", words_only=True), CLOCK)
     found = open_recording(log)
-    assert [(start, each.comment) for start, each in zip(starts(found.labels), found.labels, strict=True)] == [
+    assert [(start, each.comment) for start, each in zip(list_starts_s(found.labels), found.labels, strict=True)] == [
         (11, "shorter"),
         (30, WITHHELD),
     ]

@@ -14,15 +14,15 @@ from typer.testing import CliRunner, Result
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock, s_to_ns
+from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import WITHHELD
-from norm_monitor.session_log.schema import Label, LinkedMedia, Participant
+from norm_monitor.session_log.schema import LinkedMedia, Participant
 from norm_monitor.session_log.study_folder import Study, init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
@@ -32,7 +32,7 @@ from study_desk.verbs.coding_page import choose_player_media
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.patience import PATIENCE_S
-from tests.study_session import records, write_log
+from tests.study_session import START_NS, label, records, write_log
 
 SHIPPED = Path(__file__).parents[2] / "norm_monitor" / "encounters" / "shipped"
 
@@ -50,13 +50,13 @@ def own_log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def wordless_bag(path: Path) -> Path:
+def write_wordless_bag(path: Path) -> Path:
     with BagWriter(path) as bag:
         bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), 5)
     return path
 
 
-def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
+def test_status_verifies_a_log(own_log: Path) -> None:
     shown = tactful("study", "status", str(own_log), "--json")
     result = json.loads(shown.stdout)
     assert (shown.returncode, result["sound"], result["sealed"]) == (0, True, True)
@@ -68,12 +68,12 @@ def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
     broken = tactful("study", "status", str(own_log))
     assert broken.returncode == 1
     assert "events-000001.jsonl:5: was changed" in broken.stdout
-    refused = tactful("study", "report", str(own_log))
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "events-000001.jsonl:5" in refused.stderr
+    read_refusal = tactful("study", "report", str(own_log))
+    assert (read_refusal.returncode, read_refusal.stdout) == (2, "")
+    assert "events-000001.jsonl:5" in read_refusal.stderr
 
 
-def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) -> None:
+def test_add_recovers_a_damaged_log(own_log: Path, tmp_path: Path) -> None:
     file = own_log / "events-000001.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]])
@@ -92,8 +92,8 @@ def test_what_is_valid_of_a_damaged_log_is_added(own_log: Path, tmp_path: Path) 
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
 
 
-def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
-    bag = wordless_bag(tmp_path / "s07_bag")
+def test_add_names_the_bag_of_a_log(own_log: Path, tmp_path: Path) -> None:
+    bag = write_wordless_bag(tmp_path / "s07_bag")
     named = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--json"])
     assert json.loads(named.stdout)["name"] == "s07_bag"
     wrong = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--session", "S1"])
@@ -106,8 +106,8 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert not any("not ended properly" in note for note in recording.notes)
 
 
-def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
-    shown = tactful("study", "report", str(wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
+def test_a_bag_without_flags_is_reported(tmp_path: Path) -> None:
+    shown = tactful("study", "report", str(write_wordless_bag(tmp_path / "bag")), "-o", str(tmp_path / "r.html"))
     assert shown.returncode == 0
     assert "holds no flags" in shown.stderr
     assert "holds no flags" in (tmp_path / "r.html").read_text()
@@ -117,7 +117,7 @@ def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     assert "holds nothing to watch" in logged.stderr
 
 
-def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path: Path) -> None:
+def test_add_takes_flags_as_recorded_or_runs_the_monitor(log: Path, tmp_path: Path) -> None:
     recording = open_recording(log)
     with BagWriter(tmp_path / "bag") as bag:
         for utterance in recording.utterances:
@@ -134,7 +134,7 @@ def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path:
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
-def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:
+def test_withdraw_everything_forgets_the_name_once_every_log_is_there(own_log: Path, tmp_path: Path) -> None:
     keys, study = str(tmp_path / "keys.json"), init_study(tmp_path / "study", "library-2026").folder
     named = ["--keys", keys, "--name", "Ana"]
     assert tactful("study", "participant", str(study), "P-7K3MX", *named).stdout == "P-7K3MX: words\n"
@@ -153,7 +153,9 @@ def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
-def test_code_prints_a_link_a_coder_and_gives_the_log_back(own_log: Path, start: Sequence[str], number: int) -> None:
+def test_code_prints_a_link_for_each_coder_and_releases_the_log(
+    own_log: Path, start: Sequence[str], number: int
+) -> None:
     command = [*start, *TACTFUL, "study", "code", str(own_log), "--coder", "Ana", "--coder", "Bo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -170,7 +172,7 @@ def test_code_prints_a_link_a_coder_and_gives_the_log_back(own_log: Path, start:
 
 
 @pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
-def test_no_session_name_leads_out_of_the_folder(tmp_path: Path, session: str) -> None:
+def test_a_session_name_cannot_leave_the_folder(tmp_path: Path, session: str) -> None:
     folder = tmp_path / "a/b/log"
     write_log(folder, session=session, length_s=30, flags=2)
     shown = CliRunner().invoke(app, ["study", "report", str(folder)])
@@ -183,7 +185,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["study", *map(str, arguments)], prog_name="tactful")
 
 
-def refused(*arguments: str | Path) -> str:
+def read_refusal(*arguments: str | Path) -> str:
     """What the program tells about input that it does not take."""
     shown = run(*arguments)
     assert isinstance(shown.exception, TactfulError), shown.output
@@ -209,7 +211,7 @@ def folder(tmp_path: Path) -> Path:
     return study
 
 
-def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path) -> None:
+def test_add_logs_a_bag_with_the_consents_of_the_study(folder: Path, bag: Path) -> None:
     about = ["--session", "S1", "--condition", "quiet", "--participant", "P-1=person_1"]
     added = run("add", folder, bag, *about, "--as-recorded")
     assert added.exit_code == 0, added.output
@@ -218,24 +220,24 @@ def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path)
     assert {u.text for u in recording.utterances if u.speaker is Speaker.USER} == {WITHHELD}
     planned = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]["S1"]
     assert planned == {"condition": "quiet", "participants": {"P-1": ["person_1"]}, "bag": str(bag)}
-    assert "is there already; a session has one log" in refused("add", folder, bag, "--session", "S1")
+    assert "is there already; a session has one log" in read_refusal("add", folder, bag, "--session", "S1")
 
 
-def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
+def test_add_refuses_bad_input_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
     before = (folder / "study.yaml").read_text()
-    assert "unknown condition loud" in refused("add", folder, bag, "--session", "S1", "--condition", "loud")
-    assert "unknown participant P-9" in refused("add", folder, bag, "--session", "S1", "--participant", "P-9=a")
-    assert "give --session" in refused("add", folder, bag)
-    assert "neither a study log nor a rosbag2 bag" in refused("add", folder, tmp_path)
-    wrong = refused("add", folder, bag, "--session", "S1", "--participant", "P-1=nobody", "--as-recorded")
+    assert "unknown condition loud" in read_refusal("add", folder, bag, "--session", "S1", "--condition", "loud")
+    assert "unknown participant P-9" in read_refusal("add", folder, bag, "--session", "S1", "--participant", "P-9=a")
+    assert "give --session" in read_refusal("add", folder, bag)
+    assert "neither a study log nor a rosbag2 bag" in read_refusal("add", folder, tmp_path)
+    wrong = read_refusal("add", folder, bag, "--session", "S1", "--participant", "P-1=nobody", "--as-recorded")
     assert "nobody in it has the person id nobody" in wrong
     assert (folder / "study.yaml").read_text() == before
-    assert "holds no study.yaml" in refused("add", tmp_path, bag, "--session", "S1")
+    assert "holds no study.yaml" in read_refusal("add", tmp_path, bag, "--session", "S1")
 
 
 def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "log", session="S1", length_s=30, flags=2)
-    assert "is a log of study library-2026, not of zoo" in refused("add", folder, tmp_path / "log")
+    assert "is a log of study library-2026, not of zoo" in read_refusal("add", folder, tmp_path / "log")
     study = tmp_path / "library"
     run("init", study, "--name", "library-2026", "--coder", "C-1")
     run("participant", study, "P-7K3MX")
@@ -247,7 +249,7 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     assert (done.exit_code, json.loads(done.stdout)["complete"]) == (0, True)
 
 
-def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
+def test_withdraw_lists_and_removes_a_session(tmp_path: Path) -> None:
     study, log, bag = tmp_path / "library", tmp_path / "log", tmp_path / "library" / "s1.mp4"
     run("init", study, "--name", "library-2026", "--coder", "C-1")
     run("participant", study, "P-7K3MX")
@@ -271,9 +273,9 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     ):
         assert line in asked.stdout
     assert {path: path.read_bytes() for path in before} == before
-    assert "unknown session S9" in refused("withdraw", study, "--session", "S9", "--yes")
+    assert "unknown session S9" in read_refusal("withdraw", study, "--session", "S9", "--yes")
     with StudyLog.resume(study / "sessions/S1", WallClock()):
-        assert "another process writes this log" in refused("withdraw", study, "--session", "S1", "--yes")
+        assert "another process writes this log" in read_refusal("withdraw", study, "--session", "S1", "--yes")
 
     done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
     assert done.exit_code == 0, done.output
@@ -289,7 +291,7 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
 
 
-def test_coders_see_a_video_from_where_the_session_begins_in_it(log: Path) -> None:
+def test_player_media_offset_a_video_and_need_consent(log: Path) -> None:
     recording = open_recording(log)
     watched = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P", clips=True),)))
     media = choose_player_media(watched, None, [LinkedMedia(path="cam2.mp4", offset_s=3.2)])
@@ -298,55 +300,30 @@ def test_coders_see_a_video_from_where_the_session_begins_in_it(log: Path) -> No
     assert choose_player_media(hidden, None, [LinkedMedia(path="cam2.mp4")]).video is None
 
 
-def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
-    write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
-    run("participant", folder, "P-7K3MX", "--coders")
-    log = folder / "sessions" / "S1"
-    text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
-    text = text.replace("conditions: [quiet]", "conditions: [apology]")
-    (folder / "study.yaml").write_text(text)
-    assert run("add", folder, tmp_path / "S1").exit_code == 0
-    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("  S1: {", "  S1: {coders: [C-2], "))
-    told = run("code", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
-    assert "session S1 is assigned to C-2, not to C-1" in told.output
-    assert "coders see no picture and hear no sound: name the bag with --bag" in told.output
-
-
-def found() -> Agreement:
-    """Two coders, two conditions: of three events each, one starts 0.8 s apart and one is of another attribute."""
-
-    def label(coder: str, start_s: float, attribute: Attribute) -> Label:
-        start_ns = s_to_ns(start_s)
-        return Label(start_ns=start_ns, end_ns=start_ns, polarity=Polarity.ERROR, attribute=attribute, coder=coder)
-
-    ana = [(10, Attribute.ENGAGEMENT), (20, Attribute.ENGAGEMENT), (30, Attribute.EMOTIONS)]
-    bo = [(10, Attribute.ENGAGEMENT), (20.8, Attribute.ENGAGEMENT), (30, Attribute.USER_INTENTION)]
-    sessions = [
-        CodedSession(
-            name=name,
-            start_ns=0,
-            end_ns=s_to_ns(60),
-            labels={who: tuple(label(who, *each) for each in of) for who, of in (("Ana", ana), ("Bo", bo))},
-        )
-        for name in ("quiet", "chatty")
-    ]
+def measure_two_coders() -> Agreement:
+    """Two sessions of three events each: one pair starts 0.8 s apart, and one differs in its attribute."""
+    ana = [label(10, "Ana"), label(20, "Ana"), label(30, "Ana", attribute=Attribute.EMOTIONS)]
+    bo = [label(10, "Bo"), label(20.8, "Bo"), label(30, "Bo", attribute=Attribute.USER_INTENTION)]
+    labels = {"Ana": tuple(ana), "Bo": tuple(bo)}
+    end_ns = START_NS + 60 * NS_PER_S
+    sessions = [CodedSession(name=name, start_ns=START_NS, end_ns=end_ns, labels=labels) for name in ("S1", "S2")]
     return measure_agreement(sessions, resamples=5)
 
 
-def columns(table: Table) -> dict[str, list[str]]:
+def read_columns(table: Table) -> dict[str, list[str]]:
     return {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
 
 
-def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
-    every = columns(list(make_agreement_tables(found()))[1])
+def test_agreement_tables_count_events_by_tolerance() -> None:
+    columns = read_columns(list(make_agreement_tables(measure_two_coders()))[1])
     # In each of two sessions, two events match within 1 s. The third counts as two.
-    assert every["n\n1 s"] == ["8", "2", "4", "2"]
-    assert list(every)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
-    assert every["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
-    assert every["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+    assert columns["n\n1 s"] == ["8", "2", "4", "2"]
+    assert list(columns)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
+    assert columns["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
+    assert columns["label"] == ["all", "error emotions", "error engagement", "error user intention"]
 
 
-def test_no_name_commands_the_terminal(tmp_path: Path) -> None:
+def test_escapes_in_names_are_printed_as_text(tmp_path: Path) -> None:
     """Escapes in the names of folders and files are printed as text by every verb that names them."""
     escape = "\x1b[2J\x9b31m"
     study, coded, log = tmp_path / f"zoo{escape}", tmp_path / f"a{escape}.csv", tmp_path / f"log{escape}"

@@ -27,8 +27,8 @@ from tactful_cli.main import app
 from tests.study_session import START_NS, info, records
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
-SAID = ("My goldfish Bubbles died on the stairs, you know.", "Hush now.")
-TOLD = "How can I help you today?"
+OWN_WORDS = ("My goldfish Bubbles died on the stairs, you know.", "Hush now.")
+GREETING = "How can I help you today?"
 TRACES = ("goldfish", "Bubbles", "Hush", "Zebulon", "Quartermaine")
 ALONE = (Participant(pseudonym="P-1"),)
 PAIR = (Participant(pseudonym="P-1", person_ids=("one",)), Participant(pseudonym="P-2", person_ids=("two",)))
@@ -38,7 +38,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["study", *map(str, arguments)], prog_name="tactful")
 
 
-def said(number: int, text: str, speaker: Speaker = Speaker.USER, speaker_id: str = "") -> Utterance:
+def make_utterance(number: int, text: str, speaker: Speaker = Speaker.USER, speaker_id: str = "") -> Utterance:
     at_ns = START_NS + number * NS_PER_S
     return Utterance(
         stamp_ns=at_ns, utterance_id=f"u{number}", speaker=speaker, speaker_id=speaker_id, text=text, start_ns=at_ns,
@@ -46,23 +46,23 @@ def said(number: int, text: str, speaker: Speaker = Speaker.USER, speaker_id: st
     )  # fmt: skip
 
 
-def flag(event_id: str, rationale: str, quote: str, utterance_id: str = "") -> SocialFlag:
+def make_flag(event_id: str, rationale: str, quote: str, utterance_id: str = "") -> SocialFlag:
     made = next(record for _, record in records(flags=1) if isinstance(record, SocialFlag))
     fact = replace(made.evidence[0], quote=quote, utterance_id=utterance_id)
     return replace(made, event_id=event_id, evidence=(fact,), rationale=rationale, person_id="")
 
 
-def session_records(speaker_id: str) -> list[object]:
+def list_records(speaker_id: str) -> list[object]:
     return [
-        said(1, TOLD, Speaker.ROBOT),
-        RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text=TOLD),
-        said(2, SAID[0], speaker_id=speaker_id),
-        said(3, SAID[1], speaker_id=speaker_id),
-        said(4, "So my goldfish Bubbles died on the stairs, you know? I am sorry.", Speaker.ROBOT),
-        flag("long", "It passed over “My goldfish Bubbles …”.", "", "u2"),
-        flag("short", "After “Hush now.” it talked on.", "Hush now."),
-        flag("mixed", "It asked “How can I help you today?”.", f"{SAID[1]} / {TOLD}"),
-        flag("robots", "It asked “How can I help you today?”.", TOLD),
+        make_utterance(1, GREETING, Speaker.ROBOT),
+        RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text=GREETING),
+        make_utterance(2, OWN_WORDS[0], speaker_id=speaker_id),
+        make_utterance(3, OWN_WORDS[1], speaker_id=speaker_id),
+        make_utterance(4, "So my goldfish Bubbles died on the stairs, you know? I am sorry.", Speaker.ROBOT),
+        make_flag("long", "It passed over “My goldfish Bubbles …”.", "", "u2"),
+        make_flag("short", "After “Hush now.” it talked on.", "Hush now."),
+        make_flag("mixed", "It asked “How can I help you today?”.", f"{OWN_WORDS[1]} / {GREETING}"),
+        make_flag("robots", "It asked “How can I help you today?”.", GREETING),
         Decision(
             stamp_ns=START_NS, decided_ns=START_NS, decision_id="d", outcome=Outcome.ABSTAINED,
             situation="They said “Hush now.”", question="Now that Bubbles died on the stairs, what?",
@@ -75,44 +75,44 @@ def session_records(speaker_id: str) -> list[object]:
     ]  # fmt: skip
 
 
-def study_with(folder: Path, people: Sequence[Participant], *more: object) -> Path:
+def make_study(folder: Path, people: Sequence[Participant], *more: object) -> Path:
     """A study of one session S1."""
     run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
     for person in people:
         run("participant", folder, person.pseudonym, "--clips", "--coders")
     with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
-        for record in (*session_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
+        for record in (*list_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
             log.append(record, START_NS)
         log.close(sealed=True)
     assert run("add", folder, folder.parent / "log").exit_code == 0
     return folder
 
 
-def holding(folder: Path, traces: Sequence[str] = TRACES) -> set[str]:
+def find_traces(folder: Path, traces: Sequence[str] = TRACES) -> set[str]:
     """The files that hold a trace, in bytes as they lie there."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {p.relative_to(folder).as_posix() for p in files if any(t.encode() in p.read_bytes() for t in traces)}
 
 
 @pytest.mark.parametrize("people", [ALONE, PAIR], ids=["alone, without ids", "of two, with ids"])
-def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Participant]) -> None:
-    study = study_with(tmp_path / "study", people)
+def test_withdrawn_words_leave_log_and_exports(tmp_path: Path, people: Sequence[Participant]) -> None:
+    study = make_study(tmp_path / "study", people)
     for verb in (
         ("report", study / "sessions/S1"),
         ("pack", study, study / "pack", "--coder", "C-3"),
     ):
         assert run(*verb).exit_code == 0
-    assert "exports/S1.html" in holding(study)
+    assert "exports/S1.html" in find_traces(study)
     done = run("withdraw", study, "P-1", "--words")
     assert done.exit_code == 0, done.output
     assert "0 names and 6 runs of words" in done.output
-    assert holding(study) == set()
+    assert find_traces(study) == set()
     after, contents = open_recording(study / "sessions/S1"), read(study / "sessions/S1")
     assert (contents.faults, contents.sealed) == ((), True)
-    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, f"So {WITHHELD}? I am sorry."]
+    assert [u.text for u in after.utterances] == [GREETING, WITHHELD, WITHHELD, f"So {WITHHELD}? I am sorry."]
     assert [u.start_ns for u in after.utterances] == [START_NS + n * NS_PER_S for n in (1, 2, 3, 4)]
     kept = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
-    assert kept["robots"] == ("It asked “How can I help you today?”.", TOLD)
+    assert kept["robots"] == ("It asked “How can I help you today?”.", GREETING)
     assert {kept[event_id][0] for event_id in ("long", "short", "mixed")} == {WITHHELD}
     assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
 
@@ -122,24 +122,25 @@ PIGEONS, PHRASE = "carrier pigeons above the bakery in Zwolle", "What would you 
 
 
 @pytest.mark.parametrize("what", ["--words", "--everything"])
-def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -> None:
-    def speech(text: str) -> RobotSpeech:
+def test_withdrawn_words_leave_other_sessions(tmp_path: Path, what: str) -> None:
+    def make_speech(text: str) -> RobotSpeech:
         return RobotSpeech(stamp_ns=START_NS + 5 * NS_PER_S, speech_id=text, state=SpeechEdge.START, text=text)
 
-    asked = replace(speech(PHRASE), stamp_ns=START_NS)
-    repeated = said(7, f"You keep {PIGEONS}?", speaker_id="two")
+    asked = replace(make_speech(PHRASE), stamp_ns=START_NS)
+    repeated = make_utterance(7, f"You keep {PIGEONS}?", speaker_id="two")
     words = tuple(Word(text=w, start_ns=0, end_ns=0, probability=1.0) for w in repeated.text.split())
-    study = study_with(
-        tmp_path / "study", PAIR, asked, said(6, f"I breed {PIGEONS}.", speaker_id="one"),
-        said(8, "What would you like to know about?", speaker_id="one"),
-        replace(repeated, words=words), speech(f"Lovely, {PIGEONS}!"), replace(asked, stamp_ns=START_NS + 9 * NS_PER_S),
+    study = make_study(
+        tmp_path / "study", PAIR, asked, make_utterance(6, f"I breed {PIGEONS}.", speaker_id="one"),
+        make_utterance(8, "What would you like to know about?", speaker_id="one"),
+        replace(repeated, words=words), make_speech(f"Lovely, {PIGEONS}!"),
+        replace(asked, stamp_ns=START_NS + 9 * NS_PER_S),
     )  # fmt: skip
-    comment, *_ = (record for record in session_records("") if isinstance(record, Label))
-    stale = replace(flag("gone", f"They said “{PIGEONS}”.", "", "x"), person_id="two")
+    comment, *_ = (record for record in list_records("") if isinstance(record, Label))
+    stale = replace(make_flag("gone", f"They said “{PIGEONS}”.", "", "x"), person_id="two")
     withdrawn = replace(stale, state=FlagState.WITHDRAWN, rationale="No.")
     with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
         for record in (
-            said(2, f"She has {PIGEONS}.", speaker_id="two"), speech(f"So, {PIGEONS}?"), asked,
+            make_utterance(2, f"She has {PIGEONS}.", speaker_id="two"), make_speech(f"So, {PIGEONS}?"), asked,
             replace(comment, comment=f"about {PIGEONS}"), Coding(coder="C-1", labels=1, replaces=True),
             replace(comment, comment=f"laughed at {PIGEONS}"), stale, withdrawn,
         ):  # fmt: skip
@@ -153,12 +154,12 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
     (bag / "bag.mcap").write_bytes(b"sound")
     Study(study).set(("sessions", "S2", "bag"), str(bag))
     (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
-    assert {"exports/S2.html", "sessions/S2/events-000001.jsonl"} <= holding(study, (PIGEONS,))
+    assert {"exports/S2.html", "sessions/S2/events-000001.jsonl"} <= find_traces(study, (PIGEONS,))
 
     done = run("withdraw", study, "P-1", what, "--json")
     left = {Path(path).name for path in json.loads(done.stdout)["left"]}
     assert (done.exit_code, left) == (1, {"memo.txt", "bag.mcap"})
-    assert holding(study, ("pigeons", "Zwolle", "bakery")) == {"memo.txt"}
+    assert find_traces(study, ("pigeons", "Zwolle", "bakery")) == {"memo.txt"}
     first, second = (open_recording(study / f"sessions/{name}") for name in ("S1", "S2"))
     assert [u.text for u in second.utterances] == [f"She has {WITHHELD}."]
     assert {r.text for r in second.robot_speech} == {f"So, {WITHHELD}?", PHRASE}
@@ -172,20 +173,20 @@ def test_withdrawn_words_are_repeated_in_no_session(tmp_path: Path, what: str) -
     assert run("withdraw", study, "P-1", what).exit_code == 0
 
 
-def test_a_log_that_is_written_and_repeats_nothing_is_no_fault(tmp_path: Path) -> None:
-    study = study_with(tmp_path / "study", ALONE)
+def test_a_locked_log_without_the_words_is_no_fault(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", ALONE)
     run("participant", study, "P-2")
     with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
-        log.append(said(1, "Good day.", speaker_id="two"), START_NS)
+        log.append(make_utterance(1, "Good day.", speaker_id="two"), START_NS)
     assert run("add", study, tmp_path / "other").exit_code == 0
     with StudyLog.resume(study / "sessions/S2", CLOCK) as log:
         assert run("withdraw", study, "P-1", "--words").exit_code == 0
-        log.append(said(2, SAID[0], speaker_id="two"), START_NS)
+        log.append(make_utterance(2, OWN_WORDS[0], speaker_id="two"), START_NS)
 
 
-def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
-    study = study_with(tmp_path / "study", ALONE)
-    label = next(record for record in session_records("") if isinstance(record, Label))
+def test_withdrawing_words_removes_names_in_comments(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", ALONE)
+    label = next(record for record in list_records("") if isinstance(record, Label))
     with StudyLog.resume(study / "sessions/S1", CLOCK) as log:
         log.append(replace(label, comment="Zebulon left"), START_NS)
     with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:], site="Zebulon's home"), CLOCK) as log:
@@ -195,7 +196,7 @@ def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
     run("participant", study, "P-1", "--keys", tmp_path / "keys.json", "--name", "Zebulon Quartermaine")
     given = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
     done = run("withdraw", study, *given)
-    assert (done.exit_code, holding(study, ("Zebulon",))) == (1, {"sessions/S2/events-000001.jsonl"})
+    assert (done.exit_code, find_traces(study, ("Zebulon",))) == (1, {"sessions/S2/events-000001.jsonl"})
     assert f"remove the session, and add it anew: {PROGRAM} study withdraw {study} --session S2" in " ".join(
         done.stderr.split()
     )
@@ -204,45 +205,39 @@ def test_a_name_in_a_comment_goes_with_the_words(tmp_path: Path) -> None:
     assert open_recording(study / "sessions/S1").labels[-1].comment == "P-1 left"
 
 
-def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
-    other = said(9, "I would like a book about ships.", speaker_id="two")
-    quoting = flag("other", "It passed over “a book about ships”.", "a book about ships")
-    same = said(10, f"Oh, {SAID[0]} Fish die.", speaker_id="two")
-    study = study_with(tmp_path / "study", PAIR, other, same, quoting)
+def test_a_withdrawal_keeps_words_and_flags_of_others(tmp_path: Path) -> None:
+    other = make_utterance(9, "I would like a book about ships.", speaker_id="two")
+    quoting = make_flag("other", "It passed over “a book about ships”.", "a book about ships")
+    repeating = make_utterance(10, f"Oh, {OWN_WORDS[0]} Fish die.", speaker_id="two")
+    flags = [replace(make_flag(person, "It was late.", ""), person_id=person) for person in ("one", "two")]
+    study = make_study(tmp_path / "study", PAIR, other, repeating, quoting, *flags)
     assert run("withdraw", study, "P-1", "--words").exit_code == 0
     after = open_recording(study / "sessions/S1")
-    assert {other, replace(same, text=f"Oh, {WITHHELD}. Fish die.")} <= {*after.utterances}
+    assert {other, replace(repeating, text=f"Oh, {WITHHELD}. Fish die.")} <= {*after.utterances}
     assert quoting in after.flags
-
-
-def test_who_withdraws_takes_their_flags_and_leaves_those_of_another_person(tmp_path: Path) -> None:
-    other = said(9, "I would like a book about ships.", speaker_id="two")
-    flags = [replace(flag(whose, "It was late.", ""), person_id=whose) for whose in ("one", "two")]
-    study = study_with(tmp_path / "study", PAIR, other, *flags)
-    done = run("withdraw", study, "P-1", "--everything")
-    assert done.exit_code == 0, done.output
+    assert run("withdraw", study, "P-1", "--everything").exit_code == 0
     after = open_recording(study / "sessions/S1")
-    assert [u for u in after.utterances if u.speaker is Speaker.USER] == [other]
-    assert {f.person_id for f in after.flags} >= {"two"}
-    assert "one" not in {f.person_id for f in after.flags}
+    assert other in after.utterances
+    assert "one" not in {flag.person_id for flag in after.flags}
+    assert "two" in {flag.person_id for flag in after.flags}
 
 
-def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Path) -> None:
-    study = study_with(tmp_path / "study", ALONE)
+def test_files_with_withdrawn_words_are_named_until_erased(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", ALONE)
     (study / "backup").mkdir()
     with tarfile.open(study / "backup/old.tar.gz", "w:gz") as archive:
         archive.add(study / "sessions", "sessions")
     with BagWriter(study / "bags_s1") as bag:
-        bag.write("/tactful/utterances", said(2, SAID[0]), START_NS)
-    (study / "memo.txt").write_text(f"P-1 said: {SAID[0]}")
+        bag.write("/tactful/utterances", make_utterance(2, OWN_WORDS[0]), START_NS)
+    (study / "memo.txt").write_text(f"P-1 said: {OWN_WORDS[0]}")
     done = run("withdraw", study, "P-1", "--words", "--json")
     assert done.exit_code == 1
-    bag_file = next(path for path in holding(study) if path.startswith("bags_s1/"))
+    bag_file = next(path for path in find_traces(study) if path.startswith("bags_s1/"))
     assert set(json.loads(done.stdout)["left"]) == {"backup/old.tar.gz", "memo.txt", bag_file}
     again = run("withdraw", study, "P-1", "--words")  # by now, no log knows the sentences
     assert (again.exit_code, again.stderr.count("erase it, or take that out of it")) == (1, 3)
-    told = " ".join(run("status", study).output.split())
-    assert "backup/old.tar.gz: may hold words or a name that a participant withdrew" in told
+    printed = " ".join(run("status", study).output.split())
+    assert "backup/old.tar.gz: may hold words or a name that a participant withdrew" in printed
     (study / "backup/old.tar.gz").unlink()
     (study / bag_file).unlink()
     (study / "memo.txt").write_text("nothing of that")
@@ -250,13 +245,13 @@ def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Pa
     assert "withdrew" not in run("status", study).output
 
 
-def test_what_was_erased_counts_in_no_figure(tmp_path: Path) -> None:
-    study = study_with(tmp_path / "study", PAIR)
+def test_erased_sessions_count_in_no_figure(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", PAIR)
     flags = [record for _, record in records(flags=2) if isinstance(record, SocialFlag)]
     for name, person in (("S2", PAIR[1]), ("S3", Participant(pseudonym="P-3"))):
         run("participant", study, person.pseudonym)
         with StudyLog.begin(tmp_path / name, info(name, participants=(person,), retention_days=None), CLOCK) as log:
-            for record in (said(1, "Good day.", speaker_id="two"), *flags):
+            for record in (make_utterance(1, "Good day.", speaker_id="two"), *flags):
                 log.append(record, START_NS)
             log.close(sealed=True)
         assert run("add", study, tmp_path / name).exit_code == 0
@@ -290,10 +285,10 @@ def test_what_was_erased_counts_in_no_figure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys_in_study", [False, True])
-def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_study: bool) -> None:
-    study = study_with(tmp_path / "study", ALONE)
+def test_withdrawing_everything_removes_names(tmp_path: Path, *, keys_in_study: bool) -> None:
+    study = make_study(tmp_path / "study", ALONE)
     with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
-        label = next(record for record in session_records("") if isinstance(record, Label))
+        label = next(record for record in list_records("") if isinstance(record, Label))
         log.append(replace(label, comment="as with Zebulon before"), START_NS)
         log.close(sealed=True)
     run("participant", study, "P-2")
@@ -305,7 +300,7 @@ def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_s
     (study / "analysis/estimates_r.csv").write_text("term,estimate\n")
     (study / "S1_C-1.csv").write_text("comment\nZEBULON left\n")
     with BagWriter(study / "s1") as bag:
-        bag.write("/tactful/utterances", said(2, "Good day."), START_NS)
+        bag.write("/tactful/utterances", make_utterance(2, "Good day."), START_NS)
     plan = (study / "study.yaml").read_text().replace("S1: {", "S1: {bag: s1, ")
     (study / "study.yaml").write_text(plan)
 
@@ -317,7 +312,7 @@ def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_s
     assert "Zebulon" not in done.output
     assert "Zebulon" not in keys.read_text()
     assert "Ana Quartermaine" in keys.read_text()
-    assert holding(study, ("Zebulon",)) == set()
+    assert find_traces(study, ("Zebulon",)) == set()
     assert not list((study / "analysis").glob("estimates*"))
     (other,) = open_recording(study / "sessions/S2").labels
     assert other.comment == "as with [name] before"
@@ -331,9 +326,9 @@ def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_s
     assert (session["log"], session["problems"]) == ("emptied", [])
 
 
-def test_a_withdrawal_names_what_and_a_key_file_that_is_there(tmp_path: Path) -> None:
-    study = study_with(tmp_path / "study", ALONE)
+def test_withdraw_needs_a_consent_and_an_existing_key_file(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", ALONE)
     assert "name --words, --clips" in str(run("withdraw", study, "P-1").exception)
-    told = str(run("withdraw", study, "P-1", "--everything", "--keys", tmp_path / "kyes.json").exception)
-    assert "there is no such key file" in told
+    printed = str(run("withdraw", study, "P-1", "--everything", "--keys", tmp_path / "kyes.json").exception)
+    assert "there is no such key file" in printed
     assert "goldfish" in (study / "sessions/S1/events-000001.jsonl").read_text()
