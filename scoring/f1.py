@@ -41,6 +41,7 @@ def macro_f1(counts: Matrix) -> Figure:
 
 
 def _estimate_mean_f1(counts: Matrix, classes: Sequence[int]) -> Figure:
+    """Estimate the mean F1 of these classes, in percent."""
     total = counts.sum()
     if not total:
         return NO_FIGURE

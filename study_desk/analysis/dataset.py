@@ -27,13 +27,7 @@ _BIDS_VERSION = "1.10.0"
 _TASK = "interaction"
 # Files that the study's people complete by hand, and that a later publication keeps.
 EDITABLE = ("README.md", "CHANGES", "LICENSE", "dataset_description.json")
-LICENCES = {
-    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
-    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
-    "CC-BY-NC-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
-    "CC-BY-SA-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
-    "PDDL-1.0": "https://opendatacommons.org/licenses/pddl/1-0/",
-}
+_NO_LICENCE = "No licence is granted. Ask the authors before you use or share these data."
 _MISSING = "n/a"  # in a table, as BIDS has it
 _DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.analysis", "dictionary.json"))
 _EVENT_COLUMNS = ("onset", "duration", "trial_type", "polarity", "attribute", "severity", "coder", "code",
@@ -152,7 +146,7 @@ def make_dataset(
         "dataset_description.json": _format_json(_describe_dataset(file.study, licence)),
         "README.md": _write_readme(file, len(recordings), len(people)),
         "CHANGES": "1.0.0\n  - First release.\n",
-        "LICENSE": _write_licence(licence),
+        "LICENSE": f"{licence or _NO_LICENCE}\n",
         ".bidsignore": "checksums.sha256\n",
     }
     return contents
@@ -253,9 +247,3 @@ def _write_readme(file: StudyFile, session_count: int, people_count: int) -> str
         conditions=", ".join(file.conditions) or "none",
         task=_TASK,
     )
-
-
-def _write_licence(licence: str) -> str:
-    if not licence:
-        return "No licence is granted. Ask the authors before you use or share these data.\n"
-    return f"{licence}\n{LICENCES[licence]}\n" if licence in LICENCES else f"{licence}\n"

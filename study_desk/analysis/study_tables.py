@@ -166,6 +166,7 @@ def _count_events(labels: Iterable[Label]) -> int:
 
 
 def _count_labels(labels: Sequence[Label], file: StudyFile) -> Row:
+    """Count the labels of one coder by polarity, attribute and code."""
     row: Row = {}
     for polarity, plural in PLURALS.items():
         of_polarity = [label for label in labels if label.polarity is polarity]

@@ -70,7 +70,8 @@ def render_report(tables: StudyTables) -> str:
 
 def _render_plan(tables: StudyTables) -> str:
     """Show the frozen plan with its date and hash, and the deviations of the analysis."""
-    versions, deviations = tables.plan.versions, tables.plan.deviations
+    versions = tables.plan.versions
+    deviations = tables.plan.deviations
     lines = describe_plan(versions[-1]) if versions else (NO_PLAN,)
     earlier = [describe_plan(version)[0] for version in versions[:-1]]
     coded_count = versions[-1].coded if versions else 0
@@ -113,6 +114,7 @@ def _describe_coders(tables: StudyTables) -> str:
 
 
 def _render_rates(tables: StudyTables) -> str:
+    """Render the rates of the primary outcome, errors and competences by condition."""
     outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
     rows = [
         (to_words(outcome), condition, *_format_cells(rate))
@@ -148,6 +150,7 @@ def _format_interval(low: float | None, high: float | None) -> str:
 
 
 def _render_attributes(tables: StudyTables) -> str:
+    """Render the rates of each attribute that occurs, with a column for each condition."""
     conditions = list(_group_by_condition(tables))
     rows = []
     for polarity in Polarity:
@@ -264,6 +267,7 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
 
 
 def _check_free(folder: Path) -> None:
+    """Refuse a folder that holds something else than an analysis."""
     is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.csv"))
     if folder.exists() and not (folder.is_dir() and (is_analysis or not any(folder.iterdir()))):
         raise StudyError(

@@ -139,6 +139,7 @@ class CodingDesk:
             return len(agreed)
 
     def _settle(self, coder: str, event: ComparedEvent, form: ConsensusForm) -> None:
+        """Write what the form decides about an event."""
         opinion = next((opinion for opinion in event.opinions if opinion.coder == form.opinion_of), None)
         if form.opinion_of and opinion is None:
             raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")

@@ -260,6 +260,7 @@ class CodingServer:
             return make_text_reply(HTTPStatus.BAD_REQUEST, str(error))
 
     def _show(self, coder: str, request: PageRequest) -> PageReply:
+        """Answer a request for the page or its media."""
         match request.path:
             case "/":
                 note = self._notes.get(coder, "")
@@ -274,6 +275,7 @@ class CodingServer:
         return NOT_FOUND
 
     def _change(self, coder: str, request: PageRequest) -> PageReply:
+        """Carry out what a coder does in the page, and answer with the result."""
         answer: object = {}
         match request.path:
             case "/events":

@@ -126,6 +126,7 @@ def check_plan(
 def _find_session_deviations(
     study: Study, versions: tuple[FrozenPlan, ...], coder_by_session: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield sessions that are left out, counted or removed otherwise than planned."""
     coder = versions[-1].plan["primary_coder"]
     exclusions = versions[-1].plan["exclusions"]
     for name, session in study.file.sessions.items():
@@ -144,6 +145,7 @@ def _find_session_deviations(
 
 
 def _find_order_deviations(study: Study, conditions_by_participant: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield participants who did not meet the conditions in the order drawn for them."""
     if study.file.plan.design != "crossed":
         return
     for name, conditions in conditions_by_participant.items():

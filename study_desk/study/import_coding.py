@@ -29,7 +29,6 @@ class ImportOptions:
     replace: bool = False
     complete: bool = False
     outside: bool = False
-    skip_unknown: bool = False
     redactor: Redactor = field(default_factory=Redactor)
 
 
@@ -56,10 +55,9 @@ class Addition:
 
 @record
 class PlannedImport:
-    """The new entries of files for the logs of a study, and the parts that are left out."""
+    """The new entries of files for the logs of a study."""
 
     additions: tuple[Addition, ...]
-    skipped: tuple[str, ...] = ()  # parts of no session of the study
     empty: tuple[str, ...] = ()  # parts without labels, which may not be coded yet
 
 
@@ -78,7 +76,7 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
 
     Of several observations, the one named like the session counts. Raises FormError for several files.
     """
-    if len(files) > 1 or options.skip_unknown:
+    if len(files) > 1:
         raise FormError(f"{log}: a log takes one FILE; name the folder of the study for several")
     if not files and not options.complete:
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
@@ -103,16 +101,15 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
     unknown = [
         f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _find_session(study, file, part)
     ]
-    if unknown and not options.skip_unknown:
+    if unknown:
         raise StudyError(
             f"nothing is imported, as study.yaml has no such session: {'; '.join(unknown)}. It has "
-            f"{', '.join(study.file.sessions) or 'none'}: rename it there, or leave these out with --skip-unknown"
+            f"{', '.join(study.file.sessions) or 'none'}: correct the name here or there, or take these out of the file"
         )
     recordings: dict[str, Recording] = {}
     read_parts = []
     for file, form, part in parts:
-        if not (session := _find_session(study, file, part)):
-            continue
+        session = _find_session(study, file, part)
         if part.study and part.study != study.file.study:
             raise StudyError(f"{file}: is of study {part.study}, not of {study.file.study}; import it there")
         if session not in recordings:
@@ -136,7 +133,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         if not read.labels:
             file_by_coding[read.session, read.coder] = read.file
         additions.append(addition)
-    return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty))
+    return PlannedImport(additions=tuple(additions), empty=tuple(empty))
 
 
 def _check_coders(study: Study, session: str, addition: Addition) -> None:

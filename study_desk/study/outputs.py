@@ -101,6 +101,7 @@ def list_left_files(study: Study) -> tuple[str, ...]:
 
 
 def _is_changed(study: Study, output: Output) -> bool:
+    """Whether a file was changed since it was made."""
     path = study.folder / output.path
     return path.is_file() and _hash_file(path) != output.sha256
 

@@ -18,7 +18,7 @@ from norm_monitor.session_log.recording import (
 from norm_monitor.session_log.schema import Consent, SessionInfo, Tombstone, Withdrawal, parse_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import Study
-from study_desk.study.outputs import LEFT, list_left_files, read_outputs
+from study_desk.study.outputs import list_left_files
 from study_desk.study.removal import RemovedSession, list_removed_sessions
 from study_desk.study.retention import find_retention
 
@@ -36,7 +36,6 @@ class SessionStatus:
     owed_by: tuple[str, ...]
     revised: dict[str, int]  # by coder: how often they replaced their coding
     retention_end_ns: int | None
-    retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
     explain_hidden: str = ""  # why, if somebody owes a coding
 
@@ -48,7 +47,6 @@ class StudyStatus:
     study: str
     sessions: tuple[SessionStatus, ...]
     problems: tuple[str, ...]
-    outputs: int
     removed: tuple[RemovedSession, ...] = ()
 
     @property
@@ -63,7 +61,6 @@ def check_study(study: Study, clock: Clock) -> StudyStatus:
         study=study.file.study,
         sessions=tuple(_check_session(study, name, clock) for name in study.file.sessions),
         problems=tuple(_find_study_problems(study)),
-        outputs=sum(output.kind != LEFT for output in read_outputs(study)),
         removed=list_removed_sessions(study),
     )
 
@@ -83,6 +80,7 @@ def _find_study_problems(study: Study) -> Iterator[str]:
 
 
 def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
+    """Read a session's log, and collect its problems and the codings that are owed."""
     session, log = study.session(name), study.log_of(name)
     contents = read(log) if is_log(log) else None
     state = _name_state(contents)
@@ -130,7 +128,6 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
         owed_by=owed_by,
         revised=count_revisions(records),
         retention_end_ns=retention.end_ns if retention else None,
-        retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),
         explain_hidden=hidden,
     )

@@ -39,7 +39,6 @@ from study_desk.study.add_session import (
     note_session,
     plan_session,
 )
-from study_desk.verbs.arguments import Media
 from tactful_cli.console import complain, err, print_result, remark
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.session_options import SessionPeople, holds_flags
@@ -62,7 +61,13 @@ def add(  # noqa: PLR0917
     keys: Annotated[
         Path | None, typer.Option("--keys", help="Key file with the names to remove; store it apart from the study.")
     ] = None,
-    media: Media = None,
+    media: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE[=SECONDS]",
+            help="Video or sound file for coders, and how far into it the session begins. Repeatable.",
+        ),
+    ] = None,
     watch: Annotated[
         bool | None,
         typer.Option(

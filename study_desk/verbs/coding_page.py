@@ -25,7 +25,6 @@ from norm_monitor.view.pictures import (
 )
 from study_desk.coding.coding_server import CodingServer, PlayerMedia
 from study_desk.coding.forms.sheet import find_origin_ns
-from study_desk.verbs.arguments import LogPath
 from tactful_cli.console import complain, err, print_json, show
 from tactful_cli.session_options import face_finder, warn_of_listeners
 from tactful_cli.verb_options import AsJson
@@ -35,7 +34,7 @@ app = typer.Typer()
 
 @app.command()
 def code(  # noqa: PLR0917
-    log: LogPath,
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")],
     coder: Annotated[
         list[str], typer.Option(help="Pseudonym of a coder, who receives a link. Repeatable.", show_default=False)
     ],

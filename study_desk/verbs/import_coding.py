@@ -54,9 +54,6 @@ def import_(  # noqa: PLR0917
     outside: Annotated[
         bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
     ] = False,
-    skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out codings of sessions that the study lacks, and count them.")
-    ] = False,
     retract: Annotated[
         bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
     ] = False,
@@ -77,7 +74,6 @@ def import_(  # noqa: PLR0917
         replace=replace,
         complete=complete,
         outside=outside,
-        skip_unknown=skip_unknown,
         redactor=redactor,
     )
     if is_study(target):
@@ -134,8 +130,7 @@ def _summarize(
         }
         for addition in planned.additions
     ]
-    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": remarks}
-    return {"imported": imported, "sessions": sessions, **left_out}
+    return {"imported": imported, "sessions": sessions, "without_labels": planned.empty, "remarks": remarks}
 
 
 def _print_import(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool) -> None:
@@ -149,9 +144,6 @@ def _print_import(planned: PlannedImport, heads: dict[Path, str], remarks: list[
             f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
             "if the coder found nothing there, import it with --complete",
         )
-    if planned.skipped:
-        skipped = ", ".join(planned.skipped)
-        remark(f"{count_of(len(planned.skipped), 'coding')} of unknown sessions left out: {skipped}")
     remark(*remarks)
 
 

@@ -15,7 +15,7 @@ from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
-from study_desk.analysis.dataset import LICENCES, PublicationKey
+from study_desk.analysis.dataset import PublicationKey
 from study_desk.analysis.event_rates import warn_of_few_units
 from study_desk.analysis.publish import publish as publish_study
 from study_desk.analysis.session_page import render_session
@@ -99,7 +99,7 @@ def publish(
     folder: StudyPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the dataset into.")],
     licence: Annotated[
-        str, typer.Option(help=f"Licence of the data: {', '.join(LICENCES)}, or your own words; default: none granted.")
+        str, typer.Option(help="Licence of the data, such as CC-BY-4.0 or CC0-1.0; default: none is granted.")
     ] = "",
     keys: Annotated[
         Path | None, typer.Option(help="Key file with the real names, which must stand in no file.")

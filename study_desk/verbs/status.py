@@ -91,15 +91,13 @@ def _print_study(study: StudyStatus) -> None:
     remark(*study.problems)
     owed_count = sum(len(session.owed_by) for session in study.sessions)
     problem_count = len(study.problems) + sum(len(session.problems) for session in study.sessions)
-    counts = (count_of(owed_count, "coding"), count_of(problem_count, "problem"), count_of(study.outputs, "file"))
-    show("{} owed, {}, {} made".format(*counts))
+    show(f"{count_of(owed_count, 'coding')} owed, {count_of(problem_count, 'problem')}")
     if owed_count:
         remark(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
 
 
 def _make_row(session: SessionStatus) -> tuple[str, ...]:
     revisions = {name: f" (revised {count_of(count, 'time')})" for name, count in session.revised.items()}
-    kept_until = "no limit" if session.retention_end_ns is None else _format_day(session.retention_end_ns)
     return (
         session.name,
         session.condition,
@@ -107,7 +105,7 @@ def _make_row(session: SessionStatus) -> tuple[str, ...]:
         "; ".join(f"{name}: {', '.join(consents) or 'nothing'}" for name, consents in session.participants.items()),
         ", ".join(name + revisions.get(name, "") for name in session.coded_by),
         ", ".join(session.owed_by),
-        f"{kept_until} (by its log)" if session.retention_by_log else kept_until,
+        "no limit" if session.retention_end_ns is None else _format_day(session.retention_end_ns),
     )
 
 

@@ -136,7 +136,7 @@ def test_publish_leaves_out_pseudonyms_words_and_dates(own_study: Path, tmp_path
     assert maker["Description"].removesuffix("-dirty") == f"commit {head.stdout.decode().strip()}"
     sessions = [line.split("\t") for path in out.glob("sub-*/*_sessions.tsv") for line in path.open()]
     assert [line[-1].strip() for line in sessions if line[0] != "session_id"] == [CONFIG_SHA256] * len(SESSIONS)
-    assert "https://creativecommons.org/licenses/by/4.0/" in (out / "LICENSE").read_text()
+    assert (out / "LICENSE").read_text() == "CC-BY-4.0\n"
     modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
     assert modes == {0o600}
     checked = subprocess.run(["sha256sum", "-c", "checksums.sha256"], cwd=out, capture_output=True, check=False)

@@ -83,6 +83,7 @@ class BorisProject:
         return FormPart(name=name, coder=str(coder), study=self._study)
 
     def _read_events(self, name: str) -> list[BorisEvent]:
+        """Read the events of an observation. Raises FormError with the place of a fault."""
         observation = self._observations[name]
         prefix = f"{self._path}, observation {name}"
         if Decimal(str(observation.get("time offset") or 0)):
@@ -259,6 +260,7 @@ def is_playable(media: str) -> bool:
 
 
 def _make_behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str, Any]:
+    """Make the behaviour of a code. That of an error has the severities as modifiers."""
     parts = json.loads(_PROJECT)
     behaviour: dict[str, Any] = parts["behaviour"]
     meanings = "; ".join(f"{severity.value}: {meaning}" for severity, meaning in severities.items())
@@ -274,6 +276,7 @@ def _make_behaviour(code: Code, severities: Mapping[Severity, str]) -> dict[str,
 
 
 def _make_observation(observation: BorisObservation, coder: str, folder: Path) -> dict[str, Any]:
+    """Make an observation without events, whose media are named from the folder."""
     plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
