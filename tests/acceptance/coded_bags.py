@@ -22,31 +22,31 @@ CHEER = "".join(f"error,emotions,{at_s},{at_s + 3}\n" for at_s in CHEER_S)
 
 def run(*arguments: object) -> str:
     """Run a command that succeeds, and return what it prints."""
-    result: Any = CliRunner().invoke(app, [str(one) for one in arguments])
+    result: Any = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, (arguments, result.output, result.exception)
     return str(result.stdout)
 
 
 def refusal(*arguments: object) -> str:
     """Run a command that is refused, and return what `main` prints to the user."""
-    result: Any = CliRunner().invoke(app, [str(one) for one in arguments])
+    result: Any = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert isinstance(result.exception, TactfulError), result.output
     return str(result.exception)
 
 
 def talk() -> list[Said]:
     """Three times cheer after bad news, and then a question that nobody answers."""
-    said = [robot(0, 2, "Hello, welcome to the museum.")]
+    turns = [robot(0, 2, "Hello, welcome to the museum.")]
     for sorrow, at_s in zip(SORROWS, CHEER_S, strict=True):
-        said += [user(at_s - 4, at_s - 1, sorrow), robot(at_s, at_s + 3, "Great! Do you want to hear a joke?")]
-        said += [user(at_s + 5, at_s + 7, "What is the way to the garden?")]
-    return said
+        turns += [user(at_s - 4, at_s - 1, sorrow), robot(at_s, at_s + 3, "Great! Do you want to hear a joke?")]
+        turns += [user(at_s + 5, at_s + 7, "What is the way to the garden?")]
+    return turns
 
 
 def bagged_study(folder: Path, sessions: int, *coders: str) -> Path:
     """Make the study with its bags and logs, by the study's own commands."""
-    named = [part for coder in coders for part in ("--coder", coder)]
-    run("study", "init", folder, "--name", "museum", *named)
+    options = [part for coder in coders for part in ("--coder", coder)]
+    run("study", "init", folder, "--name", "museum", *options)
     (folder / "bags").mkdir()
     for number in range(1, sessions + 1):
         bag = write_talk(folder / "bags" / f"S{number}", talk(), SESSION_S)

@@ -83,7 +83,7 @@ def write_session(log: Path, name: str, condition: str, people: Sequence[str], s
         config_sha256=CONFIG_SHA256,
     )
     with StudyLog.begin(log, about, ReplayClock(end_ns)) as writer:
-        said = Utterance(
+        utterance = Utterance(
             stamp_ns=start_ns + NS_PER_S,
             utterance_id="u1",
             speaker=Speaker.USER,
@@ -92,5 +92,5 @@ def write_session(log: Path, name: str, condition: str, people: Sequence[str], s
             start_ns=start_ns + NS_PER_S,
             end_ns=start_ns + 4 * NS_PER_S,
         )
-        writer.append(said, said.end_ns)
+        writer.append(utterance, utterance.end_ns)
         writer.close(sealed=True)

@@ -122,7 +122,7 @@ def test_publish_leaves_out_pseudonyms_words_and_dates(own_study: Path, tmp_path
     done = json.loads(study("publish", own_study, out, "--licence", "CC-BY-4.0", "--json"))
     assert (done["sessions"], done["participants"]) == (6, 6)
     text = read_published_text(out)
-    assert not [known for known in (*PEOPLE, "C-1", "C-2", "harbour", "2026", "S1") if known in text]
+    assert not [name for name in (*PEOPLE, "C-1", "C-2", "harbour", "2026", "S1") if name in text]
     events = sorted(out.glob("sub-*/ses-*/beh/*_events.tsv"))
     assert len(events) == len(SESSIONS)
     marks = [line.split("\t")[2] for path in events for line in path.read_text().splitlines()[1:]]

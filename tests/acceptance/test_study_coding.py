@@ -39,8 +39,8 @@ def measure_event_f1(*logs: Path) -> dict[tuple[str, ...], float | None]:
 
 
 def compare(*logs: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(study("agreement", *logs, "--json", "--resamples", "5"))
-    return found
+    result: dict[str, Any] = json.loads(study("agreement", *logs, "--json", "--resamples", "5"))
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +102,6 @@ def test_an_erased_coding_does_not_count_as_empty(logs: tuple[Path, Path], tmp_p
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])
 
 
-def test_replace_puts_labels_in_place_of_an_empty_coding(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    study("import", pair[1], "--coder", "Bo", "--complete")
-    labels = write_coding(tmp_path / "b.csv", 10)
-    assert "has a coding by Bo already" in study("import", pair[1], labels, "--coder", "Bo", code=2)
-    revised = study("import", pair[1], labels, "--coder", "Bo", "--replace")
-    assert revised.startswith("1 label, coding by Bo revised: 1 label\n")
-    assert measure_event_f1(*pair)["Ana", "Bo"] == pytest.approx(6 / 8)
-
-
 def test_an_empty_form_needs_a_coder(pair: tuple[Path, Path], tmp_path: Path) -> None:
     empty = write_coding(tmp_path / "nothing.csv")
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
@@ -125,13 +116,3 @@ def test_a_boris_export_gives_the_sessions_observation(tmp_path: Path) -> None:
     (label,) = read_labels(log, "Bo")
     times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
     assert (label.attribute, times_s) == ("engagement", [30, 33])
-
-
-def test_a_boris_export_without_the_session_is_refused(tmp_path: Path) -> None:
-    log = session(tmp_path / "s3", "S3")
-    refused = study("import", log, BORIS_EXPORT, code=2)
-    assert "has no observation S3; it has S1, S2" in refused
-    assert "BORIS leaves out an observation without events" in refused
-    single = tmp_path / "s1.tsv"
-    single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
-    assert study("import", log, single).startswith("2 labels\n")

@@ -30,8 +30,8 @@ JOKE = "{id: joke, name: joke, definition: the robot jokes, polarity: competence
 def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of four sessions with sound, of which C-3 has coded one, and Rev-9 judged a flag."""
     folder = tmp_path_factory.mktemp("packs") / "library-2026"
-    named = [part for coder in CODERS for part in ("--coder", coder)]
-    study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *named)
+    options = [part for coder in CODERS for part in ("--coder", coder)]
+    study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *options)
     study("participant", folder, "P-7K3MX", "--coders")
     for name, condition in CONDITIONS.items():
         log = folder.parent / name
@@ -80,8 +80,8 @@ def read_coders(folder: Path) -> dict[str, list[str]]:
 
 def read_status(folder: Path, session: str) -> dict[str, Any]:
     """Read a session's status, whatever else is owed."""
-    found = json.loads(tactful("study", "status", str(folder), "--json").stdout)
-    (chosen,) = [each for each in found["sessions"] if each["name"] == session]
+    status = json.loads(tactful("study", "status", str(folder), "--json").stdout)
+    (chosen,) = [entry for entry in status["sessions"] if entry["name"] == session]
     return dict(chosen)
 
 
@@ -93,7 +93,7 @@ def mark_in_elan(path: Path, marks: list[tuple[str, int, int, str]]) -> None:
     assert order is not None
     first = 900 + len(list(root.iter("ALIGNABLE_ANNOTATION")))
     for number, (name, start_ms, end_ms, value) in enumerate(marks, first):
-        (tier,) = [each for each in root.iter("TIER") if each.get("TIER_ID") == name]
+        (tier,) = [element for element in root.iter("TIER") if element.get("TIER_ID") == name]
         for part, at_ms in (("a", start_ms), ("b", end_ms)):
             ElementTree.SubElement(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{number}{part}", TIME_VALUE=str(at_ms))
         inside = ElementTree.SubElement(
@@ -109,7 +109,7 @@ def mark_in_boris(path: Path, session: str, marks: list[tuple[str, str, str, str
     """Press a behaviour's key at its start and its stop, as BORIS stores it, and save the project as BORIS does."""
     project = json.loads(path.read_text(), parse_float=Decimal)
     observation = project["observations"][session]
-    by_key = {each["key"]: each["code"] for each in project["behaviors_conf"].values()}
+    by_key = {behaviour["key"]: behaviour["code"] for behaviour in project["behaviors_conf"].values()}
     for key, start, stop, modifier in marks:
         for time in (start, stop):
             observation["events"].append([Decimal(time), "", by_key[key], modifier, "", "NA"])
@@ -148,7 +148,7 @@ def test_a_pack_holds_speech_media_and_the_codebook_with_keys(own: Path) -> None
     (media,) = document.iter("MEDIA_DESCRIPTOR")
     assert (out / media.attrib["RELATIVE_MEDIA_URL"]).resolve() == (own.parent / "S1.wav").resolve()
     project = json.loads((out / "C-1.boris").read_text())
-    keys = {each["code"]: each["key"] for each in project["behaviors_conf"].values()}
+    keys = {behaviour["code"]: behaviour["key"] for behaviour in project["behaviors_conf"].values()}
     assert (keys["joke"], keys["error emotions"], len({*keys.values()})) == ("j", "1", 15)
     (linked,) = project["observations"]["S1"]["file"]["1"]
     assert (out / linked).resolve() == (own.parent / "S1.wav").resolve()
@@ -171,7 +171,7 @@ def test_packs_are_imported_from_elan_and_boris(own: Path) -> None:
     )  # fmt: skip
     mark_in_boris(boris / f"{second}.boris", shared, [("2", "10.1", "12.6", "severe"), ("j", "20.2", "21.0", "")])
     done = json.loads(study("import", own, *sorted(elan.glob("*.eaf")), boris / f"{second}.boris", "--json"))
-    assert {(each["session"], *each["coders"], each["labels"]) for each in done["sessions"]} == {
+    assert {(coding["session"], *coding["coders"], coding["labels"]) for coding in done["sessions"]} == {
         (shared, first, 3), (shared, second, 2)
     }  # fmt: skip
     (engagement, joke, _) = read_labels(own / "sessions" / shared, first)
@@ -182,7 +182,7 @@ def test_packs_are_imported_from_elan_and_boris(own: Path) -> None:
     (engagement, joke) = read_labels(own / "sessions" / shared, second)
     assert (engagement.severity, engagement.start_ns, joke.code) == ("severe", START_NS + 10_100_000_000, "joke")
     others = [name for name, coders in assigned_to.items() if second in coders and name != shared]
-    assert {each.split()[0] for each in done["without_labels"]} >= {*others}
+    assert {text.split()[0] for text in done["without_labels"]} >= {*others}
     session = read_status(own, shared)
     assert (session["coded_by"], session["owed_by"]) == (sorted([first, second]), [])
     rows = json.loads(study("agreement", own, "--json", "--resamples", "5"))["rows"]
@@ -206,8 +206,8 @@ def test_import_replaces_a_coding_and_the_log_keeps_both(own: Path) -> None:
     assert [label.severity for label in read_labels(own / "sessions/S1", "C-1")] == ["severe", "minor"]
     assert read_status(own, "S1")["revised"] == {"C-1": 1}
     assert read_status(own, "S1")["log"] == "intact"
-    told = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
-    assert told.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
+    lines = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
+    assert lines.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
     assert SECRET in [label.comment for label in read_labels(own / "sessions/S1", "C-3")]
 
 

@@ -55,7 +55,7 @@ def test_report_compares_the_analysis_with_the_frozen_plan(own: Path) -> None:
     assert "No plan was frozen" in report(own)[0]
     change(own, "  S4: {", "  S4: {excluded: aborted, ")
     frozen = json.loads(study("plan", own, "--freeze", "--json"))["frozen"]
-    assert [(each["version"], each["recorded"], each["coded"]) for each in frozen] == [(1, 6, 6)]
+    assert [(version["version"], version["recorded"], version["coded"]) for version in frozen] == [(1, 6, 6)]
     page, deviations = report(own)
     assert deviations == []
     assert all(
@@ -123,13 +123,13 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_crossed_design_counterbalances_orders(crossed: Path) -> None:
     people = yaml.safe_load((crossed / "study.yaml").read_text())["participants"]
-    orders = Counter(tuple(each["order"]) for each in people.values())
+    orders = Counter(tuple(entry["order"]) for entry in people.values())
     assert {*orders.values()} == {3}
     table = [row for row in read_rows(crossed / "exports/analysis/sessions.csv") if row["analysed"] == "1"]
     assert {row["session"]: row["period"] for row in table} == {
         row["session"]: str(int(row["session"][2]) + 1) for row in table
     }
-    assert all(len({row["participant"] for row in table if row["cluster"] == each["cluster"]}) == 1 for each in table)
+    assert all(len({row["participant"] for row in table if row["cluster"] == other["cluster"]}) == 1 for other in table)
     drawn = people[PEOPLE[-1]]["order"]
     assert report(crossed)[1] == [
         f"participant {PEOPLE[-1]} met {', '.join(drawn[::-1])}, drawn was {', '.join(drawn)}"
@@ -144,8 +144,10 @@ def test_the_r_script_holds_the_period_of_a_crossed_design(crossed: Path, tmp_pa
     )
     assert done.returncode == 0, done.stderr
     assert '<td class="text">error engagement</td><td class="text">quiet</td>' in (here / "report.html").read_text()
-    found = {row["term"]: row for row in read_rows(here / "estimates_r.csv") if row["outcome"] == "error_engagement"}
-    plain, held = (found[f"chatty / quiet{part}"] for part in ("", ", period held"))
+    estimates = {
+        row["term"]: row for row in read_rows(here / "estimates_r.csv") if row["outcome"] == "error_engagement"
+    }
+    plain, held = (estimates[f"chatty / quiet{part}"] for part in ("", ", period held"))
     # Errors are drawn twice as many where it is chatty, and one more in the second session.
     for ratio in (plain, held):
         assert float(ratio["low"]) < 2 < float(ratio["high"])
@@ -174,8 +176,8 @@ def test_each_coder_has_an_order_of_sessions(uncoded: Path) -> None:
         out = uncoded / "packs" / coder
         packed = json.loads(study("pack", uncoded, out, "--coder", coder, "--json"))
         orders[coder] = packed["sessions"]
-        named = [path.stem.removesuffix(f"_{coder}").split("_", 1) for path in sorted(out.glob("*.eaf"))]
-        assert named == [[str(number), name] for number, name in enumerate(orders[coder], 1)]
+        names = [path.stem.removesuffix(f"_{coder}").split("_", 1) for path in sorted(out.glob("*.eaf"))]
+        assert names == [[str(number), name] for number, name in enumerate(orders[coder], 1)]
         assert list(json.loads((out / f"{coder}.boris").read_text())["observations"]) == orders[coder]
         assert "\n".join(f"{n}. {name}" for n, name in enumerate(orders[coder], 1)) in (out / "README.txt").read_text()
     assert sorted(orders["C-1"]) == sorted(orders["C-2"]) == ["S1", "S2", "S3", "S4"]
@@ -211,7 +213,8 @@ def test_a_pack_holds_examples_and_defined_severities(uncoded: Path) -> None:
     assert all(row["counts"] and row["does not count"] for name, row in book.items() if not name.startswith("sev"))
     assert book["severity major"]["definition"] == "the aim is lost"
     behaviours: dict[str, dict[str, Any]] = {
-        each["code"]: each for each in json.loads((out / "C-1.boris").read_text())["behaviors_conf"].values()
+        behaviour["code"]: behaviour
+        for behaviour in json.loads((out / "C-1.boris").read_text())["behaviors_conf"].values()
     }
     assert behaviours["joke"]["description"] == "Counts: a pun. Does not count: a smile"
     assert behaviours["joke"]["modifiers"]["0"]["values"] == ["minor", "major"]

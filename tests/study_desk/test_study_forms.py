@@ -67,8 +67,8 @@ def test_an_eaf_links_cameras_by_relative_path(tmp_path: Path) -> None:
     links = (LinkedMedia(path=str(cameras[0])), LinkedMedia(path=str(cameras[1]), offset_s=3.2))
     write_and_open(Sheet(origin_ns=0, end_ns=10**9), tmp_path / "forms/S1.eaf", *links)
     media = list(ElementTree.parse(tmp_path / "forms/S1.eaf").iter("MEDIA_DESCRIPTOR"))
-    named = [(tmp_path / "forms" / link.get("RELATIVE_MEDIA_URL", "")).resolve() for link in media]
-    assert named == cameras
+    paths = [(tmp_path / "forms" / link.get("RELATIVE_MEDIA_URL", "")).resolve() for link in media]
+    assert paths == cameras
     assert [link.get("TIME_ORIGIN") for link in media] == [None, "3200"]
 
 

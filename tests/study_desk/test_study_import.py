@@ -40,9 +40,9 @@ def study(tmp_path: Path) -> Study:
 
 def import_files(study: Study, *files: Path, **options: Any) -> PlannedImport:
     chosen = ImportOptions(**options)
-    plan_study = plan_for_study(study, files, chosen)
-    write_additions(plan_study.additions, CLOCK, chosen.redactor)
-    return plan_study
+    planned = plan_for_study(study, files, chosen)
+    write_additions(planned.additions, CLOCK, chosen.redactor)
+    return planned
 
 
 def list_onsets_s(study: Study, session: str, coder: str = "C-1") -> list[float]:
@@ -133,14 +133,14 @@ def test_a_locked_log_keeps_all_files_out(study: Study, tmp_path: Path) -> None:
 def test_a_retracted_coding_stays_in_the_log_and_does_not_count(study: Study, tmp_path: Path) -> None:
     log, coded = study.log_of("S1"), write_table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
     import_files(study, coded, write_table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
-    found = retract_coding(log, "C-1", CLOCK)
-    assert (found.session, found.labels, found.head) == ("S1", 1, read_sound(log).head)
+    retraction = retract_coding(log, "C-1", CLOCK)
+    assert (retraction.session, retraction.labels, retraction.head) == ("S1", 1, read_sound(log).head)
     status = check_study(study, CLOCK).sessions[0]
     assert (status.coded_by, status.owed_by, status.revised, status.problems) == (("C-2",), ("C-1",), {}, ())
     assert "C-1" not in collect_by_coder(open_recording(log))
     assert (list_onsets_s(study, "S1"), list_onsets_s(study, "S1", "C-2")) == ([], [5])
-    kept = [entry.record for entry in read_sound(log).entries]
-    assert sum(isinstance(each, Label) and each.coder == "C-1" for each in kept) == 1
+    logged = [entry.record for entry in read_sound(log).entries]
+    assert sum(isinstance(record, Label) and record.coder == "C-1" for record in logged) == 1
     with pytest.raises(StudyError, match="has no coding by C-1; it has those of C-2"):
         retract_coding(log, "C-1", CLOCK)
     import_files(study, coded)
@@ -178,10 +178,10 @@ def test_drawn_coders_are_balanced_by_load_and_condition(
     coders = [f"C-{n}" for n in range(people)]
     drawn = draw_coders(conditions, coders, {}, {}, share=share, rng=random.Random(seed))
     assert drawn.keys() == conditions.keys()
-    assert all(len({*each}) == len(each) in (1, 2) for each in drawn.values())
-    twice = [name for name, each in drawn.items() if len(each) == 2]
+    assert all(len({*names}) == len(names) in (1, 2) for names in drawn.values())
+    twice = [name for name, names in drawn.items() if len(names) == 2]
     assert share * len(conditions) - 1e-6 <= len(twice) < share * len(conditions) + 1
-    load = Counter(coder for each in drawn.values() for coder in each)
+    load = Counter(coder for names in drawn.values() for coder in names)
     assert max(load[coder] for coder in coders) - min(load[coder] for coder in coders) <= 1
     for condition, total in Counter(conditions.values()).items():
         doubled = sum(conditions[name] == condition for name in twice)
@@ -192,12 +192,12 @@ def test_drawn_coders_are_balanced_by_load_and_condition(
 
 def test_a_draw_keeps_comments_and_repeats_with_its_seed(tmp_path: Path) -> None:
     study = plan_study(tmp_path / "a", TWELVE, twice=0.5, seed=7)
-    found = assign_coders(study)
-    assert sum(len(each) == 2 for each in found.coders.values()) == 6
+    assignment = assign_coders(study)
+    assert sum(len(names) == 2 for names in assignment.coders.values()) == 6
     text = study.path.read_text()
     assert all(f"# {name}'s note" in text for name in TWELVE)
-    assert assign_coders(plan_study(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == found.coders
-    assert assign_coders(plan_study(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != found.coders
+    assert assign_coders(plan_study(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == assignment.coders
+    assert assign_coders(plan_study(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != assignment.coders
 
 
 def test_later_draws_keep_earlier_assignments(tmp_path: Path) -> None:
@@ -208,10 +208,10 @@ def test_later_draws_keep_earlier_assignments(tmp_path: Path) -> None:
     assert study.path.read_text() == text
     late = "".join(f"  T{n:02d}: {{condition: chatty}}\n" for n in range(4))
     study.path.write_text(text.replace("  S00:", f"{late}  S00:").replace("coded_twice: 0.25", "coded_twice: 0.5"))
-    found = assign_coders(Study(study.folder))
-    assert {name: found.coders[name] for name in first} == first
-    assert sum(len(each) == 2 for each in found.coders.values()) == 7  # all four new ones, and 8 were wanted
-    assert max(found.loads.values()) - min(found.loads.values()) <= 1
+    assignment = assign_coders(Study(study.folder))
+    assert {name: assignment.coders[name] for name in first} == first
+    assert sum(len(names) == 2 for names in assignment.coders.values()) == 7  # all four new ones, and 8 were wanted
+    assert max(assignment.loads.values()) - min(assignment.loads.values()) <= 1
 
 
 def test_a_draw_keeps_coders_who_have_begun(tmp_path: Path) -> None:

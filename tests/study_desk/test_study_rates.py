@@ -117,7 +117,7 @@ ATTRIBUTES = (
 
 
 def make_tables(*rows: dict[str, Any], study: str = "kiosk") -> StudyTables:
-    conditions = tuple(dict.fromkeys(make_row["condition"] for make_row in rows))
+    conditions = tuple(dict.fromkeys(row["condition"] for row in rows))
     return StudyTables(study=study, conditions=conditions, sessions=rows, events=(), columns=(), remarks=())
 
 

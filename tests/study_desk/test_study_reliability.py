@@ -64,13 +64,13 @@ def test_an_interval_equals_that_of_resamples_computed_one_by_one(
         [session for session in make_rotating_sessions(18) if {"C-1", "C-2"} <= session.labels.keys()],
     )
     agreement = measure_agreement(sessions, resamples=300, seed=4)
-    find_row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
+    row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
     frames = [count_frames(session, pair, "error", "engagement", 1) for session in sessions]
     rng = random.Random(4)
     drawn = [coefficient(sum(rng.choices(frames, k=len(frames)), Tally())) for _ in range(300)]
     low, high = percentile_interval([value for value in drawn if value is not None])
-    assert find_row.estimate.value == pytest.approx(coefficient(sum(frames, Tally())), abs=1e-12)
-    assert [find_row.estimate.low, find_row.estimate.high] == pytest.approx([low, high], abs=1e-12)
+    assert row.estimate.value == pytest.approx(coefficient(sum(frames, Tally())), abs=1e-12)
+    assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
 
 
 def test_weighted_kappa_of_a_hand_worked_table() -> None:
@@ -100,19 +100,15 @@ def make_rotating_sessions(number: int = 6) -> list[CodedSession]:
 
 
 def find_row_of_all(agreement: Agreement, measure: str, attribute: str = "engagement") -> AgreementRow:
-    (find_row,) = [
-        find_row
-        for find_row in agreement.rows
-        if (find_row.measure, find_row.coders, find_row.attribute) == (measure, CODERS, attribute)
-    ]
-    return find_row
+    (row,) = [row for row in agreement.rows if (row.measure, row.coders, row.attribute) == (measure, CODERS, attribute)]
+    return row
 
 
 def mark_frames(session: CodedSession, coder: str) -> list[str | None]:
     """Frames of a second, written out once more."""
     if coder not in session.labels:
         return [None] * 100
-    spans = [(one.start_ns / 1e9, one.end_ns / 1e9) for one in session.labels[coder]]
+    spans = [(label.start_ns / 1e9, label.end_ns / 1e9) for label in session.labels[coder]]
     return [YES if any(a < frame + 1 and b > frame for a, b in spans) else NO for frame in range(100)]
 
 
@@ -123,9 +119,9 @@ def test_rotating_pairs_have_one_alpha_over_all_coders() -> None:
         for c in CODERS
     ]
     expected = package.alpha(data, level_of_measurement="nominal")
-    find_row = find_row_of_all(measure_agreement(make_rotating_sessions(), resamples=20), ANY_TWO)
-    assert find_row.estimate.value == pytest.approx(expected, abs=1e-9)
-    assert find_row.units == 600
+    row = find_row_of_all(measure_agreement(make_rotating_sessions(), resamples=20), ANY_TWO)
+    assert row.estimate.value == pytest.approx(expected, abs=1e-9)
+    assert row.units == 600
 
 
 def make_sessions_with_labels_in(number: int, sessions: int = 6) -> list[CodedSession]:
@@ -191,7 +187,7 @@ def test_krippendorffs_alpha_of_his_example() -> None:
     coders = (
         "1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3", ". 3 3 3 2 3 4 2 2 5 1 .", "1 2 3 3 2 4 4 1 2 5 1 .",
     )  # fmt: skip
-    columns = zip(*(find_row.split() for find_row in coders), strict=True)
+    columns = zip(*(row.split() for row in coders), strict=True)
     units = Counter(tuple(None if value == "." else value for value in unit) for unit in columns)
     assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
 

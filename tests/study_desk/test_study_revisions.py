@@ -29,17 +29,17 @@ def log(tmp_path: Path) -> Path:
 
 def append_records(log: Path, *records: object) -> Recording:
     with StudyLog.resume(log, CLOCK) as writer:
-        for each in records:
-            writer.append(each, START_NS)
+        for record in records:
+            writer.append(record, START_NS)
     return open_recording(log)
 
 
 def list_starts_s(labels: tuple[Label, ...]) -> list[int]:
-    return [(each.start_ns - START_NS) // NS_PER_S for each in labels]
+    return [(label.start_ns - START_NS) // NS_PER_S for label in labels]
 
 
 def test_the_latest_version_of_a_label_counts(log: Path) -> None:
-    found = append_records(
+    recording = append_records(
         log,
         make_label("Ana", 10, "e1"),
         make_label("Ana", 20, "e2"),
@@ -49,9 +49,9 @@ def test_the_latest_version_of_a_label_counts(log: Path) -> None:
         Coding(coder="Ana", labels=1),
         Coding(coder="Bo", labels=1),
     )
-    assert list_starts_s(found.labels) == [11, 30]
-    kept = [e.record for e in read(log).entries if isinstance(e.record, Label)]
-    assert list_starts_s(tuple(kept)) == [10, 20, 30, 11]
+    assert list_starts_s(recording.labels) == [11, 30]
+    logged = [e.record for e in read(log).entries if isinstance(e.record, Label)]
+    assert list_starts_s(tuple(logged)) == [10, 20, 30, 11]
 
 
 def test_erasing_a_version_revives_no_older_one(tmp_path: Path) -> None:
@@ -70,19 +70,21 @@ def test_erasing_a_version_revives_no_older_one(tmp_path: Path) -> None:
 
 
 def test_withholding_an_older_version_keeps_the_latest(log: Path) -> None:
-    said = open_recording(log).utterances[0].text
+    spoken = open_recording(log).utterances[0].text
     append_records(
         log,
-        make_label("Ana", 10, "e1", comment=said),
+        make_label("Ana", 10, "e1", comment=spoken),
         make_label("Ana", 11, "e1", comment="shorter"),
-        make_label("Ana", 20, "e2", comment=said),
+        make_label("Ana", 20, "e2", comment=spoken),
         LabelRemoval(coder="Ana", label_id="e2"),
-        make_label("Ana", 30, "e3", comment=said),
+        make_label("Ana", 30, "e3", comment=spoken),
         Coding(coder="Ana", labels=2),
     )
     erase(log, plan_erasure(log, "P-7K3MX", words_only=True), CLOCK)
-    found = open_recording(log)
-    assert [(start, each.comment) for start, each in zip(list_starts_s(found.labels), found.labels, strict=True)] == [
+    recording = open_recording(log)
+    assert [
+        (start, label.comment) for start, label in zip(list_starts_s(recording.labels), recording.labels, strict=True)
+    ] == [
         (11, "shorter"),
         (30, WITHHELD),
     ]

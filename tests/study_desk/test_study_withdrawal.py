@@ -47,9 +47,9 @@ def make_utterance(number: int, text: str, speaker: Speaker = Speaker.USER, spea
 
 
 def make_flag(event_id: str, rationale: str, quote: str, utterance_id: str = "") -> SocialFlag:
-    made = next(record for _, record in records(flags=1) if isinstance(record, SocialFlag))
-    fact = replace(made.evidence[0], quote=quote, utterance_id=utterance_id)
-    return replace(made, event_id=event_id, evidence=(fact,), rationale=rationale, person_id="")
+    template = next(record for _, record in records(flags=1) if isinstance(record, SocialFlag))
+    fact = replace(template.evidence[0], quote=quote, utterance_id=utterance_id)
+    return replace(template, event_id=event_id, evidence=(fact,), rationale=rationale, person_id="")
 
 
 def list_records(speaker_id: str) -> list[object]:
@@ -111,9 +111,9 @@ def test_withdrawn_words_leave_log_and_exports(tmp_path: Path, people: Sequence[
     assert (contents.faults, contents.sealed) == ((), True)
     assert [u.text for u in after.utterances] == [GREETING, WITHHELD, WITHHELD, f"So {WITHHELD}? I am sorry."]
     assert [u.start_ns for u in after.utterances] == [START_NS + n * NS_PER_S for n in (1, 2, 3, 4)]
-    kept = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
-    assert kept["robots"] == ("It asked “How can I help you today?”.", GREETING)
-    assert {kept[event_id][0] for event_id in ("long", "short", "mixed")} == {WITHHELD}
+    quotes = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
+    assert quotes["robots"] == ("It asked “How can I help you today?”.", GREETING)
+    assert {quotes[event_id][0] for event_id in ("long", "short", "mixed")} == {WITHHELD}
     assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
 
 
@@ -194,14 +194,14 @@ def test_withdrawing_words_removes_names_in_comments(tmp_path: Path) -> None:
     run("participant", study, "P-2")
     assert run("add", study, tmp_path / "other").exit_code == 0
     run("participant", study, "P-1", "--keys", tmp_path / "keys.json", "--name", "Zebulon Quartermaine")
-    given = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
-    done = run("withdraw", study, *given)
+    options = ("P-1", "--words", "--keys", tmp_path / "keys.json", "--reason", "Zebulon called")
+    done = run("withdraw", study, *options)
     assert (done.exit_code, find_traces(study, ("Zebulon",))) == (1, {"sessions/S2/events-000001.jsonl"})
     assert f"remove the session, and add it anew: {PROGRAM} study withdraw {study} --session S2" in " ".join(
         done.stderr.split()
     )
     assert run("withdraw", study, "--session", "S2", "--yes").exit_code == 0
-    assert run("withdraw", study, *given).exit_code == 0
+    assert run("withdraw", study, *options).exit_code == 0
     assert open_recording(study / "sessions/S1").labels[-1].comment == "P-1 left"
 
 
@@ -304,8 +304,12 @@ def test_withdrawing_everything_removes_names(tmp_path: Path, *, keys_in_study: 
     plan = (study / "study.yaml").read_text().replace("S1: {", "S1: {bag: s1, ")
     (study / "study.yaml").write_text(plan)
 
-    given = () if keys_in_study else ("--keys", keys)
-    done = run("withdraw", study, "P-1", "--everything", *given)
+    options = () if keys_in_study else ("--keys", keys)
+    away = (study / "sessions/S2").rename(tmp_path / "away")
+    assert run("withdraw", study, "P-2", "--everything", *options).exit_code == 1
+    assert "Ana Quartermaine" in keys.read_text()  # the name is to be looked for in that log too
+    away.rename(study / "sessions/S2")
+    done = run("withdraw", study, "P-1", "--everything", *options)
     assert done.exit_code == 1
     assert "S1_C-1.csv: has a part of a name" in done.stderr
     assert "s1: is not reached from here; erase it yourself" in done.stderr
