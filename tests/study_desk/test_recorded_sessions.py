@@ -4,7 +4,7 @@ import pytest
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.session_log.recording import spoken_utterances
+from norm_monitor.session_log.recording import replace_echo
 from norm_monitor.session_log.schema import Entry, Kind
 from study_desk.study.retention import DAY_NS, find_retention
 from tests.study_session import START_NS, info
@@ -28,8 +28,8 @@ def test_stated_words_of_the_robot_replace_its_echo() -> None:
         make_edge(SpeechEdge.START, 6, "s2", ""), make_edge(SpeechEdge.STOP, 7, "s2", ""),
     ]  # fmt: skip
     heard = [make_robot_utterance(1.2, "echo"), make_robot_utterance(6.1, "words without a text")]
-    shown = spoken_utterances(heard, edges, START_NS + 9 * NS_PER_S)
-    assert [utterance.text for utterance in shown] == ["the two of you", "words without a text"]
+    utterances = replace_echo(heard, edges, START_NS + 9 * NS_PER_S)
+    assert [utterance.text for utterance in utterances] == ["the two of you", "words without a text"]
 
 
 @pytest.mark.parametrize(("end_ns", "counts_from_ns"), [(START_NS, START_NS), (0, START_NS + DAY_NS)])
