@@ -81,7 +81,7 @@ class CodingDesk:
             if form.label_id and form.label_id not in ids:
                 raise CodingError("there is no such event of yours; load the page again")
             if not form.label_id and len(self._drafts[coder]) >= _MAX_EVENTS:
-                raise CodingError(f"you have {_MAX_EVENTS} events, which is the most; remove some")
+                raise CodingError(f"a coder has at most {_MAX_EVENTS} events; remove some")
             label = replace(self._make_label(form), coder=coder, label_id=form.label_id or _choose_next_id(ids))
             self._write(label, label.start_ns)
             ids.add(label.label_id)

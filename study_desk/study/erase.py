@@ -70,9 +70,9 @@ def plan_erasure(
     participants: tuple[Participant, ...] = (),
     names: Collection[str] = (),
 ) -> PlannedErasure:
-    """Find every entry about a participant, or about nobody by name. If they took part alone, only the frame remains.
+    """Find every entry about a participant, or about nobody who is named.
 
-    With `words_only`, copies without their words replace the entries. Speech without a person id may be theirs.
+    If they took part alone, only the frame remains. With `words_only`, copies without their words replace the entries. Speech without a person id may be theirs.
     `participants` is for a log that names none; `names` are the participant's real ones.
 
     Raises LogError if the session does not have the participant.
@@ -244,7 +244,7 @@ class _Traces:
     """A participant's words and names, to find them in what others say and write."""
 
     def __init__(self, entries: Iterable[Entry], own: Participant, other_ids: set[str], names: Collection[str]) -> None:
-        """Take speech of nobody by name as theirs. `other_ids` are those of the other participants."""
+        """Take speech without a speaker as theirs. `other_ids` are those of the other participants."""
         self._ids = _collect_ids([own])
         self._other_ids = other_ids
         utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
@@ -268,7 +268,7 @@ class _Traces:
         return clean_texts(withhold_words(record), lambda text: self._runs.replace_in(text, WITHHELD))
 
     def is_about_participant(self, record: Any) -> bool:
-        """Whether a record is about the participant or about nobody by name, or names or quotes the participant."""
+        """Whether a record is about the participant or about nobody who is named, or names or quotes them."""
         persons = collect_person_ids(record)
         is_about_nobody = _may_concern_anybody(record) and not persons & self._other_ids
         if persons & self._ids or is_about_nobody:

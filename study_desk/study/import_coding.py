@@ -95,7 +95,10 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
 
 
 def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
-    """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
+    """Find the session of each part of each file, and read them all.
+
+    Raises FormError or StudyError before anything is written.
+    """
     forms = [(file, CheckedForm(file)) for file in files]
     parts = [(file, form, part) for file, form in forms for part in form.parts]
     unknown = [

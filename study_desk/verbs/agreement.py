@@ -29,6 +29,8 @@ from tactful_cli.console import print_result, titled_table
 from tactful_cli.progress import show_progress
 from tactful_cli.verb_options import AsJson
 
+app = typer.Typer()
+
 _LEGEND = (
     "Kappa, events: Cohen's, of events matched within 1 s. Kappa and alpha, frames: Cohen's and Krippendorff's. "
     "Alpha, any two: over all coders, also with sessions missing. F1: onsets matched within the seconds named. "
@@ -102,9 +104,6 @@ def _format_estimate(estimate: Estimate) -> str:
 def _format_short(value: float) -> str:
     """Format without the leading zero, as is usual for values of at most 1."""
     return f"{value:.2f}".replace("0.", ".", 1)
-
-
-app = typer.Typer()
 
 
 @app.command()

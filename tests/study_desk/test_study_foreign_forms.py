@@ -75,10 +75,10 @@ def test_tables_are_read_in_each_separator_encoding_and_notation(  # noqa: PLR09
     data = text.getvalue().encode(encoding)
     assume(encoding != "cp1252" or data.isascii() or data.decode("utf-8", "replace").count("\ufffd"))
     path.write_bytes(data)
-    times = sorted(
+    actual = sorted(
         (x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in CheckedForm(path).read_labels(ANA)
     )
-    assert times == sorted(
+    assert actual == sorted(
         (START_NS + start * MS, START_NS + (start + length) * MS, polarity, attribute, comment)
         for polarity, attribute, start, length, comment in rows
     )

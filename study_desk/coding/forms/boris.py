@@ -19,20 +19,6 @@ from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, to_stamps_ns
 from study_desk.coding.forms.tables import TableRow, read_text
 
-
-@record
-class BorisEvent:
-    """One event. A state has two, its start and its stop."""
-
-    place: str
-    time_s: Decimal
-    subject: str
-    behaviour: str
-    modifiers: str
-    comment: str
-    is_point: bool
-
-
 # The key of our own data in a project, which BORIS keeps.
 _OWN_KEY = "tactful"
 _MAX_TIME_S = Decimal(10) ** 9
@@ -45,6 +31,19 @@ _NO_SUBJECT = "No focal subject"  # BORIS's word where no subject was chosen
 # notes it at both ends. The project has no date, as the day of a session would tell a coder more than they should know.
 _PROJECT = shipped_text("study_desk.coding.forms", "boris_project.json")
 _COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
+
+
+@record
+class BorisEvent:
+    """One event. A state has two, its start and its stop."""
+
+    place: str
+    time_s: Decimal
+    subject: str
+    behaviour: str
+    modifiers: str
+    comment: str
+    is_point: bool
 
 
 class BorisProject:
