@@ -72,8 +72,8 @@ def plan_erasure(
 ) -> PlannedErasure:
     """Find every entry about a participant, or about nobody who is named.
 
-    If they took part alone, only the frame remains. With `words_only`, copies without their words replace the entries. Speech without a person id may be theirs.
-    `participants` is for a log that names none; `names` are the participant's real ones.
+    If they took part alone, only the frame remains. With `words_only`, copies without their words replace the entries.
+    Speech without a person id may be theirs. `participants` is for a log that names none; `names` are real ones.
 
     Raises LogError if the session does not have the participant.
     """
