@@ -87,7 +87,7 @@ class MonitorConfig(Config):
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""
         if not (self.judge.model and self.judge.calibration):
             return self.fusion
-        calibration = JudgeCalibration.load_for(resolve_artefact_path(self.judge.calibration), self.judge.model)
+        calibration = JudgeCalibration.load(resolve_artefact_path(self.judge.calibration), self.judge.model)
         return self.fusion.model_copy(
             update={"judge_weight": calibration.weight, "min_probability_judged": calibration.min_probability}
         )

@@ -24,26 +24,25 @@ class FusionConfig(Config):
     )
     min_probability: tuple[str, ...] = Field(
         default=(),
-        description="the probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
+        description="probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
         "emotions=0.9, in place of that of the sensitivity",
         json_schema_extra=LIVE,
     )
     min_probability_judged: tuple[str, ...] = Field(
         default=(),
-        description="as min_probability, for units with an answer of the judge, in place of those of the sensitivity "
-        "balanced",
+        description="the same for units with an answer of the judge, in place of the sensitivity balanced",
     )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
     )
     judge_weight: float = Field(
-        default=1.0, ge=0, le=10, description="the weight of the judge's answer beside the cues; 0 ignores it"
+        default=1.0, ge=0, le=10, description="weight of an answer of the judge beside the cues; 0 ignores it"
     )
     max_per_attribute: int = Field(
         default=20,
         ge=1,
         le=1000,
-        description="the most units of one attribute and polarity in ten minutes",
+        description="maximum number of flagged units of an attribute and polarity in ten minutes",
         json_schema_extra=LIVE,
     )
     muted: tuple[str, ...] = Field(

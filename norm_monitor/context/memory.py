@@ -39,7 +39,9 @@ class MemoryConfig(Config):
     remember_after_leaving_s: float = Field(
         default=30.0, ge=0, le=86400, description="how long they are stored once the person is out of sight"
     )
-    max_facts: int = Field(default=50, ge=1, le=1000, description="the most facts per person; the oldest are dropped")
+    max_facts: int = Field(
+        default=50, ge=1, le=1000, description="maximum number of facts per person; the oldest are dropped"
+    )
 
 
 @record

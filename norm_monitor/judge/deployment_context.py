@@ -24,7 +24,7 @@ class DeploymentContext(StrEnum):
 
 
 class PictureRules(Config):
-    """Rules about the pictures that a model may see, and what it may infer from them."""
+    """Rules about the pictures that a model may see, and its inferences from them."""
 
     pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     deployment_context: DeploymentContext = Field(

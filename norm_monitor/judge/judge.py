@@ -108,18 +108,13 @@ class JudgeCalibration(Artefact):
     min_probability: tuple[str, ...] = ()  # of flags with an answer; empty: as for all flags
 
     @classmethod
-    def load(cls, path: Path, model_info: ModelInfo) -> Self:
-        """Load an artefact. Raises ConfigError if it was fitted for another model or prompt."""
-        return load_artefact(
-            cls, path, kind=KIND, format_=FORMAT, made_with=identify_model(model_info), remedy=_FIT_ANEW
-        )
+    def load(cls, path: Path, model: ModelInfo | str) -> Self:
+        """Load an artefact for a model, or by its name alone where its engine is not at hand.
 
-    @classmethod
-    def load_for(cls, path: Path, model: str) -> Self:
-        """Load an artefact by the name of the model alone, where its engine is not at hand."""
-        return load_artefact(
-            cls, path, kind=KIND, format_=FORMAT, made_with={"model": model, "prompt": VERSION}, remedy=_FIT_ANEW
-        )
+        Raises ConfigError if it was fitted for another model or prompt.
+        """
+        made_with = {"model": model, "prompt": VERSION} if isinstance(model, str) else identify_model(model)
+        return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=made_with, remedy=_FIT_ANEW)
 
     def temper(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return the probabilities of all options, as certain as coders were found to agree."""
@@ -199,22 +194,21 @@ class JudgeConfig(PictureRules):
         default=NO_CEILING,
         ge=NO_CEILING,
         le=36_000,
-        description="the most units that the judge is asked about in an hour; 0 for none, -1 for as many as it can "
-        "answer",
+        description="maximum number of units in an hour that the judge is asked about; 0 for none, -1 for no limit",
         json_schema_extra=LIVE,
     )
     deadline_s: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="the judge's time for an answer and for a note",
+        description="seconds that the judge has for an answer, and for a note",
         json_schema_extra=LIVE,
     )
     min_attribute_probability: float = Field(
-        default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
+        default=0.5, ge=0, le=1, description="probability from which a flag names an attribute"
     )
-    images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
-    note_tokens: int = Field(default=40, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
+    images: int = Field(default=4, ge=0, le=32, description="maximum number of pictures of a unit that the judge sees")
+    note_tokens: int = Field(default=40, ge=0, le=1000, description="maximum length of a note in tokens; 0 for no note")
     calibration: str = Field(
         default="",
         description="file of `python -m calibration.verbs.judge` for this model; its weight replaces "

@@ -260,10 +260,10 @@ class WindowConfig(Config):
     """The sources of windows, and how long windows are and wait."""
 
     sources: Annotated[tuple[str, ...], AfterValidator(_check_sources)] = Field(
-        default=SOURCES, description=f"the sources that a window waits for, among {', '.join(SOURCES)}"
+        default=SOURCES, description=f"sources that a window waits for, among {', '.join(SOURCES)}"
     )
-    length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
-    step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")
+    length_s: float = Field(default=15.0, ge=0.1, le=600, description="length of a window in stamp time")
+    step_s: float = Field(default=5.0, ge=0.1, le=600, description="windows end at each multiple of this")
     # Frames are up to a period ahead, and words of a robot's own recognizer up to two seconds behind.
     lateness_s: float = Field(
         default=4.0,

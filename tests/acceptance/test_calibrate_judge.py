@@ -89,7 +89,7 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, server: F
     assert found["readers"]["judge"]["average_precision"] > 0.9
     assert found["qualities"]["temperature"]["brier"] < found["qualities"]["control: base rate"]["brier"]
     assert len(found["qualities"]) == 3
-    calibration = JudgeCalibration.load_for(written, JUDGE)
+    calibration = JudgeCalibration.load(written, JUDGE)
     assert (calibration.temperature, calibration.weight) == (found["temperature"], found["weight"])
 
     again = run(labels, tmp_path, "--model", JUDGE)

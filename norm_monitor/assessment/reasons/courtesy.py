@@ -63,7 +63,7 @@ def find_ritual(moment: Moment) -> Iterator[Reason]:
     for cue_id, (match, note) in rituals.items():
         if match:
             evidence = evidence_of(robot, "nearness to the ritual", match.nearness, match.threshold)
-            yield moment.reason(cue_id, [evidence], note.format(quote_about(robot, match.sentence)))
+            yield moment.table.reason(cue_id, [evidence], note.format(quote_about(robot, match.sentence)))
 
 
 def find_missing_greeting(moment: Moment) -> Iterator[Reason]:
@@ -86,7 +86,7 @@ def find_missing_greeting(moment: Moment) -> Iterator[Reason]:
         spoke_recently = any(0 < user.start_ns - robot.end_ns < _TALK_LASTS_NS for robot in moment.scene.robot_turns)
         calls_out = spoke_recently and "hey" in tokens(user.text)[:2]
         if not calls_out and not any(_match_ritual(matcher, robot.text, "greeting") for robot in around):
-            yield moment.reason(
+            yield moment.table.reason(
                 "no_greeting",
                 [evidence_of(user, "nearness to a greeting", match.nearness, match.threshold)],
                 f"The person said {quote(user)}, and the robot did not return the greeting.",
@@ -102,7 +102,7 @@ def find_missing_amends(moment: Moment) -> Iterator[Reason]:
         if not protest or protest.nearness < _CLEAR_PROTEST_NEARNESS or before is None:
             continue
         if matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text):
-            yield moment.reason(
+            yield moment.table.reason(
                 "no_apology",
                 [
                     evidence_of(user, "nearness to a protest", protest.nearness, _CLEAR_PROTEST_NEARNESS),
@@ -117,7 +117,7 @@ def find_manners(moment: Moment) -> Iterator[Reason]:
     robot = moment.turn
     for concept, (cue_id, measure, reads_as) in _KINDNESS.items():
         if match := moment.match(concept):
-            yield moment.reason(
+            yield moment.table.reason(
                 cue_id,
                 [evidence_of(robot, measure, match.nearness, match.threshold)],
                 f"The robot said {quote_about(robot, match.sentence)}, which reads as {reads_as}.",
@@ -138,7 +138,7 @@ def find_follow_up(moment: Moment) -> Iterator[Reason]:
     else:
         return
     note = f"The robot asked {quote(robot)}, which follows up on what the person said."
-    yield moment.reason("follow_up_question", [evidence], note)
+    yield moment.table.reason("follow_up_question", [evidence], note)
 
 
 def find_reaction_to_news(moment: Moment) -> Iterator[Reason]:
@@ -166,7 +166,7 @@ def find_reaction_to_news(moment: Moment) -> Iterator[Reason]:
         evidence_of(user, "words of the person", user.word_count),
         evidence_of(robot, "nearness of the reply", match.nearness, match.threshold),
     ]
-    yield moment.reason(cue_id, evidence, note)
+    yield moment.table.reason(cue_id, evidence, note)
 
 
 def _match_ritual(matcher: TextMatcher, text: str, concept: str) -> Match | None:

@@ -1,10 +1,7 @@
 """A turn in its scene: the input of the functions that word a flag."""
 
-from collections.abc import Iterable
 from functools import cached_property
 
-from norm_core.records.flag import Evidence, Severity
-from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.meaning import Match, TextMatcher
@@ -38,9 +35,3 @@ class Moment:
     def match(self, concept: str) -> Match:
         """Match the words of the turn with a concept."""
         return self.matcher.match(self.turn.text, concept)
-
-    def reason(
-        self, cue_id: str, evidence: Iterable[Evidence], rationale: str, severity: Severity | None = None
-    ) -> Reason:
-        """Return the reason of a cue for a flag of the turn."""
-        return self.table.reason(cue_id, evidence, rationale, severity)

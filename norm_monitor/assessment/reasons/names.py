@@ -52,9 +52,9 @@ def find_name_use(moment: Moment) -> Iterator[Reason]:
     if any(_is_same_name(used_name, name) for name in all_names):
         evidence = evidence_of(robot, "names given and used", 1, 1)
         note = f"The robot used the name the person had given, {used_name}: {quote(robot)}."
-        yield moment.reason("recalls_name", [evidence], note)
+        yield moment.table.reason("recalls_name", [evidence], note)
     elif own_names and (is_rejected or not any(_is_alike_by_sound(used_name, name) for name in own_names)):
-        yield moment.reason(
+        yield moment.table.reason(
             "wrong_name",
             [evidence_of(robot, "names used that were given", 0, 1)],
             f"The person is {' or '.join(sorted(own_names))}, and the robot called them {used_name}.",
@@ -62,7 +62,7 @@ def find_name_use(moment: Moment) -> Iterator[Reason]:
         )
     elif not own_names and not is_rejected:
         note = f"The robot called the person by name, {used_name}: {quote(robot)}."
-        yield moment.reason("calls_by_name", [evidence_of(robot, "names used", 1, 1)], note)
+        yield moment.table.reason("calls_by_name", [evidence_of(robot, "names used", 1, 1)], note)
 
 
 def _is_alike_by_sound(name: str, other: str) -> bool:

@@ -46,7 +46,7 @@ def find_protest(moment: Moment) -> Iterator[Reason]:
         is_stop = matcher.match(user.text, "stop").nearness > match.nearness  # which need not be an objection
         if match and not is_stop and _find_criticized_turn(scene, user) is robot:
             for cue_id in _choose_kinds(matcher, match.sentence, _PROTESTS):
-                yield moment.reason(
+                yield moment.table.reason(
                     cue_id,
                     [evidence_of(user, "nearness to a protest", match.nearness, match.threshold)],
                     f"The person then said {quote(user)}, which reads as an objection to this turn of the robot's.",
@@ -57,7 +57,7 @@ def find_apology(moment: Moment) -> Iterator[Reason]:
     """Find an apology of the robot in the turn."""
     robot = moment.turn
     if match := _match_apology(moment.scene, moment.matcher, robot):
-        yield moment.reason(
+        yield moment.table.reason(
             "admits_error",
             [evidence_of(robot, "nearness to an apology", match.nearness, match.threshold)],
             f"The robot said {quote_about(robot, match.sentence)}, which admits a mistake.",
@@ -85,7 +85,7 @@ def find_later_regret(moment: Moment) -> Iterator[Reason]:
                 continue  # the robot regrets something that it did not do
             kinds = ("apologised_for",)
         for cue_id in kinds:
-            yield moment.reason(
+            yield moment.table.reason(
                 cue_id,
                 [
                     evidence_of(regretted, "time until the apology", after_s, unit="s"),
@@ -104,7 +104,7 @@ def find_repair_request(moment: Moment) -> Iterator[Reason]:
         if is_late or not is_about or user.word_count > _MAX_REPAIR_WORDS:
             continue
         if match := moment.matcher.match(user.text, "repair_request"):
-            yield moment.reason(
+            yield moment.table.reason(
                 "user_repair",
                 [evidence_of(user, "nearness to a request to repeat", match.nearness, match.threshold)],
                 f"The person then asked {quote(user)}, so the robot was not understood.",

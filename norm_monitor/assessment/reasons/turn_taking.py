@@ -60,7 +60,7 @@ def find_cut_in(moment: Moment) -> Iterator[Reason]:
         return
     for begin_ns, _ in robot.spans:
         if user := _find_interrupted_turn(moment.scene, begin_ns):
-            yield moment.reason(
+            yield moment.table.reason(
                 "robot_cuts_in",
                 [
                     evidence_of(user, "both voices at once", ns_to_s(user.overlap_ns(robot)), _MIN_SPEECH_AFTER_S, "s"),
@@ -108,7 +108,7 @@ def find_left_pause(moment: Moment) -> Iterator[Reason]:
         return
     is_long = _MIN_LONG_PAUSE_S <= pause_s <= _MAX_PAUSE_S and not _is_over(turn, moment.matcher)
     if is_long or (_MIN_PAUSE_S <= pause_s < _MIN_LONG_PAUSE_S and is_unfinished(turn.text)):
-        yield moment.reason(
+        yield moment.table.reason(
             "waits_for_end",
             [evidence_of(turn, "pause left to the person", pause_s, _MIN_PAUSE_S, "s")],
             f"The person paused for {pause_s:.1f} s after {quote_end(turn)}, and the robot let them go on.",
@@ -139,14 +139,14 @@ def find_late_answer(moment: Moment) -> Iterator[Reason]:
     late = moment.table.cues["response_delay"]
     threshold_s = missing.value("silence_s")
     if silence_s < threshold_s and any(robot.start_ns == end_ns for robot in scene.robot_turns):
-        yield moment.reason(
+        yield moment.table.reason(
             "response_delay",
             [evidence_of(turn, "silence before the answer", silence_s, late.value("delay_s"), "s")],
             f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
             late.severity_of("delay_s", silence_s),
         )
     else:
-        yield moment.reason(
+        yield moment.table.reason(
             "no_response",
             [evidence_of(turn, "silence after the turn", silence_s, threshold_s, "s")],
             f"The person said {quote_end(turn)}, and the robot said nothing for {silence_s:.1f} s.",
@@ -163,7 +163,7 @@ def find_ignored_stop(moment: Moment) -> Iterator[Reason]:
             continue
         goes_on_s = ns_to_s(robot.active_ns(user.end_ns, robot.end_ns))
         if goes_on_s > _MAX_STOP_DELAY_S:
-            yield moment.reason(
+            yield moment.table.reason(
                 "ignores_stop",
                 [
                     evidence_of(user, "nearness to a request to stop", match.nearness, match.threshold),
@@ -185,7 +185,7 @@ def find_repetition(moment: Moment) -> Iterator[Reason]:
         between = [user for user in scene.user_turns if earlier.start_ns < user.start_ns < turn.start_ns]
         if similarity >= _REPEAT_SIMILARITY and not (between and _is_repeat_request(moment.matcher, between[-1].text)):
             ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
-            yield moment.reason(
+            yield moment.table.reason(
                 "robot_repeats",
                 [evidence_of(turn, "similarity to an earlier turn", similarity, _REPEAT_SIMILARITY)],
                 f"The robot said nearly the same {ago_s:.0f} s before: {quote(turn)}.",
@@ -204,7 +204,7 @@ def find_lecture(moment: Moment) -> Iterator[Reason]:
     length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
     if length_s >= _MIN_LECTURE_S or (words >= _MIN_LECTURE_WORDS and not turn.ongoing):
         much = f"for {length_s:.1f} s" if length_s >= _MIN_LECTURE_S else f"{words} words"
-        yield moment.reason(
+        yield moment.table.reason(
             "monologue",
             [
                 evidence_of(turn, "length of the turn", length_s, _MIN_LECTURE_S, "s"),
