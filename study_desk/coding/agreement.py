@@ -121,8 +121,6 @@ def _describe_limits(sessions: Sequence[CodedSession], humans: Sequence[str], un
             f"{count_of(len(sessions), 'session')}: no figure has an interval, which resamples sessions and needs "
             f"{MIN_SESSIONS} that hold the label"
         )
-    if len(humans) < 2:
-        yield "one human coder alone: there is no human agreement to hold the monitor's against"
     yield (
         "event-matched kappa has no count of what nobody marked, so it tends to lie below the frame-level one; "
         "nothing is a category of its own in it"
@@ -134,5 +132,3 @@ def _describe_limits(sessions: Sequence[CodedSession], humans: Sequence[str], un
                 f"if one was assigned to {coder} and nothing was found in it, record that with "
                 f"study import LOG --coder {coder} --complete"
             )
-    minutes = sum(session.minutes for session in sessions)
-    yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"

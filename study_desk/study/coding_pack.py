@@ -19,7 +19,7 @@ from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import LinkedMedia, parse_media
 from norm_monitor.session_log.study_folder import NotWatchableError, Study, StudyError
 from norm_monitor.view.pictures import check_bag, explain_hidden_pictures
-from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
+from study_desk.coding.forms.boris import BorisObservation, has_length, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
@@ -176,7 +176,7 @@ def write_pack(
         sheet = build_sheet(recording)
         eaf = folder / f"{number:0{len(str(len(owed)))}}_{name}_{coder}.eaf"
         write_eaf(eaf, sheet, media, file.codebook, file.defined_severities, study=file.study, coder=coder)
-        playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
+        playable = tuple(link for link in media if has_length(link.path) and not link.offset_s)
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         inside = [path for link in media if (path := Path(link.path)).is_relative_to(folder)]
         files += [eaf, *inside]
@@ -252,7 +252,7 @@ def _link_media(
             continue
         linked = _copy_into_pack(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
         links.append(LinkedMedia(path=str(linked), offset_s=media.offset_s))
-        if not is_playable(str(linked)):
+        if not has_length(str(linked)):
             remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
         elif media.offset_s:
             remarks.append(f"{name}: {path.name} has an offset, so the BORIS project lacks it; code it in ELAN")

@@ -80,7 +80,8 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
         raise FormError(f"{log}: a log takes one FILE; name the folder of the study for several")
     if not files and not options.complete:
         raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
-    membership, recording = study_of(log), open_recording(log)
+    membership = study_of(log)
+    recording = open_recording(log)
     codebook = membership[0].file.codebook if membership else HSRI
     labels = tuple[Label, ...]()
     for file in files:

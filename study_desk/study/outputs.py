@@ -57,7 +57,8 @@ class RemovedOutputs:
 
 def choose_report_path(source: Path, recording: Recording) -> Path:
     """Choose the path of a session's report: among the study's exports, or beside its source."""
-    beside, membership = make_output_path(recording, ".html"), study_of(source)
+    beside = make_output_path(recording, ".html")
+    membership = study_of(source)
     if membership is None:
         return beside
     folder = membership[0].folder / "exports"

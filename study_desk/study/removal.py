@@ -44,7 +44,8 @@ class PlannedRemoval:
 
 def plan_removal(study: Study, name: str) -> PlannedRemoval:
     """List what a removal would delete. Raises StudyError for a log outside the study's folder."""
-    session, log = study.session(name), study.log_of(name)
+    session = study.session(name)
+    log = study.log_of(name)
     if not log.resolve().is_relative_to(study.folder.resolve()):
         raise StudyError(f"{log}: lies outside the study's folder; move it, then run this again")
     contents = read(log) if is_log(log) else None
@@ -68,11 +69,11 @@ def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: 
 
     Safe to repeat after an interruption. Raises LogError while another process writes the log.
     """
-    name, log = planned.session, study.log_of(planned.session)
+    log = study.log_of(planned.session)
     lock = lock_log(log) if log.is_dir() else None
     try:
         removed = RemovedSession(
-            session=name,
+            session=planned.session,
             head=planned.head,
             entries=sum(planned.entries.values()),
             wall_ns=clock.now_ns(),
@@ -80,13 +81,13 @@ def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: 
         )
         append_line(study.folder / REMOVED, to_json(removed))
         mark_datasets_stale(study)
-        outputs = remove_outputs(study, {name})
+        outputs = remove_outputs(study, {planned.session})
         if log.is_dir():
             shutil.rmtree(log)
     finally:
         if lock is not None:
             os.close(lock)
-    study.remove(("sessions", name))
+    study.remove(("sessions", planned.session))
     return outputs
 
 

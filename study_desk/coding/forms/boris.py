@@ -162,7 +162,8 @@ class BorisTable:
         """The observations, each with the coder that its independent variable names."""
         coders: dict[str, str] = {}
         for row in self._rows:
-            name, coder = row.read_cell(_OBSERVATION), row.read_cell("coder")
+            name = row.read_cell(_OBSERVATION)
+            coder = row.read_cell("coder")
             if coders.setdefault(name, coder) != coder:
                 raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
         return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
@@ -249,7 +250,7 @@ def write_boris_project(
         part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 
 
-def is_playable(media: str) -> bool:
+def has_length(media: str) -> bool:
     """Whether a video or sound file has a length, which BORIS needs."""
     try:
         with av.open(media) as container:
