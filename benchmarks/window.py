@@ -21,7 +21,7 @@ from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.library import encounters
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, Purpose, WindowConfig
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 
 WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS
@@ -92,7 +92,7 @@ def run(report: Report, *, quick: bool) -> None:
     matcher = EncoderMatcher(encoder, Concepts.shipped())
     runs = [RunTimes() for _ in range(RUN_COUNT)]
     for index, encounter in enumerate(encounters("development")[: 6 if quick else 21]):
-        entries, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
+        entries, _ = make_script_records(encounter, marks_every_ns=MARKS_EVERY_NS)
         runs[index % RUN_COUNT].run_monitor(entries, matcher)
         runs[index % RUN_COUNT].run_plain_loop(entries)
     for index in range(100):

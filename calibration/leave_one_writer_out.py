@@ -35,16 +35,16 @@ from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import Bin, expected_calibration_error, reliability_bins
 from sim_replays.monitor_bench.event_metrics import (
-    AT_S,
-    DRAWS,
+    BOOTSTRAP_DRAWS,
+    TOLERANCE_S,
     Alarm,
     EncounterScores,
     EventSession,
+    draw_prior_alarms,
     match_alarms,
-    prior_alarms,
     score_encounters,
 )
-from sim_replays.monitor_bench.script_driver import records_of_script, sense_encounter
+from sim_replays.monitor_bench.script_driver import make_script_records, sense_encounter
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"
@@ -190,7 +190,7 @@ class CrossValidation:
                 writers = [self.chosen[place].writer for place in places]
                 inside = set(places)
                 likely = [(error, right) for talk, error, right in stated if talk in inside]
-                by_chance = score_encounters(prior_alarms(part_sessions))
+                by_chance = score_encounters(draw_prior_alarms(part_sessions))
                 named = [len(alarm.attributes) for part_session in part_sessions for alarm in part_session.alarms]
                 rows.append(
                     EvaluationRow(
@@ -260,12 +260,12 @@ def _over_writers(
     for session, writer in zip(sessions, writers, strict=True):
         events = replace(session.truth, events=tuple(e for e in session.truth.events if e.polarity is polarity))
         alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-        hits = len(match_alarms(EventSession(truth=events, alarms=alarms), AT_S))
+        hits = len(match_alarms(EventSession(truth=events, alarms=alarms), TOLERANCE_S))
         counts[writer] = counts.get(writer, np.zeros(2)) + np.array([hits, len(events.events) + len(alarms)], float)
     if len(counts) == 1:
         return None
     rows = np.array(list(counts.values()))
-    drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
+    drawn = rows[draw_clusters(len(rows), BOOTSTRAP_DRAWS)].sum(axis=1)
     return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 
@@ -320,6 +320,6 @@ def _collect_one(
         given = tuple((sensed_entry.at_ns, sensed_entry.entry) for sensed_entry in sensed.given)
         labelled = LabelledRecords(given=given, sources=sensed.sources, truth=sensed.truth)
     else:
-        entries, truth = records_of_script(source.encounter)
+        entries, truth = make_script_records(source.encounter)
         labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
     return MeasuredEncounter(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table, attend)))

@@ -113,7 +113,7 @@ def _check_alike(runs: "Sequence[RobotRun]") -> None:
             raise LabelError(
                 f"{run.path}: was answered by the judge, which keeps no set; name a run of the selector (bench run)"
             )
-        if in_text := sum(question.by_text for question in run.questions):
+        if in_text := sum(question.is_read_from_text for question in run.questions):
             raise LabelError(
                 f"{run.path}: options of {count_of(in_text, 'answer')} were read from text, which states no "
                 "probability; set the model's `answers` to logprobs, and run it anew"

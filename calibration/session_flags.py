@@ -10,10 +10,10 @@ from norm_core.runtime.time import s_to_ns
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import CONSENSUS, Label, Opinion
 from scoring.event_matching import match_events
-from sim_replays.monitor_bench.event_metrics import AT_S
+from sim_replays.monitor_bench.event_metrics import TOLERANCE_S
 from study_desk.coding.labels import match
 
-TOLERANCE_NS = s_to_ns(AT_S)
+TOLERANCE_NS = s_to_ns(TOLERANCE_S)
 
 
 @record

@@ -19,7 +19,7 @@ from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.whisper import Whisper
 
 
-def in_process(bag: Path) -> Iterator[NodeOutput]:
+def replay_in_process(bag: Path) -> Iterator[NodeOutput]:
     """Yield the utterances, windows, flags and answers that the nodes would publish, without ROS."""
     topics = topics_of(bag)
     hearing = HearingConfig(partial_every_s=0)

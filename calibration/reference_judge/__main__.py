@@ -9,7 +9,7 @@ from calibration.reference_judge.evaluation import CEILINGS, PlayedEncounter, Re
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, to_words
-from sim_replays.verbs.monitor_bench import NO_FIGURE, table_of, with_interval
+from sim_replays.verbs.monitor_bench import NO_FIGURE, format_with_interval, make_table
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.verb_options import AsJson
 
@@ -47,13 +47,13 @@ def _followed(played: Iterable[PlayedEncounter], count: int) -> Iterable[PlayedE
 def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
     """Print a row for each reader; then recall by evidence type and F1 by attribute, a column for each reader."""
     columns = "F1 %", "any\nattribute", "precision\n%", "recall\n%", "average\nprecision", "asked\nan hour"
-    table = table_of(f"{polarity}s", *columns, "false errors an hour\nof error-free talk")
+    table = make_table(f"{polarity}s", *columns, "false errors an hour\nof error-free talk")
     for name, row in rows.items():
         scores, precision, harmless = row.scores.of(polarity), row.average_precision.get(polarity), row.scores.harmless
-        false = with_interval(harmless.false_errors_per_hour, harmless.false_errors_per_hour_interval)
+        false = format_with_interval(harmless.false_errors_per_hour, harmless.false_errors_per_hour_interval)
         table.add_row(
             name,
-            with_interval(scores.f1, scores.f1_interval),
+            format_with_interval(scores.f1, scores.f1_interval),
             f"{scores.any_attribute:.0f}",
             f"{scores.precision:.0f}",
             f"{scores.recall:.0f}",
@@ -64,7 +64,7 @@ def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
     print_table(table)
     show("")
     shown = {name: row.scores.of(polarity) for name, row in list(rows.items())[:_READERS]}
-    table = table_of(f"{polarity}s: recall % by evidence type, F1 % by attribute", "labelled", *shown)
+    table = make_table(f"{polarity}s: recall % by evidence type, F1 % by attribute", "labelled", *shown)
     first = next(iter(shown.values()))
     for basis, count in first.events_by_basis.items():
         table.add_row(basis, str(count), *(f"{scores.by_basis[basis]:.0f}" for scores in shown.values()))

@@ -28,7 +28,7 @@ from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.context.turns import turns_of
 from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import SPLITS
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 
 HURTFUL = shipped_file("calibration", "talk_reader/hurtful")
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
@@ -69,7 +69,7 @@ def hurtful_talks() -> Iterator[TaughtTalk]:
 
 def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
     """Return the lines of an encounter as its script gives them, with the coder's labels."""
-    entries, truth = records_of_script(encounter)
+    entries, truth = make_script_records(encounter)
     records = [entry for _, entry in entries]
     turns = turns_of(
         [entry for entry in records if isinstance(entry, Utterance)],

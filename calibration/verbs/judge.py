@@ -35,7 +35,7 @@ from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.encounters.library import SPLITS, paths
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, identify_model
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.main import main
 from tactful_cli.verb_options import AsJson, make_app
@@ -93,7 +93,7 @@ def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
     model = shipped_unit_model()
     units = []
     for source in track(sources, "measuring the facts", console=err):
-        entries, truth = records_of_script(source.encounter)
+        entries, truth = make_script_records(source.encounter)
         labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
         units += units_with_views(source, labelled, meaning, table, model)
     return units

@@ -46,11 +46,11 @@ def calibrate(
 ) -> None:
     """Fit how far the selector's probabilities hold, and measure it on images that are left out."""
     import_inspect()
-    from sim_replays.evals.logs import robot_run  # noqa: PLC0415  only where inspect_ai is
+    from sim_replays.evals.logs import read_robot_run  # noqa: PLC0415  only where inspect_ai is
 
-    answered = [robot_run(path) for path in runs]
+    answered = [read_robot_run(path) for path in runs]
     labels = read_choices(answered)
-    controls = {run.name: read_choices([run]) for run in map(robot_run, control or ())}
+    controls = {run.name: read_choices([run]) for run in map(read_robot_run, control or ())}
     if len(controls) < len(control or ()):
         raise TactfulError("--control: two runs have the same name; rename the folder of one")
     if labels.without_model:

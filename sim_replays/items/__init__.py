@@ -1,1 +1,1 @@
-"""Convert a suite's items for a bag."""
+"""The items of a suite, and the bags that are made of them."""

@@ -1,4 +1,4 @@
-"""Read the entries of a dataset's file or folder under any file name. Errors name the entry."""
+"""The entries of a dataset's file or folder, under any file name. Errors name the entry."""
 
 import hashlib
 import json
@@ -9,16 +9,23 @@ from typing import Any, TypeVar
 from norm_core.runtime.config import Config, ConfigError, check_config
 from sim_replays.items.target import SuiteError
 
-# Keys under which a file's list may stand.
-_LISTS = ("data", "items", "bundles", "annotations", "segments")
+C = TypeVar("C", bound=Config)
+
+# Keys under which the list of a file may stand.
+_LIST_KEYS = ("data", "items", "bundles", "annotations", "segments")
+_MAX_KEYS_BESIDE_LIST = 2  # A file with more keys is an object of entries by id.
+_MAX_FAULTS_SHOWN = 20
 
 
-class _TwiceError(Exception):
-    """A duplicate key, of which Python's JSON reader would silently keep the last."""
+class _DuplicateKeyError(Exception):
+    """A duplicate key; the JSON reader of Python would keep the last silently."""
 
 
-def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each entry with its place: JSON lines, a list, or an object of entries by id."""
+def read_entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each entry with the words that locate it: of JSON lines, a list, or an object of entries by id.
+
+    Raises SuiteError if the file cannot be read or an entry is not an object.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -27,30 +34,34 @@ def entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise SuiteError(f"{path}: is not UTF-8 text (byte {error.start}); save it as such") from error
     if not text.strip():
         raise SuiteError(f"{path}: is empty; fetch it again")
-    parsed = _lines(path, text) if path.suffix == ".jsonl" else _whole(path, text)
+    parsed = _read_lines(path, text) if path.suffix == ".jsonl" else _read_document(path, text)
     for where, entry in parsed:
         if not isinstance(entry, dict):
-            raise SuiteError(f"{where}: is no JSON object but {type(entry).__name__}; write one object an item")
+            raise SuiteError(f"{where}: is not a JSON object but {type(entry).__name__}; write one object an item")
         yield where, entry
 
 
-def sha256_of_files(paths: list[Path]) -> str:
-    """Hash the files' bytes, in order of their names."""
+def hash_files(paths: list[Path]) -> str:
+    """Hash the bytes of files, in the order of their names."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs.
+
+    Raises _DuplicateKeyError if a key appears twice.
+    """
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+        raise _DuplicateKeyError(next(name for name in names if names.count(name) > 1))
     return mapping
 
 
-def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+def _read_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
@@ -60,19 +71,20 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
                 raise SuiteError(f"{where}: is not JSON, as where a file was cut: {error}; fetch it again") from error
 
 
-def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+def _read_document(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of one JSON value, or of JSON lines in a file with another suffix."""
     try:
-        plain = json.loads(text, object_pairs_hook=_each_once)
-    except _TwiceError as error:
-        raise SuiteError(f"{path}: the key {error.args[0]!r} appears twice in one object: give each id once") from error
+        plain = json.loads(text, object_pairs_hook=_require_unique_keys)
+    except _DuplicateKeyError as error:
+        raise SuiteError(f"{path}: the key {error.args[0]!r} appears twice in one object; give each id once") from error
     except ValueError as error:
         if text.lstrip().startswith("{") and "\n{" in text.strip():
-            yield from _lines(path, text)
+            yield from _read_lines(path, text)
             return
         raise SuiteError(f"{path}: is not JSON, as where a file was cut: {error}; fetch it again") from error
     if isinstance(plain, dict):
-        inner = next((plain[name] for name in _LISTS if isinstance(plain.get(name), list | dict)), None)
-        if inner is not None and len(plain) <= 3:
+        inner = next((plain[name] for name in _LIST_KEYS if isinstance(plain.get(name), list | dict)), None)
+        if inner is not None and len(plain) <= 1 + _MAX_KEYS_BESIDE_LIST:
             plain = inner
     if isinstance(plain, list):
         yield from ((f"{path}, entry {number}", entry) for number, entry in enumerate(plain))
@@ -82,13 +94,11 @@ def _whole(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         yield str(path), plain
 
 
-C = TypeVar("C", bound=Config)
+def read_annotations(path: Path, name: str, model: type[C], find_key: Callable[[C], str]) -> list[C]:
+    """Read every annotation from the file of that name in a folder, or from the file itself.
 
-_SHOWN = 20
-
-
-def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) -> list[C]:
-    """Read every annotation from a folder's file of that name, or from the file itself. Reports all faults at once."""
+    Raises SuiteError that lists all faults.
+    """
     if not path.exists():
         raise SuiteError(f"{path}: there is no such folder or file; check the path")
     file = path / name if path.is_dir() else path
@@ -96,24 +106,24 @@ def annotations(path: Path, name: str, model: type[C], key: Callable[[C], str]) 
         raise SuiteError(f"{path}: has no {name}; see docs/reference/file_formats_selection_and_models.md")
     checked: list[C] = []
     faults: list[str] = []
-    seen: dict[str, str] = {}
-    for where, entry in entries(file):
+    first_by_key: dict[str, str] = {}
+    for where, entry in read_entries(file):
         try:
             annotation = check_config(model, entry, where)
         except ConfigError as error:
             faults += str(error).splitlines()
             continue
-        if (first := seen.setdefault(key(annotation), where)) != where:
-            faults.append(f"{where}: id: {key(annotation)!r} stands in {first} already")
+        if (first := first_by_key.setdefault(find_key(annotation), where)) != where:
+            faults.append(f"{where}: id: {find_key(annotation)!r} stands in {first} already")
         checked.append(annotation)
-    raise_for(faults)
+    raise_faults(faults)
     if not checked:
         raise SuiteError(f"{file}: holds no annotations; write one object a line")
     return checked
 
 
-def raise_for(faults: Sequence[str]) -> None:
-    """Raise one error that names the faults, the first in full."""
+def raise_faults(faults: Sequence[str]) -> None:
+    """Raise one SuiteError that lists the faults, if there are any."""
     if faults:
-        more = [f"and {len(faults) - _SHOWN} more faults"] if len(faults) > _SHOWN else []
-        raise SuiteError("\n".join([*faults[:_SHOWN], *more]))
+        more = [f"and {len(faults) - _MAX_FAULTS_SHOWN} more faults"] if len(faults) > _MAX_FAULTS_SHOWN else []
+        raise SuiteError("\n".join([*faults[:_MAX_FAULTS_SHOWN], *more]))

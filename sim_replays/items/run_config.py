@@ -1,4 +1,4 @@
-"""What a run asks: items with images and speech and, separately, their labels."""
+"""The settings of a run, and its items with images and speech; their labels are apart."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ Precedents = Literal["", "none", "best-5", "random-5"]
 
 
 class RunConfig(Config):
-    """The data, the questions and the input of a run. All of it enters the run's identity.
+    """The data, the questions and the input of a run. All of them enter the run's identity.
 
-    `bare` asks the model alone with the paper's prompt, otherwise the robot's steps ask it. `only` is a file of ids,
-    such as a split. Any `precedents` reserve half of the items as their source.
+    `bare` asks a model alone with the paper's prompt; otherwise the robot's steps ask it. `only` is a file of ids,
+    such as a split. With `precedents`, half of the items become precedents and are not asked.
     """
 
     bare: bool = False
@@ -39,10 +39,10 @@ class RunConfig(Config):
 
 @record
 class RunItem:
-    """One episode: its questions, images and speech in order of time, and the option order of each question.
+    """One episode: its questions, images and speech in order of time.
 
-    Answers are scored under `item`, or under the episode's id if it is empty. Utterances have stamps from the episode's
-    start.
+    `orders` has, by question, the dataset's index of each offered option. Answers are scored under `item`, or under
+    `id` if it is empty. Stamps of utterances count from the start of the episode.
     """
 
     id: str
@@ -60,32 +60,35 @@ class RunItem:
 
 @record
 class RunItems:
-    """All items of a run, and the labels, which stay out of the bag."""
+    """All episodes of a run, the labels, which stay out of the bag, and the files that hold the data."""
 
-    asked: tuple[RunItem, ...]
+    episodes: tuple[RunItem, ...]
     targets: tuple[Target, ...]
     files: tuple[Path, ...]
 
-    def of(self, asked: Sequence[RunItem]) -> "RunItems":
-        """Select some of the episodes."""
-        keys = {key for item in asked for key in item.keys}
+    def select(self, episodes: Sequence[RunItem]) -> "RunItems":
+        """Return these episodes with their targets."""
+        keys = {key for item in episodes for key in item.keys}
         targets = tuple(target for target in self.targets if target.key in keys)
-        return RunItems(asked=tuple(asked), targets=targets, files=self.files)
+        return RunItems(episodes=tuple(episodes), targets=targets, files=self.files)
 
 
-def ids_in(path: Path) -> set[str]:
-    """Read the ids of a split: a JSON list, or one per line."""
+def read_ids(path: Path) -> set[str]:
+    """Read the ids of a split: a JSON list, or one id a line.
+
+    Raises SuiteError if the file cannot be read or names no id.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         plain = json.loads(text) if text.lstrip().startswith(("[", "{")) else text.split()
     except (OSError, ValueError) as error:
-        raise SuiteError(f"{path}: cannot be read as a list of ids: {error}") from error
+        raise SuiteError(f"{path}: cannot be read as a list of ids: {error}; write one id a line") from error
     ids = {str(entry) for entry in plain}
     if not ids:
-        raise SuiteError(f"{path}: names no id")
+        raise SuiteError(f"{path}: names no id; write one id a line")
     return ids
 
 
 def is_named(item: str, wanted: set[str]) -> bool:
-    """Whether the item is selected. For HSRI's SEGMENT#SEED, the segment's name is enough."""
+    """Return whether an item is selected. For SEGMENT#SEED of HSRI, the name of the segment is enough."""
     return item in wanted or item.partition("#")[0] in wanted

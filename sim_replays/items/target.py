@@ -1,4 +1,4 @@
-"""The right answers to questions, and predictions of them. Only scorers see these."""
+"""The right answers to questions, and predictions of them. Only scorers see the right ones."""
 
 import json
 from collections import Counter
@@ -12,27 +12,31 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
-Key = tuple[str, str]  # an item's id and a task
+Key = tuple[str, str]  # the id of an item, and a task
+
+_GRADE_KEYS = ("grade", "verbal_grade", "nonverbal_grade")
+_MAX_SHOWN = 5
 
 
 class ReplyReading(StrEnum):
-    """How a reply without the asked form was understood."""
+    """How a reply was understood that had not the asked form."""
 
     LENIENT = "read leniently"
     COERCED = "read by a model"
 
 
 class SuiteError(TactfulError):
-    """Benchmark files differ from their publication, or are not where stated."""
+    """A suite, its data or a run cannot be used; the message names the thing, the problem and the remedy."""
 
 
 @record
 class Target:
-    """One question's right answer. Positions count from 0 in the dataset's own order.
+    """The right answer to a question. Indices count from 0 in the dataset's own order of options.
 
-    `group` is its image or video; `words` are other names of positions, such as letters; `kinds` are the kinds of the
-    options; `by` are the groups of the figures; `references` are for grading a written answer, and `evidence` for
-    written evidence, by kind.
+    - `group` is its image, video or talk, over which intervals are computed; `by` are groups of figures.
+    - `options` is their number, `kinds` are their kinds, and `words` are other names of them, such as letters.
+    - `right` are the indices of the right ones; `several` allows more than one.
+    - `references` are for grading a written answer, and `evidence`, by kind, for grading written evidence.
     """
 
     id: str
@@ -49,15 +53,15 @@ class Target:
 
     @property
     def key(self) -> Key:
-        """The question's id and task, which its prediction shares."""
+        """The id and task, which the prediction shares."""
         return self.id, self.task
 
 
 @record
 class Prediction:
-    """The answer to a question. `chosen` are positions; `grades` from a judge run from 1 to 5.
+    """The answer to a question. `chosen` are indices of options; `grades` of a judge run from 1 to 5.
 
-    `reading` says how its choice came from a reply that had not the asked form, if it had not.
+    `reading` says how a reply was understood that had not the asked form.
     """
 
     id: str
@@ -71,36 +75,33 @@ class Prediction:
 
     @property
     def key(self) -> Key:
-        """The question's id and task, which its target shares."""
+        """The id and task, which the target shares."""
         return self.id, self.task
 
 
 Predictions = Mapping[Key, Prediction]
 
 
-def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
-    """Return the chosen positions; possibly none where several may be right. None where unanswered."""
+def find_picks(target: Target, predictions: Predictions) -> tuple[int, ...] | None:
+    """Return the indices that were chosen, which may be none where several may be right; None if unanswered."""
     prediction = predictions.get(target.key)
     return prediction.chosen if prediction is not None and prediction.outcome is Outcome.ANSWERED else None
 
 
-def first_pick(target: Target, predictions: Predictions) -> int | None:
-    """Return the one chosen position. None where unanswered."""
-    return places[0] if (places := picks_target(target, predictions)) else None
+def find_first_pick(target: Target, predictions: Predictions) -> int | None:
+    """Return the first index that was chosen; None if unanswered."""
+    picks = find_picks(target, predictions)
+    return picks[0] if picks else None
 
 
-def intersection_over_union(picked: frozenset[int], right: frozenset[int]) -> float:
-    """Compute intersection over union. Two empty sets give 1."""
+def compute_iou(picked: frozenset[int], right: frozenset[int]) -> float:
+    """Compute the intersection over union of two sets. Two empty sets give 1."""
     return len(picked & right) / len(picked | right) if picked | right else 1.0
-
-
-_GRADES = ("grade", "verbal_grade", "nonverbal_grade")
-_SHOWN = 5
 
 
 @record
 class PredictionFile:
-    """The predictions of known questions, the unknown ids, and the invalid answers."""
+    """The predictions of a file, the ids that are not in the data, and the answers that cannot be used."""
 
     predictions: dict[Key, Prediction]
     unknown: tuple[str, ...]
@@ -108,19 +109,22 @@ class PredictionFile:
 
     @property
     def readings(self) -> Counter[ReplyReading | None]:
-        """How many answers came from replies without the asked form."""
+        """The number of answers by how their reply was understood; None for the asked form."""
         return Counter(prediction.reading for prediction in self.predictions.values())
 
 
 def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
-    """Read every line. Raises an error for an invalid line, an unknown task or a repeated id."""
+    """Read every line of a file of predictions.
+
+    Raises SuiteError if a line is invalid, a task is unknown, an id repeats, or no id is in the data.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path}: cannot be read: {error}; check the path, and save it as UTF-8") from error
-    by_key = {target.key: target for target in targets}
+    target_by_key = {target.key: target for target in targets}
     tasks = tuple(dict.fromkeys(target.task for target in targets))
-    seen: dict[Key, int] = {}
+    line_by_key: dict[Key, int] = {}
     predictions: dict[Key, Prediction] = {}
     unknown: dict[str, None] = {}
     unusable: list[str] = []
@@ -128,81 +132,85 @@ def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        entry = _entry(line, where)
-        key = _key(entry, tasks, where)
-        if key in seen:
-            raise SuiteError(f"{where}: {key[0]!r} ({key[1]}) stands in line {seen[key]} already: give each id once")
-        seen[key] = number
-        if (target := by_key.get(key)) is None:
+        entry = _read_entry(line, where)
+        key = _read_key(entry, tasks, where)
+        if key in line_by_key:
+            raise SuiteError(
+                f"{where}: {key[0]!r} ({key[1]}) stands in line {line_by_key[key]} already; give each id once"
+            )
+        line_by_key[key] = number
+        target = target_by_key.get(key)
+        if target is None:
             unknown[key[0] if len(tasks) == 1 else f"{key[0]} ({key[1]})"] = None
             continue
-        predictions[key] = prediction = _prediction(entry, target, where)
+        predictions[key] = prediction = _read_prediction(entry, target, where)
         if prediction.outcome is Outcome.UNPARSED and prediction.reason:
             unusable.append(f"line {number}, {key[0]}: {prediction.reason}")
     if unknown and not predictions:
-        raise SuiteError(f"{path}: no id in it is in the data: {first_few(unknown)}; name the data that it answers")
+        raise SuiteError(f"{path}: no id in it is in the data ({list_first(unknown)}); name the data that it answers")
     return PredictionFile(predictions=predictions, unknown=tuple(unknown), unusable=tuple(unusable))
 
 
-def first_few(ids: Iterable[str]) -> str:
-    """List the first few ids, and count the rest."""
-    every = list(ids)
-    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return f"{', '.join(every[:_SHOWN])}{more}"
+def list_first(ids: Iterable[str]) -> str:
+    """Return the first few ids in words, and the number of the others."""
+    every_id = list(ids)
+    more = f" and {len(every_id) - _MAX_SHOWN} more" if len(every_id) > _MAX_SHOWN else ""
+    return f"{', '.join(every_id[:_MAX_SHOWN])}{more}"
 
 
-def _entry(line: str, where: str) -> dict[str, Any]:
+def _read_entry(line: str, where: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise SuiteError(f"{where}: is not JSON: {error}; write one object a line") from error
     if not isinstance(entry, dict) or "id" not in entry:
-        raise SuiteError(f"{where}: is no object with an id: a line is {{id, task, answer, outcome}}")
+        raise SuiteError(f"{where}: is not an object with an id; write {{id, task, answer, outcome}}")
     return entry
 
 
-def _key(entry: dict[str, Any], tasks: tuple[str, ...], where: str) -> Key:
+def _read_key(entry: dict[str, Any], tasks: tuple[str, ...], where: str) -> Key:
     task = entry.get("task") or (tasks[0] if len(tasks) == 1 else "")
     if task not in tasks:
         raise SuiteError(f"{where}: task: {task!r} is unknown; write one of {', '.join(tasks)}")
     return str(entry["id"]), str(task)
 
 
-def _prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction:
+def _read_prediction(entry: dict[str, Any], target: Target, where: str) -> Prediction:
     answer = entry.get("answer")
-    stated = entry.get("outcome") or Outcome.ANSWERED
+    outcome_name = entry.get("outcome") or Outcome.ANSWERED
     try:
-        outcome = Outcome(stated)
+        outcome = Outcome(outcome_name)
     except ValueError as error:
         outcomes = ", ".join(Outcome)
-        raise SuiteError(f"{where}: outcome: {stated!r} is unknown; write one of {outcomes}") from error
+        raise SuiteError(f"{where}: outcome: {outcome_name!r} is unknown; write one of {outcomes}") from error
     if outcome is not Outcome.ANSWERED:
         return Prediction(id=target.id, task=target.task, outcome=outcome, reason=str(entry.get("reason", "")))
-    grades = {name: float(entry[name]) for name in _GRADES if _is_grade(entry.get(name), where, name)}
+    grades = {name: float(entry[name]) for name in _GRADE_KEYS if _is_grade(entry.get(name), where, name)}
     if not target.options:
         text = answer if isinstance(answer, str) else ""
         outcome = Outcome.ANSWERED if text.strip() else Outcome.UNPARSED
         reason = "" if text.strip() else f"its answer is {answer!r}, and should be text"
         return Prediction(id=target.id, task=target.task, outcome=outcome, text=text, grades=grades, reason=reason)
-    places = chosen_positions(answer, target)
-    if places is None:
-        reason = f"its answer is {answer!r:.60}, and {_wanted(target)}"
+    indices = read_choice(answer, target)
+    if indices is None:
+        reason = f"its answer is {answer!r:.60}, and {_describe_wanted(target)}"
         return Prediction(id=target.id, task=target.task, outcome=Outcome.UNPARSED, reason=reason)
-    return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=places, grades=grades)
+    return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=indices, grades=grades)
 
 
-def chosen_positions(answer: Any, target: Target) -> tuple[int, ...] | None:
-    """Return the positions an answer names. None for no valid name, or several where one is expected."""
+def read_choice(answer: Any, target: Target) -> tuple[int, ...] | None:
+    """Return the indices that an answer names; None for an invalid name, or for several where one is expected."""
     if isinstance(answer, list):
-        places = [_place(part, target) for part in answer]
-        if any(place is None for place in places) or (len(places) != 1 and not target.several):
+        indices = [_find_index(part, target) for part in answer]
+        if None in indices or (len(indices) != 1 and not target.several):
             return None
-        return tuple(sorted({place for place in places if place is not None}))
-    place = _place(answer, target)
-    return None if place is None else (place,)
+        return tuple(sorted({index for index in indices if index is not None}))
+    index = _find_index(answer, target)
+    return None if index is None else (index,)
 
 
-def _place(answer: Any, target: Target) -> int | None:
+def _find_index(answer: Any, target: Target) -> int | None:
+    """Return the index that a number or a word names; None if there is no such option."""
     if isinstance(answer, bool):
         answer = str(answer)
     if isinstance(answer, str):
@@ -214,14 +222,18 @@ def _place(answer: Any, target: Target) -> int | None:
     return answer if isinstance(answer, int) and 0 <= answer < target.options else None
 
 
-def _wanted(target: Target) -> str:
+def _describe_wanted(target: Target) -> str:
     words = f", or of {', '.join(target.words)}" if target.words else ""
-    return f"should be {'a list of places' if target.several else 'a place'} from 0 to {target.options - 1}{words}"
+    return f"should be {'a list of numbers' if target.several else 'a number'} from 0 to {target.options - 1}{words}"
 
 
 def _is_grade(value: Any, where: str, name: str) -> bool:
+    """Return whether there is a grade.
+
+    Raises SuiteError if it is not a number from 1 to 5.
+    """
     if value is None:
         return False
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:
-        raise SuiteError(f"{where}: {name}: {value!r} is no grade; write a number from 1 to 5")
+        raise SuiteError(f"{where}: {name}: {value!r} is not a grade; write a number from 1 to 5")
     return True

@@ -16,8 +16,8 @@ from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval, percentiles
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-AT_S = 2.0
-DRAWS = 1000  # of a bootstrap over encounters
+TOLERANCE_S = 2.0
+BOOTSTRAP_DRAWS = 1000  # of a bootstrap over encounters
 
 Bounds = tuple[float, float] | None  # None for one encounter: a bootstrap over encounters takes two
 
@@ -99,12 +99,13 @@ def match_alarms(
 
 
 def score_online(
-    sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = AT_S
+    sessions: Sequence[EventSession], polarity: Polarity | None = None, at_s: float = TOLERANCE_S
 ) -> OnlineScores:
     """Compute all scores. Precision, recall, latency and attributes use one tolerance."""
-    chosen = [_of_polarity(session, polarity) for session in sessions]
+    chosen = [_select_polarity(session, polarity) for session in sessions]
     counts = {
-        tolerance_s: np.array([_counts(session, tolerance_s) for session in chosen]) for tolerance_s in TOLERANCES_S
+        tolerance_s: np.array([_count_matches(session, tolerance_s) for session in chosen])
+        for tolerance_s in TOLERANCES_S
     }
     hours = sum(session.truth.end_ns - session.truth.start_ns for session in chosen) / NS_PER_S / 3600
     hits, events, flags = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
@@ -115,13 +116,14 @@ def score_online(
     ]
     withdrawn = sum(len(session.withdrawn) for session in chosen)
     rows = {
-        attribute.value: np.array([_counts(session, at_s, attribute) for session in chosen]) for attribute in Attribute
+        attribute.value: np.array([_count_matches(session, at_s, attribute) for session in chosen])
+        for attribute in Attribute
     }
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
-    by_attribute = {name: _f1(counted) for name, counted in rows.items()}
+    by_attribute = {name: _compute_f1(counted) for name, counted in rows.items()}
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
-    found_by_basis = _found_by_basis(chosen, at_s)
-    f1, f1_interval = _f1(counts[at_s])
+    found_by_basis = _match_by_basis(chosen, at_s)
+    f1, f1_interval = _compute_f1(counts[at_s])
     lenient = [
         replace(session, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in session.alarms))
         for session in chosen
@@ -129,8 +131,8 @@ def score_online(
     return OnlineScores(
         f1=f1,
         f1_interval=f1_interval,
-        f1_by_tolerance={f"{tolerance_s:g}": _f1(counted)[0] for tolerance_s, counted in counts.items()},
-        any_attribute=_f1(np.array([_counts(session, at_s) for session in lenient]))[0],
+        f1_by_tolerance={f"{tolerance_s:g}": _compute_f1(counted)[0] for tolerance_s, counted in counts.items()},
+        any_attribute=_compute_f1(np.array([_count_matches(session, at_s) for session in lenient]))[0],
         precision=100 * hits / flags if flags else 0.0,
         recall=100 * hits / events if events else 0.0,
         events=events,
@@ -146,7 +148,7 @@ def score_online(
         by_attribute=attributes,
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
-        attribute_confusion=_attribute_confusion(chosen, lenient, at_s),
+        attribute_confusion=_count_attribute_pairs(chosen, lenient, at_s),
         by_basis={
             basis: 100 * sum(found_by_basi) / len(found_by_basi) for basis, found_by_basi in found_by_basis.items()
         },
@@ -154,7 +156,7 @@ def score_online(
     )
 
 
-def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSession:
+def _select_polarity(session: EventSession, polarity: Polarity | None) -> EventSession:
     if polarity is None:
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
@@ -163,13 +165,15 @@ def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSessi
     return EventSession(truth=replace(session.truth, events=events), alarms=alarms, withdrawn=withdrawn)
 
 
-def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
+def _count_matches(
+    session: EventSession, tolerance_s: float, attribute: Attribute | None = None
+) -> tuple[int, int, int]:
     events = [event for event in session.truth.events if attribute is None or attribute in event.attributes]
     alarms = [alarm for alarm in session.alarms if attribute is None or attribute in alarm.attributes]
     return len(match_alarms(session, tolerance_s, attribute)), len(events), len(alarms)
 
 
-def _f1(rows: np.ndarray) -> tuple[float, Bounds]:
+def _compute_f1(rows: np.ndarray) -> tuple[float, Bounds]:
     """Compute F1 in percent with its interval, from hits, events and alarms per session."""
     if not len(rows):
         return 0.0, None
@@ -177,11 +181,11 @@ def _f1(rows: np.ndarray) -> tuple[float, Bounds]:
     def of(totals: np.ndarray) -> np.ndarray:
         return f1_score(totals[..., 0], totals[..., 1] + totals[..., 2], scale=100)
 
-    drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
+    drawn = rows[draw_clusters(len(rows), BOOTSTRAP_DRAWS)].sum(axis=1)
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn)) if len(rows) > 1 else None
 
 
-def _attribute_confusion(
+def _count_attribute_pairs(
     sessions: Sequence[EventSession], lenient: Sequence[EventSession], tolerance_s: float
 ) -> dict[str, dict[str, int]]:
     """Count each pair of attributes of an event and its flag, where flags need not share an attribute."""
@@ -195,7 +199,7 @@ def _attribute_confusion(
     return {marked.value: {named.value: pairs[marked, named] for named in Attribute} for marked in Attribute}
 
 
-def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
+def _match_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
     matches_by_basis: dict[str, list[bool]] = {}
     for session in sessions:
         hit = {event for event, _ in match_alarms(session, tolerance_s)}
@@ -233,11 +237,11 @@ def score_encounters(sessions: Sequence[EventSession]) -> EncounterScores:
     return EncounterScores(
         errors=score_online(sessions, Polarity.ERROR),
         competences=score_online(sessions, Polarity.COMPETENCE),
-        harmless=_harmless(sessions),
+        harmless=_score_harmless(sessions),
     )
 
 
-def _harmless(sessions: Sequence[EventSession]) -> Harmless:
+def _score_harmless(sessions: Sequence[EventSession]) -> Harmless:
     chosen = [session for session in sessions if all(e.polarity is not Polarity.ERROR for e in session.truth.events)]
     if not chosen:
         return Harmless(
@@ -245,7 +249,7 @@ def _harmless(sessions: Sequence[EventSession]) -> Harmless:
         )
     counts = np.array([sum(alarm.polarity is Polarity.ERROR for alarm in session.alarms) for session in chosen])
     hours = np.array([session.truth.end_ns - session.truth.start_ns for session in chosen]) / NS_PER_S / 3600
-    drawn = draw_clusters(len(chosen), DRAWS)
+    drawn = draw_clusters(len(chosen), BOOTSTRAP_DRAWS)
     rates = counts[drawn].sum(axis=1) / hours[drawn].sum(axis=1)
     return Harmless(
         encounters=len(chosen),
@@ -264,60 +268,62 @@ TIMING_CUES = frozenset({
 BASES_WITH_A_CUE = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
 
 
-def baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
+def make_baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
     """Return the sessions with the alarms of each detector that uses less input, by name."""
     return {
         "speech timing alone": [
             EventSession(truth=session.truth, alarms=tuple(a for a in session.alarms if a.cue_id in TIMING_CUES))
             for session in sessions
         ],
-        "prior": prior_alarms(sessions),
-        "always no": without_alarms(sessions),
+        "prior": draw_prior_alarms(sessions),
+        "always no": remove_alarms(sessions),
     }
 
 
-def parts_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
+def split_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
     """Split the events into those that rest on what cues measure and the others."""
     return {
-        "events with a cue": events_resting_on(sessions, BASES_WITH_A_CUE),
-        "events without a cue": events_resting_on(sessions, frozenset(Basis) - BASES_WITH_A_CUE),
+        "events with a cue": select_events(sessions, BASES_WITH_A_CUE),
+        "events without a cue": select_events(sessions, frozenset(Basis) - BASES_WITH_A_CUE),
     }
 
 
-def events_resting_on(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:
+def select_events(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:
     """Keep the events on these bases, and drop alarms that match other events."""
-    return [_resting_on(session, bases) for session in sessions]
+    return [_select_session_events(session, bases) for session in sessions]
 
 
-def _resting_on(session: EventSession, bases: Collection[Basis]) -> EventSession:
+def _select_session_events(session: EventSession, bases: Collection[Basis]) -> EventSession:
     events = session.truth.events
     chosen = EventSession(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
     )
-    matched = {alarm for _, alarm in match_alarms(chosen, AT_S)}
+    matched = {alarm for _, alarm in match_alarms(chosen, TOLERANCE_S)}
     left = [place for place in range(len(session.alarms)) if place not in matched]
     others = EventSession(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
         alarms=tuple(session.alarms[place] for place in left),
     )
-    elsewhere = {left[alarm] for _, alarm in match_alarms(others, AT_S)}
+    elsewhere = {left[alarm] for _, alarm in match_alarms(others, TOLERANCE_S)}
     alarms = tuple(alarm for place, alarm in enumerate(session.alarms) if place not in elsewhere)
     return EventSession(truth=chosen.truth, alarms=alarms)
 
 
-def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
+def remove_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
     """The baseline that never flags."""
     return [EventSession(truth=session.truth, alarms=()) for session in sessions]
 
 
-def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
+def draw_prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
     """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
     marked = [(event.polarity, event.attributes) for session in sessions for event in session.truth.events]
-    turns = sum(_robot_turns(session.truth).size for session in sessions)
+    turns = sum(_list_robot_turns_ns(session.truth).size for session in sessions)
     chance = np.random.default_rng(seed)
     prior_sessions = []
     for session in sessions:
-        onsets = [at_ns for at_ns in _robot_turns(session.truth) if chance.random() < len(marked) / max(turns, 1)]
+        onsets = [
+            at_ns for at_ns in _list_robot_turns_ns(session.truth) if chance.random() < len(marked) / max(turns, 1)
+        ]
         drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
         alarms = tuple(
             Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
@@ -327,5 +333,5 @@ def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventS
     return prior_sessions
 
 
-def _robot_turns(truth: Truth) -> np.ndarray:
+def _list_robot_turns_ns(truth: Truth) -> np.ndarray:
     return np.array([turn.start_ns for turn in truth.turns if turn.speaker.value == "robot"], np.int64)

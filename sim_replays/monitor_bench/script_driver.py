@@ -74,7 +74,7 @@ class SensedEncounter:
 def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, seed: int = 0) -> SensedEncounter:
     """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""
     path = folder / f"{encounter.id}_{seed}.json"
-    sensed = _read(path)
+    sensed = _read_cache(path)
     if sensed and sensed.version == VERSION and sensed.truth.script_sha256 == encounter.sha256():
         return sensed
     bag = folder / f"{encounter.id}_{seed}_bag"
@@ -101,7 +101,7 @@ def sense_bag(bag: Path, truth: Truth, recognizer: Recognizer | None) -> SensedE
         return SensedEncounter(truth=truth, sources=senses.sources, given=records)
 
 
-def _read(path: Path) -> SensedEncounter | None:
+def _read_cache(path: Path) -> SensedEncounter | None:
     try:
         return from_json(SensedEncounter, path.read_text(encoding="utf-8"))
     except (FileNotFoundError, RecordError):
@@ -123,18 +123,18 @@ def monitor_script(  # noqa: PLR0917
     note_closed: NoteClosed | None = None,
 ) -> EventSession:
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
-    records, truth = records_of_script(encounter, seed)
+    records, truth = make_script_records(encounter, seed)
     config = MonitorConfig.for_replay((UTTERANCES,), calls_per_hour=calls_per_hour, fusion=fusion)
-    return _flagged(records, truth, config, meaning, table, attend, note_closed)
+    return _run_monitor(records, truth, config, meaning, table, attend, note_closed)
 
 
-def records_of_script(
+def make_script_records(
     encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS, start_ns: int = START_NS
 ) -> tuple[list[tuple[int, Entry]], Truth]:
     """Return each record with its arrival time, including silence marks, and the labels."""
     senses, truth = records(encounter, seed, start_ns)
-    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
-    return _with_silence(entries, truth, marks_every_ns), truth
+    entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_track_distances(senses)]
+    return _add_silence_marks(entries, truth, marks_every_ns), truth
 
 
 def monitor_from_sound(
@@ -150,10 +150,10 @@ def monitor_from_sound(
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     records = [(record.at_ns, record.entry) for record in sensed.given]
     config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return _flagged(records, sensed.truth, config, meaning, table, attend, note_closed)
+    return _run_monitor(records, sensed.truth, config, meaning, table, attend, note_closed)
 
 
-def _flagged(  # noqa: PLR0917
+def _run_monitor(  # noqa: PLR0917
     records: Iterable[tuple[int, Entry]],
     truth: Truth,
     config: MonitorConfig,
@@ -182,7 +182,7 @@ def _flagged(  # noqa: PLR0917
     return EventSession(truth=truth, alarms=alarms, withdrawn=withdrawn)
 
 
-def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
+def _add_silence_marks(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:
     """Order the entries by arrival and add silence marks at a steady rate. An utterance arrives at its end."""
     utterances = [entry for entry in entries if isinstance(entry, Utterance)]
     records = [(e.end_ns if isinstance(e, Utterance) else e.stamp_ns, e) for e in entries]
@@ -190,7 +190,7 @@ def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> li
     return sorted([*records, *marks], key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech)))
 
 
-def _tracked(senses: Senses) -> Iterator[Presence]:
+def _track_distances(senses: Senses) -> Iterator[Presence]:
     """Yield the distance of each person, like the robot's own recognizers."""
     tracker = PresenceTracker()
     for stamp_ns, distances in groupby(senses.distances, key=lambda distance: distance.stamp_ns):

@@ -1,4 +1,4 @@
-"""A model that a replay asks: each request is noted, and each question has a limit in real time."""
+"""A model that a run asks: each request is kept, and each question has a limit in real time."""
 
 import time
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from norm_core.records.record import record
 from norm_core.runtime.time import Clock, WallClock
 from sim_replays.runs.random_model import RANDOM, RandomBackend
 
-TIMEOUT_S = 600.0
-PICTURE_MARK = "[picture]"
+TIMEOUT_S = 600.0  # of a question, in real time
+PICTURE_MARK = "[picture]"  # in place of a picture, in the text of a prompt
 
 S = TypeVar("S", bound=BaseModel)
 
 
 @record
-class AskedRequest:
+class ModelRequest:
     """One request to the model."""
 
     step: str
@@ -44,61 +44,68 @@ class AskedRequest:
 
 
 class TimeLimit(Deadline):
-    """A caller's deadline with a limit in real time, up to which a busy server is waited for.
+    """The deadline of a caller, and a limit in real time. The engine waits for a busy server until the limit.
 
-    Latencies stay in the time of the caller's clock, so that a replay's answers are equal each time.
+    Latencies stay in the time of the caller's clock, so that the answers of a replay are equal each time.
     """
 
     is_patient = True
 
-    def __init__(self, asked: Deadline, until_s: float) -> None:
-        super().__init__(asked.clock, asked.deadline_ns)
-        self._asked, self._until_s = asked, until_s
+    def __init__(self, deadline: Deadline, until_s: float) -> None:
+        super().__init__(deadline.clock, deadline.deadline_ns)
+        self._deadline = deadline
+        self._until_s = until_s
 
-    def from_now(self) -> "TimeLimit":
+    def from_now(self, end_ns: int | None = None) -> "TimeLimit":
         """Return the same limits for a further question."""
-        return TimeLimit(self._asked.from_now(), self._until_s)
+        return TimeLimit(self._deadline.from_now(end_ns), self._until_s)
 
     def remaining_s(self) -> float:
-        """Return the time left by both limits."""
-        left_s, asked_s = max(0.0, self._until_s - time.monotonic()), self._asked.remaining_s()
-        return left_s if asked_s is None else min(left_s, asked_s)
+        """Return the time until the earlier of both."""
+        limit_s = max(0.0, self._until_s - time.monotonic())
+        deadline_s = self._deadline.remaining_s()
+        return limit_s if deadline_s is None else min(limit_s, deadline_s)
 
     def check(self) -> None:
-        """Raise PastDeadlineError if either has passed."""
+        """Check both limits.
+
+        Raises PastDeadlineError if either has passed.
+        """
         super().check()
-        self._asked.check()
+        self._deadline.check()
         if time.monotonic() >= self._until_s:
-            raise PastDeadlineError(f"the question's {TIMEOUT_S:.0f} s are over")
+            raise PastDeadlineError(f"the {TIMEOUT_S:.0f} s of the question are over; ask a faster model")
 
 
-class AskedModel:
-    """Ask a model, one question of a replay at a time, and note each request."""
+class LoggedModel:
+    """A model that keeps each request of the current question."""
 
     def __init__(self, model: Engine) -> None:
         self._model = model
-        self._requests: list[AskedRequest] = []
+        self._requests: list[ModelRequest] = []
         self._until_s: float | None = None
 
     @property
     def model_info(self) -> ModelInfo:
-        """The model's identity and limits."""
+        """The identity and limits of the model."""
         return self._model.model_info
 
-    def end_question(self) -> tuple[AskedRequest, ...]:
-        """Return the requests since the last question ended; the next request starts the time of another."""
-        requests, self._requests, self._until_s = self._requests, [], None
-        return tuple(requests)
+    def end_question(self) -> tuple[ModelRequest, ...]:
+        """Return the requests of the question that ends; the next request starts the time of another one."""
+        requests = tuple(self._requests)
+        self._requests.clear()
+        self._until_s = None
+        return requests
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question."""
         began_s = time.monotonic()
-        answers = self._model.ask_many(prefix, questions, self._limit(deadline))
-        took_s = (time.monotonic() - began_s) / max(len(answers), 1)
-        for question, scores in zip(questions, answers, strict=True):
-            step = question.step or _step(prefix)
-            self._note(scores, question.after(prefix), step, took_s, question.options, scores.probabilities)
-        return answers
+        scores_of_all = self._model.ask_many(prefix, questions, self._limit_time(deadline))
+        took_s = (time.monotonic() - began_s) / max(len(scores_of_all), 1)
+        for question, scores in zip(questions, scores_of_all, strict=True):
+            step = question.step or _name_step(prefix)
+            self._keep_request(scores, question.after(prefix), step, took_s, question.options, scores.probabilities)
+        return scores_of_all
 
     def generate(
         self,
@@ -109,18 +116,20 @@ class AskedModel:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Write text."""
+        """Generate text."""
         began_s = time.monotonic()
-        written = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=self._limit(deadline))
-        self._note(written, prompt, _step(prompt), time.monotonic() - began_s)
-        return written
+        limit = self._limit_time(deadline)
+        generation = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
+        self._keep_request(generation, prompt, _name_step(prompt), time.monotonic() - began_s)
+        return generation
 
-    def _limit(self, deadline: Deadline | None) -> TimeLimit:
+    def _limit_time(self, deadline: Deadline | None) -> TimeLimit:
+        """Limit the time of the current question, which begins with its first request."""
         if self._until_s is None:
             self._until_s = time.monotonic() + TIMEOUT_S
         return TimeLimit(deadline or Deadline(WallClock()), self._until_s)
 
-    def _note(  # noqa: PLR0917
+    def _keep_request(  # noqa: PLR0917
         self,
         answer: Scores | Generation[Any],
         prompt: Prompt,
@@ -130,7 +139,7 @@ class AskedModel:
         probabilities: tuple[float, ...] = (),
     ) -> None:
         self._requests.append(
-            AskedRequest(
+            ModelRequest(
                 step=step,
                 prompt=prompt.as_text(PICTURE_MARK),
                 pictures=tuple(image.sha256 for image in prompt.images),
@@ -147,7 +156,7 @@ class AskedModel:
 
 
 def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
-    """Open a model by name, which may take long; `random` answers at random, by the seed."""
+    """Open a model by name, which may take long; the name `random` opens one that answers at random, by the seed."""
     if name == RANDOM:
         return DirectEngine(RandomBackend(seed), clock)
     manifest = Catalogue().manifest(name)
@@ -156,6 +165,6 @@ def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
     return open_engine(manifest, clock)
 
 
-def _step(prompt: Prompt) -> str:
-    """Name a request that states no step by its prompt file."""
+def _name_step(prompt: Prompt) -> str:
+    """Name the step of a request by the file of its prompt."""
     return prompt.version.rpartition("-")[0]

@@ -1,4 +1,4 @@
-"""Play a bag of items to the selector or the judge, in this process or over DDS, and collect the answers."""
+"""Players of item bags: to the selector or the judge, in this process or over DDS."""
 
 import atexit
 import json
@@ -20,32 +20,32 @@ from norm_core.runtime.time import Clock, WallClock
 from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import lines_of
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
-from sim_replays.items.item_bag import Record, episodes
-from sim_replays.runs.asked_model import AskedModel, AskedRequest, open_model
+from sim_replays.items.item_bag import Record, read_episodes
+from sim_replays.runs.asked_model import LoggedModel, ModelRequest, open_model
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
 from sim_replays.suites.suite_questions import SuiteAnswerer
 
-MODEL_LOADED_WITHIN_S = 600.0
+MODEL_START_TIMEOUT_S = 600.0  # A node loads its model before it starts.
 
 
 @record
 class RobotAnswer:
-    """One answer, its wall-clock duration, and the requests to the model that it took.
+    """One answer, its duration in real time, and the requests to the model that it took.
 
-    The selector's decision and the requests are there unless the answer came over DDS.
+    An answer over DDS has neither the requests nor the decision of the selector.
     """
 
     answer: Answer
     took_s: float
-    requests: tuple[AskedRequest, ...] = ()
+    requests: tuple[ModelRequest, ...] = ()
     decision: Decision | None = None
 
 
 class Player(Protocol):
-    """Play a bag, and yield the answers as they come."""
+    """What plays a bag, and yields the answers as they come."""
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
-        """Ask only the queries with these ids."""
+        """Yield the answers to the queries with these ids, and ask no others."""
         ...
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class Player(Protocol):
 
 
 class Answerer(Protocol):
-    """Processes an episode's records in order, and answers its queries."""
+    """What takes the records of an episode in order, and answers its queries."""
 
     def take(self, record: Record) -> Iterator[Answer | Recommendation]:
         """Yield the answers that are known after this record."""
@@ -63,11 +63,11 @@ class SelectorAnswerer:
     """The selector."""
 
     def __init__(self, files: SelectorFiles, clock: Clock, model: Engine | None = None) -> None:
-        """Load the selector's files; `model` is the one that they name, if any."""
+        """Open the selector of these settings; `model` is the one that they name, if any."""
         self._selector = open_selector(files, clock, engine=model)
 
     def take(self, record: Record) -> Iterator[Recommendation]:
-        """Decide the queries that are due after this record; a dropped one has no answer."""
+        """Decide the queries that are due after this record. A query that was dropped has no answer."""
         yield from map(self._selector.decide, self._selector.take(record))
 
 
@@ -75,15 +75,17 @@ class JudgeAnswerer:
     """The judge, with the logic by which the monitor node answers queries."""
 
     def __init__(self, config: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
-        self._questioner = SuiteAnswerer(model, config.suite, config.rules)
-        self._recent, self._clock = RecentRecords(config.suite.window_s), clock
+        self._suite_answerer = SuiteAnswerer(model, config.suite, config.rules)
+        self._recent_records = RecentRecords(config.suite.window_s)
+        self._clock = clock
 
     def take(self, record: Record) -> Iterator[Answer]:
-        """Answer a query from the records before it; hold any other record."""
+        """Answer a query from the records before it; keep any other record."""
         if isinstance(record, Query):
-            yield self._questioner.answer(record, *self._questioner.asked(record, self._recent, self._clock))
+            window, deadline = self._suite_answerer.find_window(record, self._recent_records, self._clock)
+            yield self._suite_answerer.answer(record, window, deadline)
         else:
-            self._recent.add(record)
+            self._recent_records.add(record)
 
 
 def open_answerer(config: AnswererConfig, clock: Clock, model: Engine | None) -> Answerer:
@@ -94,17 +96,17 @@ def open_answerer(config: AnswererConfig, clock: Clock, model: Engine | None) ->
     return SelectorAnswerer(config, clock, model)
 
 
-class InProcess:
-    """Run the node's own logic in this process, message by message, without DDS."""
+class InProcessPlayer:
+    """Player to the logic of the node in this process, message by message, without DDS."""
 
     def __init__(self, config: AnswererConfig, model: Engine | None = None, clock: Clock | None = None) -> None:
-        """Open the answerer around a model, if it has one."""
-        self._model = AskedModel(model) if model else None
+        """Create the answerer around a model, if it has one."""
+        self._model = LoggedModel(model) if model else None
         self._answerer = open_answerer(config, clock or WallClock(), self._model)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
         """Yield the answers to the wanted queries."""
-        for episode in episodes(bag):
+        for episode in read_episodes(bag):
             for entry in episode:
                 if isinstance(entry, Query) and entry.query_id not in wanted:
                     continue
@@ -120,27 +122,29 @@ class InProcess:
         """Do nothing: the model goes with its process."""
 
 
-class OverDds:
-    """Run the answering node in a process of its own until this one ends, and for each bag a player of it.
+class DdsPlayer:
+    """Player to a node in a process of its own, which lives until this one ends.
 
-    The player waits for every acknowledgement and answer.
+    Each bag is played by a further process, which waits for every acknowledgement and answer.
     """
 
     def __init__(self, config: AnswererConfig) -> None:
         """Start the node, which loads its model."""
-        node, parameters = "selector", config.model_dump(mode="json", exclude_defaults=True)
         if isinstance(config, JudgeAnswererConfig):
-            node, parameters = (
-                "monitor",
-                {
-                    "judge": {"model": config.model, **config.rules.model_dump(mode="json", exclude_defaults=True)},
-                    "suite": {"answers_queries": True, **config.suite.model_dump(mode="json", exclude_defaults=True)},
-                },
-            )
+            self._node_name = "monitor"
+            parameters = {
+                "judge": {"model": config.model, **config.rules.model_dump(mode="json", exclude_defaults=True)},
+                "suite": {"answers_queries": True, **config.suite.model_dump(mode="json", exclude_defaults=True)},
+            }
+        else:
+            self._node_name = "selector"
+            parameters = config.model_dump(mode="json", exclude_defaults=True)
         self._stack = ExitStack()
-        self._node_name, self._domain_id = node, self._stack.enter_context(claim_domain())
+        self._domain_id = self._stack.enter_context(claim_domain())
         self._node = self._stack.enter_context(
-            NodeProcess([node], {node: parameters}, self._domain_id, start_timeout_s=MODEL_LOADED_WITHIN_S)
+            NodeProcess(
+                [self._node_name], {self._node_name: parameters}, self._domain_id, start_timeout_s=MODEL_START_TIMEOUT_S
+            )
         )
         atexit.register(self.close)
 
@@ -150,18 +154,21 @@ class OverDds:
         self._stack.close()
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
-        """Yield the answers to the wanted queries as the node publishes them. Raises TransportError."""
+        """Yield the answers to the wanted queries as the node publishes them.
+
+        Raises TransportError if the node or the player ends early.
+        """
         with tempfile.TemporaryDirectory(prefix="tactful-") as folder:
-            ids = Path(folder) / "wanted.json"
-            ids.write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [sys.executable, "-m", "norm_bench.item_player", str(bag), str(ids), self._node_name]
+            ids_path = Path(folder) / "wanted.json"
+            ids_path.write_text(json.dumps(sorted(wanted)), encoding="utf-8")
+            command = [sys.executable, "-m", "norm_bench.item_player", str(bag), str(ids_path), self._node_name]
             for line in lines_of(command, self._domain_id, [self._node]):
                 yield RobotAnswer(answer=from_plain(Answer, line["answer"]), took_s=line["took_s"])
 
 
 def open_players(config: AnswererConfig, transport: str, hosts: int, seed: int) -> list[Player]:
-    """Open as many players as items are played side by side; those in this process share one model."""
+    """Open a player for each item that is played at the same time; those in this process share one model."""
     if transport == "dds":
-        return [OverDds(config) for _ in range(hosts)]
+        return [DdsPlayer(config) for _ in range(hosts)]
     model = open_model(config.model, WallClock(), seed) if config.model else None
-    return [InProcess(config, model) for _ in range(hosts)]
+    return [InProcessPlayer(config, model) for _ in range(hosts)]

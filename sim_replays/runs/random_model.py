@@ -1,4 +1,4 @@
-"""A model that answers at random, as the control of a run: seeded by the prompt's digest and the run's seed."""
+"""A model that answers at random, by the digest of the prompt and the seed of the run: the control of a run."""
 
 import json
 import math
@@ -13,11 +13,13 @@ from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import RequestContext
 
 RANDOM = "random"
-_DRAWS = 1000
+_SCORE_STEPS = 1000  # scores of an option
+_PHRASE_WORDS = 8
+_MAX_EXTRA_ITEMS = 2  # of a list, beyond its least number
 
 
 class RandomBackend:
-    """Scores options at random; writes random words of the prompt, in the form of a schema where one is asked for."""
+    """Backend that scores options at random, and writes random words of the prompt in the form of a schema."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -31,34 +33,35 @@ class RandomBackend:
     def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Sequence[float]:
         """Return a random log-probability for each option."""
         draw = random.Random(f"{self._seed}:{question.digest(prefix)}")
-        return [math.log(draw.randint(1, _DRAWS)) for _ in question.options]
+        return [math.log(draw.randint(1, _SCORE_STEPS)) for _ in question.options]
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
         """Return random words of the prompt, in the form that the schema asks for."""
-        draw, text = random.Random(f"{self._seed}:{seed}:{prompt.digest}"), prompt.as_text()
-        words = re.findall(r"\w+", text) or [RANDOM]
+        draw = random.Random(f"{self._seed}:{seed}:{prompt.digest}")
+        words = re.findall(r"\w+", prompt.as_text()) or [RANDOM]
         if schema is not None:
-            return json.dumps(_value(schema, schema.get("$defs", {}), draw, words))
-        return _phrase(draw, words)
+            return json.dumps(_draw_value(schema, schema.get("$defs", {}), draw, words))
+        return _draw_phrase(draw, words)
 
     def close(self) -> None:
-        """Do nothing: there is no memory to release."""
+        """Do nothing, because there is no memory to release."""
 
 
-def _value(schema: dict[str, Any], defs: dict[str, Any], draw: random.Random, words: Sequence[str]) -> Any:
+def _draw_value(schema: dict[str, Any], defs: dict[str, Any], draw: random.Random, words: Sequence[str]) -> Any:
+    """Return a random value that fits a JSON schema."""
     if "$ref" in schema:
-        return _value(defs[schema["$ref"].rpartition("/")[2]], defs, draw, words)
+        return _draw_value(defs[schema["$ref"].rpartition("/")[2]], defs, draw, words)
     if "enum" in schema:
         return draw.choice(schema["enum"])
     if schema["type"] == "object":
-        return {name: _value(part, defs, draw, words) for name, part in schema["properties"].items()}
+        return {name: _draw_value(part, defs, draw, words) for name, part in schema["properties"].items()}
     if schema["type"] == "array":
-        count = schema.get("minItems", 0) + draw.randint(0, 2)
-        return [_value(schema["items"], defs, draw, words) for _ in range(count)]
-    return _phrase(draw, words)[: schema.get("maxLength")]
+        count = schema.get("minItems", 0) + draw.randint(0, _MAX_EXTRA_ITEMS)
+        return [_draw_value(schema["items"], defs, draw, words) for _ in range(count)]
+    return _draw_phrase(draw, words)[: schema.get("maxLength")]
 
 
-def _phrase(draw: random.Random, words: Sequence[str]) -> str:
-    return " ".join(draw.choice(words) for _ in range(8))
+def _draw_phrase(draw: random.Random, words: Sequence[str]) -> str:
+    return " ".join(draw.choice(words) for _ in range(_PHRASE_WORDS))

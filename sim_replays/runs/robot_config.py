@@ -1,4 +1,4 @@
-"""The settings of the robot's nodes for a suite: the selector for actions, the judge for talk."""
+"""The settings of the nodes that answer a suite: the selector for actions, the judge for talk."""
 
 import os
 import random
@@ -20,19 +20,19 @@ from norm_core.files.data_files import make_cache_folder
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from sim_replays.items.dataset_files import sha256_of_files
+from sim_replays.items.dataset_files import hash_files
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites import egonormia
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite import find_suite
 from sim_replays.suites.suite_questions import QuestionConfig
 
 ENCODER = "encoder"
-WHOLE_S = 3600.0
+_WHOLE_EPISODE_S = 3600.0  # longer than any episode
 
-# Steps that a run can leave out, to measure their contribution (ablation).
-STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
+# By step that a run can leave out (ablation), the parameters without it.
+ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "veto": {"veto_others": False},
     "avoidance": {"avoid_others": False},
     "viewpoint": {"ask_viewpoint": False},
@@ -43,7 +43,7 @@ STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
 
 
 class JudgeAnswererConfig(Config):
-    """The judge's model and how it answers; the encoder answers where no other is named."""
+    """The model of the judge and how it answers; the sentence encoder is the default."""
 
     model: str = Field(default=MODEL, description="name of the model that is asked")
     suite: QuestionConfig = QuestionConfig()
@@ -53,45 +53,54 @@ class JudgeAnswererConfig(Config):
 AnswererConfig = SelectorFiles | JudgeAnswererConfig
 
 
-def config_of(
-    model: str, asking: RunConfig, rules: PictureRules, without: Sequence[str] = (), precedents_index: str = ""
+def make_answerer_config(
+    model: str, run_config: RunConfig, rules: PictureRules, without: Sequence[str] = (), precedents_index: str = ""
 ) -> AnswererConfig:
-    """Make the settings of the node that answers a suite, without the steps that are left out."""
-    suite = suite_called(asking.suite)
+    """Make the settings of the node that answers a suite, without the steps that are left out.
+
+    Raises SuiteError if a setting is not of the node.
+    """
+    suite = find_suite(run_config.suite)
     if suite.answered_by == "judge":
         if without or precedents_index:
-            raise SuiteError(f"the judge answers {asking.suite}: `without` and `precedents` are of the selector")
-        return judge_config(model, asking, rules)
+            raise SuiteError(
+                f"the judge answers {run_config.suite}; leave out `without` and `precedents`, which are of the selector"
+            )
+        return make_judge_config(model, run_config, rules)
     if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
-        raise SuiteError(f"nothing in {asking.suite} asks about emotions: leave deployment_context out")
-    files = selector_files(
+        raise SuiteError(f"nothing in {run_config.suite} asks about emotions; leave deployment_context out")
+    files = make_selector_files(
         model, precedents_index=precedents_index, without=without, pictures_may_leave=rules.pictures_may_leave
     )
-    return with_precedents(files, asking)
+    return add_precedents(files, run_config)
 
 
-def controlled(config: AnswererConfig, selector: str) -> AnswererConfig:
-    """Return the settings of a control: the same steps around a model that answers at random, or none."""
-    is_judge = isinstance(config, JudgeAnswererConfig)
-    at_random = {"model": RANDOM} if is_judge else {"model": RANDOM, "fall_back": False}
-    without = {"model": MODEL} if is_judge else {"model": "", "fall_back": True}
-    return config.model_copy(update={"random": at_random, "none": without}.get(selector, {}))
+def make_control_config(config: AnswererConfig, selector: str) -> AnswererConfig:
+    """Return the settings of a control: the same steps around a model that answers at random, or around none."""
+    changes: dict[str, dict[str, Any]]
+    if isinstance(config, JudgeAnswererConfig):
+        changes = {"random": {"model": RANDOM}, "none": {"model": MODEL}}
+    else:
+        changes = {"random": {"model": RANDOM, "fall_back": False}, "none": {"model": "", "fall_back": True}}
+    return config.model_copy(update=changes.get(selector, {}))
 
 
-def selector_files(
+def make_selector_files(
     model: str,
     *,
     precedents_index: str = "",
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
 ) -> SelectorFiles:
-    """Make the selector's settings for a run, without the ablated steps.
+    """Make the settings of the selector for a run, without the steps that are left out.
 
-    A failed model gets no similarity fallback: that would be a guess.
+    A model that fails has no answer by similarity in its place, because that would be a guess.
+
+    Raises SuiteError if a step is unknown.
     """
-    if unknown := [step for step in without if step not in STEPS_LESS]:
-        raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
-    left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
+    if unknown := [step for step in without if step not in ABLATIONS]:
+        raise SuiteError(f"without: there is no step {unknown[0]!r}; name of {', '.join(ABLATIONS)}")
+    ablated = {name: value for step in without for name, value in ABLATIONS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
         reader=NO_READER,
@@ -99,61 +108,69 @@ def selector_files(
         precedents_index=precedents_index,
         fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
-        **left_out,
+        **ablated,
     )
 
 
-def judge_config(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
-    """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
+def make_judge_config(model: str, run_config: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
+    """Make the settings of the judge: it sees the last 15 s of an episode as on a robot, or all as in the papers."""
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()
-    if asking.sampling == "paper":
-        suite = QuestionConfig(window_s=WHOLE_S, images=suite_called(asking.suite).paper_frames)
+    if run_config.sampling == "paper":
+        suite = QuestionConfig(window_s=_WHOLE_EPISODE_S, images=find_suite(run_config.suite).paper_frames)
     return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())
 
 
-def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
-    """Add the index that the run asks for: the five nearest at any distance, or five at random."""
-    if not asking.precedents:
+def add_precedents(files: SelectorFiles, run_config: RunConfig) -> SelectorFiles:
+    """Add the index that the run asks for: of the five nearest at any distance, or of five at random.
+
+    Raises SuiteError if the suite has no precedents, or there are two indices.
+    """
+    if not run_config.precedents:
         return files
-    if asking.suite != egonormia.SUITE.name:
-        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone: give an index of your own for others")
+    if run_config.suite != egonormia.SUITE.name:
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone; give an index of your own for others")
     if files.precedents_index:
-        raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
-    plain = files.model_dump()
-    if asking.precedents == "none":
-        return SelectorFiles(**{**plain, "precedents": 0})
-    index = _index(asking, at_random=asking.precedents == "random-5")
-    return SelectorFiles(**{**plain, "precedents_index": str(index), "precedents": NEAREST, "precedent_threshold": -1})
+        raise SuiteError("-T precedents and -S precedents: name two sources of precedents; leave one out")
+    fields = files.model_dump()
+    if run_config.precedents == "none":
+        return SelectorFiles(**{**fields, "precedents": 0})
+    index = _cache_index(run_config, at_random=run_config.precedents == "random-5")
+    return SelectorFiles(**{**fields, "precedents_index": str(index), "precedents": NEAREST, "precedent_threshold": -1})
 
 
-def _index(asking: RunConfig, *, at_random: bool) -> Path:
-    """Cache the index by its contents, so that equal runs share it."""
-    data, encoder = Path(asking.data), SentenceEncoder()
-    file = egonormia.file_of(data)
-    made_of = [sha256_of_files([file]), encoder.weights_sha256, asking.seed, at_random]
-    folder = make_cache_folder("precedents") / sha256_of(made_of)[:16]
+def _cache_index(run_config: RunConfig, *, at_random: bool) -> Path:
+    """Return the folder of an index, which equal runs share by its contents."""
+    data = Path(run_config.data)
+    encoder = SentenceEncoder()
+    file = egonormia.find_file(data)
+    sources = [hash_files([file]), encoder.weights_sha256, run_config.seed, at_random]
+    folder = make_cache_folder("precedents") / sha256_of(sources)[:16]
     if folder.is_dir():
         return folder
-    fitted_half, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
-    index = index_of(egonormia.precedents(*fitted_half), encoder, at_random_by=asking.seed if at_random else None)
+    fitted_half, _ = egonormia.split_halves(*egonormia.read(data, run_config.seed), run_config.seed)
+    index = build_index(
+        egonormia.make_precedents(*fitted_half), encoder, shuffle_seed=run_config.seed if at_random else None
+    )
     folder.parent.mkdir(parents=True, exist_ok=True)
     built = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         index.save(built)
         os.replace(built, folder)  # noqa: PTH105
-    except OSError:  # another run wrote it first
+    except OSError:  # Another run wrote it first.
         shutil.rmtree(built, ignore_errors=True)
         if not folder.is_dir():
             raise
     return folder
 
 
-def index_of(precedents: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
-    """Key precedents by their own scenes or, at random, by those of others, so that distance means nothing."""
+def build_index(
+    precedents: Sequence[Precedent], encoder: SentenceEncoder, *, shuffle_seed: int | None
+) -> PrecedentIndex:
+    """Index precedents by their scenes, or with a seed by the scenes of others, so that distance means nothing."""
     scenes = [strip_instructions(precedent.scene) for precedent in precedents]
-    if at_random_by is not None:
-        order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
-        turned = dict(zip(order, [*order[1:], order[0]], strict=True))
-        scenes = [scenes[turned[place]] for place in range(len(scenes))]
+    if shuffle_seed is not None:
+        order = random.Random(shuffle_seed).sample(range(len(scenes)), len(scenes))
+        other_index = dict(zip(order, [*order[1:], order[0]], strict=True))
+        scenes = [scenes[other_index[index]] for index in range(len(scenes))]
     return PrecedentIndex(precedents, encoder.encode(scenes), encoder.weights_sha256)

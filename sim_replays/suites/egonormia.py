@@ -15,14 +15,19 @@ from norm_core.records.decision import Norm, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from scoring.figures import Figure, estimate_share
-from sim_replays.items.clip import Shot, one_a_second, pictures_folder
-from sim_replays.items.dataset_files import entries
+from sim_replays.items.clip import Shot, find_pictures_folder, list_shots_by_second
+from sim_replays.items.dataset_files import read_entries
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
-from sim_replays.items.target import Predictions, SuiteError, Target, first_pick, intersection_over_union, picks_target
-from sim_replays.suites.controls import best_constant, once, uniform
+from sim_replays.items.target import Predictions, SuiteError, Target, compute_iou, find_first_pick, find_picks
+from sim_replays.suites.controls import choose_best_position, make_fixed_control, score_uniform_choice
 from sim_replays.suites.suite import Suite
 
 TASKS = ("action", "justification", "sensible")
+COLUMNS = ("both", "action", "justification", "sensible")
+
+_TEXTS = load_prompt_file("egonormia_prompts", "sim_replays.suites").texts
+_NONE = '""'  # An empty string stands for none of the options.
+_NOT_STATED = "none stated"
 
 
 class EgoNormiaSetting(StrEnum):
@@ -35,7 +40,7 @@ class EgoNormiaSetting(StrEnum):
 
 @record
 class EgoNormiaItem:
-    """One scene with its options, actions and justifications shuffled independently, without labels."""
+    """One scene with its options, without labels. Actions and justifications are shuffled independently."""
 
     uid: str
     source: str
@@ -48,19 +53,19 @@ class EgoNormiaItem:
 
 @record
 class EgoNormiaLabel:
-    """The answers in the dataset's own order."""
+    """The right answers, as indices in the dataset's own order of options."""
 
     uid: str
     source: str
     correct: int
     sensible: frozenset[int]
-    norm: str  # the category of the norm that the right action serves
+    norm: str  # category of the norm that the right action serves
     options: int = 5
     activity: str = ""
 
     @property
     def targets(self) -> list[Target]:
-        """Convert the three questions to the target type of all scorers."""
+        """The targets of the three questions."""
         right = {"action": (self.correct,), "justification": (self.correct,), "sensible": tuple(sorted(self.sensible))}
         return [
             Target(
@@ -70,22 +75,25 @@ class EgoNormiaLabel:
                 options=self.options,
                 right=right[task],
                 several=task == "sensible",
-                by={"norm": self.norm, "activity": self.activity or "none stated"},
+                by={"norm": self.norm, "activity": self.activity or _NOT_STATED},
             )
             for task in TASKS
         ]
 
 
 def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
-    """Read the items, shuffled by seed, and their labels in file order. A folder holds one JSON file."""
+    """Read the items, with options shuffled by the seed, and their labels. A folder must hold one JSON file.
+
+    Raises SuiteError if an entry is invalid, an item stands there twice, or there is none.
+    """
     pairs: dict[str, tuple[EgoNormiaItem, EgoNormiaLabel]] = {}
-    for where, entry in entries(file_of(path)):
+    for where, entry in read_entries(find_file(path)):
         try:
             uid = str(entry["id"])
-            pair = _pair(uid, entry, seed)
+            pair = _read_pair(uid, entry, seed)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SuiteError(
-                f"{where}: is no item of EgoNormia: {type(error).__name__}: {error}; correct or remove it"
+                f"{where}: is not an item of EgoNormia: {type(error).__name__}: {error}; correct or remove it"
             ) from error
         if uid in pairs:
             raise SuiteError(f"{where}: the item {uid} stands in {path} twice; remove one")
@@ -95,8 +103,11 @@ def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormia
     return [item for item, _ in pairs.values()], [label for _, label in pairs.values()]
 
 
-def file_of(path: Path) -> Path:
-    """Find the dataset's file: the path itself, or the only JSON file in it."""
+def find_file(path: Path) -> Path:
+    """Return the file of the dataset: the path itself, or the only JSON file in it.
+
+    Raises SuiteError if there is none, or there are several.
+    """
     if path.is_file():
         return path
     if not path.is_dir():
@@ -104,92 +115,109 @@ def file_of(path: Path) -> Path:
     files_here = sorted(path.glob("*.json")) or sorted(path.glob("*.jsonl"))
     if len(files_here) != 1:
         names = ", ".join(file.name for file in files_here) or "none"
-        raise SuiteError(f"{path}: should hold one JSON file, and has {names}: name the file itself")
+        raise SuiteError(f"{path}: should hold one JSON file, and has {names}; name the file itself")
     return files_here[0]
 
 
-def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
-    """Convert items and answers to precedents, to index one split for another."""
-    stored = []
+def make_precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
+    """Convert items and their answers to precedents."""
+    precedents = []
     for item, label in zip(items, labels, strict=True):
         action = item.actions[item.action_order.index(label.correct)]
         reason = item.justifications[item.justification_order.index(label.correct)]
-        stored.append(Precedent(source=item.source, scene=item.scene, action=action, justification=reason))
-    return stored
+        precedents.append(Precedent(source=item.source, scene=item.scene, action=action, justification=reason))
+    return precedents
 
 
-def halves(
+def split_halves(
     items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], seed: int = 0
 ) -> tuple[tuple[list[EgoNormiaItem], list[EgoNormiaLabel]], tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]]:
-    """Split each activity's items into about half for precedents and half for questions.
+    """Split the items of each activity into about half for precedents and half for questions.
 
     Items of one video stay in one half, so that no video helps itself.
+
+    Raises SuiteError if there are no precedents.
     """
-    sources: dict[str, set[str]] = {}
+    sources_by_activity: dict[str, set[str]] = {}
     for label in labels:
-        sources.setdefault(label.activity, set()).add(label.source)
-    taken: set[str] = set()
-    for activity in sorted(sources):
-        left = sorted(sources[activity] - taken)
-        random.Random(f"{seed}:{activity}").shuffle(left)
-        taken |= set(left[: len(left) // 2])
-    pairs = list(zip(items, labels, strict=True))
-    split = [[pair for pair in pairs if (pair[1].source in taken) is is_taken] for is_taken in (True, False)]
-    fitted, asked = [([item for item, _ in half], [label for _, label in half]) for half in split]
-    if not fitted[0]:
+        sources_by_activity.setdefault(label.activity, set()).add(label.source)
+    precedent_sources: set[str] = set()
+    for activity in sorted(sources_by_activity):
+        sources = sorted(sources_by_activity[activity] - precedent_sources)
+        random.Random(f"{seed}:{activity}").shuffle(sources)
+        precedent_sources |= set(sources[: len(sources) // 2])
+    precedent_half: tuple[list[EgoNormiaItem], list[EgoNormiaLabel]] = ([], [])
+    asked_half: tuple[list[EgoNormiaItem], list[EgoNormiaLabel]] = ([], [])
+    for item, label in zip(items, labels, strict=True):
+        half_items, half_labels = precedent_half if label.source in precedent_sources else asked_half
+        half_items.append(item)
+        half_labels.append(label)
+    if not precedent_half[0]:
         raise SuiteError(
             "precedents need items of two videos or more of one activity, because half are held out; name more data"
         )
-    return fitted, asked
+    return precedent_half, asked_half
 
 
-def source_of(uid: str) -> str:
-    """Return an item's video; items of one video differ after its name."""
+def find_source(uid: str) -> str:
+    """Return the video of an item; the ids of items of one video differ after its name."""
     return re.sub(r"_\d+(_\d+)?$", "", uid)
 
 
-def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, EgoNormiaLabel]:
+def _read_pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, EgoNormiaLabel]:
+    """Return an item with shuffled options, and its label.
+
+    Raises ValueError or another error of lookup if the entry is invalid.
+    """
     count = len(entry["behaviors"])
     if len(entry["justifications"]) != count:
         raise ValueError(f"{count} behaviors and {len(entry['justifications'])} justifications")
-    if outside := [place for place in (entry["correct"], *entry["sensibles"]) if not 0 <= int(place) < count]:
-        raise ValueError(f"{outside[0]} is no place among {count} behaviors")
-    orders = []
-    for name in ("actions", "justifications"):  # a shared order would reveal the justification
-        order = list(range(count))
-        random.Random(f"{seed}:{name}:{uid}").shuffle(order)
-        orders.append(tuple(order))
+    if outside := [index for index in (entry["correct"], *entry["sensibles"]) if not 0 <= int(index) < count]:
+        raise ValueError(f"there is no behavior {outside[0]} among {count}")
+    # A shared order would reveal the justification.
+    action_order = _draw_order(f"{seed}:actions:{uid}", count)
+    justification_order = _draw_order(f"{seed}:justifications:{uid}", count)
     item = EgoNormiaItem(
         uid=uid,
-        source=source_of(uid),
+        source=find_source(uid),
         scene=(entry.get("desc") or "").strip(),
-        actions=tuple(entry["behaviors"][place] for place in orders[0]),
-        justifications=tuple(entry["justifications"][place] for place in orders[1]),
-        action_order=orders[0],
-        justification_order=orders[1],
+        actions=tuple(entry["behaviors"][index] for index in action_order),
+        justifications=tuple(entry["justifications"][index] for index in justification_order),
+        action_order=action_order,
+        justification_order=justification_order,
     )
     label = EgoNormiaLabel(
         uid=uid,
         source=item.source,
         correct=int(entry["correct"]),
         sensible=frozenset(map(int, entry["sensibles"])),
-        norm=_norm_of(entry.get("taxonomy"), int(entry["correct"])),
+        norm=_find_norm(entry.get("taxonomy"), int(entry["correct"])),
         options=count,
         activity=str(entry.get("activity") or entry.get("activity_category") or ""),
     )
     return item, label
 
 
-def _norm_of(taxonomy: Any, place: int) -> str:
-    """Return the first known norm of an option, in an object by position or a list; of "A/B", A."""
-    by_place = taxonomy if isinstance(taxonomy, dict) else {str(at): names for at, names in enumerate(taxonomy or ())}
-    names = by_place.get(str(place)) or ()
+def _draw_order(seed: str, count: int) -> tuple[int, ...]:
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return tuple(order)
+
+
+def _find_norm(taxonomy: Any, option_index: int) -> str:
+    """Return the first known norm of an option, in an object by index or in a list; of "A/B", A."""
+    names_by_index = taxonomy
+    if not isinstance(taxonomy, dict):
+        names_by_index = {str(index): names for index, names in enumerate(taxonomy or ())}
+    names = names_by_index.get(str(option_index)) or ()
     words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names))
-    return next((word for word in words if word in set(Norm)), "none stated")
+    return next((word for word in words if word in set(Norm)), _NOT_STATED)
 
 
-def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
-    """Make a query for the task action, justification or sensible. None for `others` means "observe them"."""
+def make_query(
+    item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()
+) -> Query:
+    """Make the query of a task; if `others` is None, the robot observes them."""
     scene = item.scene if setting is EgoNormiaSetting.PIPELINE else ""
     return Query(
         stamp_ns=0,
@@ -207,71 +235,70 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
     )
 
 
-_NONE = '""'  # an empty string, which stands for none of the options
-_TEXTS = load_prompt_file("egonormia_prompts", "sim_replays.suites").texts
-
-
-def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:
-    """Make a query of the paper's whole prompt. The empty string, which means none of them, is shown as such."""
+def make_bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:
+    """Make a query of the whole prompt of the paper, where the empty string means none of the options."""
     scene = _TEXTS["scene"][setting.value].format(_TEXTS["depicts"][task], item.scene)
-    offered = item.justifications if task == "justification" else item.actions
-    options = "\n".join(f"{number}. {option or _NONE}" for number, option in enumerate(offered, 1))
+    texts = item.justifications if task == "justification" else item.actions
+    options = "\n".join(f"{number}. {option or _NONE}" for number, option in enumerate(texts, 1))
     return replace(
-        query(item, EgoNormiaSetting.BLIND, task),
+        make_query(item, EgoNormiaSetting.BLIND, task),
         question=f"{scene}\n\n{_TEXTS['asked'][task].format(chosen='{chosen action}', options=options)}",
         style="number_list" if task == "sensible" else "number",
     )
 
 
-def items(asking: RunConfig) -> RunItems:
-    """Make one episode per scene, with all three questions."""
-    data = Path(asking.data)
-    setting = EgoNormiaSetting(asking.setting)
-    own_items, labels = read(data, asking.seed)
-    if asking.precedents:
-        own_items, labels = halves(own_items, labels, asking.seed)[1]
-    asked = []
-    for item in own_items:
+def make_items(run_config: RunConfig) -> RunItems:
+    """Make an episode of each scene, with all three questions.
+
+    Raises SuiteError if a scene has no pictures where the setting shows them.
+    """
+    data = Path(run_config.data)
+    setting = EgoNormiaSetting(run_config.setting)
+    dataset_items, labels = read(data, run_config.seed)
+    if run_config.precedents:
+        dataset_items, labels = split_halves(dataset_items, labels, run_config.seed)[1]
+    episodes = []
+    for item in dataset_items:
         shots: tuple[Shot, ...] = ()
         others: Sequence[OtherAgent] | None = ()
         if setting is EgoNormiaSetting.VIDEO:
-            folder = pictures_folder(asking.pictures, data, ("frames",)) / item.uid
-            shots, others = one_a_second(sorted(folder.glob("*.jpg"))), None
+            folder = find_pictures_folder(run_config.pictures, data, ("frames",)) / item.uid
+            shots = list_shots_by_second(sorted(folder.glob("*.jpg")))
+            others = None
             if not shots:
-                raise SuiteError(f"{folder}: holds no *.jpg: one frame a second of the clip, named in their order")
-        queries = tuple(query(item, setting, task, others) for task in TASKS)
-        if asking.bare:
-            queries = tuple(bare_query(item, setting, task) for task in TASKS)
+                raise SuiteError(f"{folder}: has no *.jpg; put one frame a second there, named in order")
+        queries = tuple(make_query(item, setting, task, others) for task in TASKS)
+        if run_config.bare:
+            queries = tuple(make_bare_query(item, setting, task) for task in TASKS)
         orders = {
             query.query_id: item.justification_order if query.task == "justification" else item.action_order
             for query in queries
         }
-        asked.append(RunItem(id=item.uid, queries=queries, shots=shots, orders=orders))
+        episodes.append(RunItem(id=item.uid, queries=queries, shots=shots, orders=orders))
     return RunItems(
-        asked=tuple(asked),
+        episodes=tuple(episodes),
         targets=tuple(target for label in labels for target in label.targets),
-        files=(file_of(data),),
+        files=(find_file(data),),
     )
 
 
-COLUMNS = ("both", "action", "justification", "sensible")
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute the paper's four figures from answers in the dataset's order. No answer counts as wrong."""
-    by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
+def compute_figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute the four figures of the paper. A question without an answer counts as wrong."""
+    targets_by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
     hits = {
-        task: [float(first_pick(target, predictions) in target.right) for target in by_task[task]]
+        task: [float(find_first_pick(target, predictions) in target.right) for target in targets_by_task[task]]
         for task in ("action", "justification")
     }
-    hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
-    hits["sensible"] = [
-        0.0
-        if (picks := picks_target(target, predictions)) is None
-        else intersection_over_union(frozenset(picks), frozenset(target.right))
-        for target in by_task["sensible"]
+    hits["both"] = [
+        action * justification for action, justification in zip(hits["action"], hits["justification"], strict=True)
     ]
-    groups = [target.group for target in by_task["action"]]
+    sensible_targets = targets_by_task["sensible"]
+    picks = [find_picks(target, predictions) for target in sensible_targets]
+    hits["sensible"] = [
+        0.0 if indices is None else compute_iou(frozenset(indices), frozenset(target.right))
+        for indices, target in zip(picks, sensible_targets, strict=True)
+    ]
+    groups = [target.group for target in targets_by_task["action"]]
     return {column: estimate_share(hits[column], groups) for column in COLUMNS}
 
 
@@ -280,14 +307,14 @@ SUITE = Suite(
     tasks=TASKS,
     columns=COLUMNS,
     settings=tuple(map(str, EgoNormiaSetting)),
-    read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
-    items=items,
-    figures=figures,
+    read_targets=lambda path, _: [target for label in read(path)[1] for target in label.targets],
+    make_items=make_items,
+    compute_figures=compute_figures,
     bare_settings=(EgoNormiaSetting.VIDEO, EgoNormiaSetting.PIPELINE, EgoNormiaSetting.BLIND),
-    given={EgoNormiaSetting.PIPELINE: "description of the scene"},
+    oracle_texts={EgoNormiaSetting.PIPELINE: "description of the scene"},
     paper_form="tiled",
-    controls={"constant choice": once(best_constant), "uniform": uniform},
-    broken_down_by=("norm", "activity"),
-    joint={"both": ("action", "justification")},
+    controls={"constant choice": make_fixed_control(choose_best_position), "uniform": score_uniform_choice},
+    breakdown_keys=("norm", "activity"),
+    joint_tasks={"both": ("action", "justification")},
     published=shipped_file("sim_replays.suites", "egonormia_published.yaml"),
 )

@@ -18,27 +18,45 @@ from norm_core.runtime.time import s_to_ns
 from scoring.f1 import count_confusions, f1_score, macro_f1
 from scoring.figures import Figure, estimate_share
 from scoring.intervals import cluster_interval, draw_clusters
-from sim_replays.items.item_bag import in_order, shots_of, utterance_of, with_times
+from sim_replays.items.clip import Shot
+from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order, set_times
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
-from sim_replays.items.target import Predictions, Target, first_pick, picks_target
-from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
+from sim_replays.items.target import Predictions, Target, find_first_pick, find_picks
+from sim_replays.suites.controls import (
+    choose_most_frequent,
+    draw_by_rate,
+    make_drawn_control,
+    make_fixed_control,
+    score_uniform_choice,
+)
 from sim_replays.suites.hsri_segments import (
     CHOICES,
     FILE,
+    OPTION_WORDS,
+    PARTY_BY_TASK,
     TASKS,
-    TOLD,
-    WORDS,
     HsriQuestion,
     HsriSegment,
     SegmentKind,
     draw_questions,
+    make_targets,
     read,
-    targets,
 )
 from sim_replays.suites.suite import Suite
 
 PAPER_FRAMES = 15
-_PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}
+COLUMNS = (
+    "error3_accuracy", "error3_f1", "error2_accuracy", "error2_f1", "attributes_exact", "attributes_f1",
+    "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
+)  # fmt: skip
+
+_SPEAKERS = {"agent": Speaker.ROBOT, "user": Speaker.USER}
+_TEXTS = load_prompt_file("hsri_prompts", "sim_replays.suites").texts
+# By task, the label's index of each option that is offered, where the paper has another order.
+_PAPER_ORDERS = {"error3": (1, 0, 2)}
+# By task, the style of a prompt; `letter` for all others.
+_STYLES = {"attributes": "letters", **dict.fromkeys(CHOICES, "number")}
+_BOOTSTRAP_DRAWS = 1000
 
 
 class SegmentSetting(StrEnum):
@@ -49,72 +67,71 @@ class SegmentSetting(StrEnum):
     BLIND = "blind"
 
 
-def items(asking: RunConfig) -> RunItems:
-    """For each drawn segment, make one episode on the whole talk and one on each party's words alone."""
-    data, setting = Path(asking.data), SegmentSetting(asking.setting)
+def make_items(run_config: RunConfig) -> RunItems:
+    """Make for each drawn segment an episode of the whole talk, and one of the words of each party alone."""
+    data = Path(run_config.data)
+    setting = SegmentSetting(run_config.setting)
+    is_blind = setting is SegmentSetting.BLIND
     segments = read(data)
-    by_id = {segment.id: segment for segment in segments}
+    segment_by_id = {segment.id: segment for segment in segments}
     drawn = draw_questions(segments)
-    episodes: dict[tuple[str, str], list[HsriQuestion]] = {}
+    questions_by_episode: dict[tuple[str, str], list[HsriQuestion]] = {}
     for question in drawn:
-        party = TOLD.get(question.task, "")
-        episodes.setdefault((question.id, party), []).append(question)
-    asked = []
-    for (name, party), questions in sorted(episodes.items()):
-        segment = by_id[name.partition("#")[0]]
-        blind = setting is SegmentSetting.BLIND
-        episode_id = f"{name}/{party}" if party else name
-        queries = tuple(_segment_query(episode_id, segment, question) for question in questions)
+        party = PARTY_BY_TASK.get(question.task, "")
+        questions_by_episode.setdefault((question.id, party), []).append(question)
+    episodes = []
+    for (question_id, party), questions in sorted(questions_by_episode.items()):
+        segment = segment_by_id[question_id.partition("#")[0]]
+        episode_id = f"{question_id}/{party}" if party else question_id
+        queries = tuple(_make_robot_query(episode_id, segment, question) for question in questions)
         orders = [tuple(range(len(question.options))) for question in questions]
-        if asking.bare:
-            queries, orders = _bare_queries(queries, questions, blind=blind)
-        asked.append(
+        if run_config.bare:
+            queries, orders = _make_bare_queries(queries, questions, is_blind=is_blind)
+        shots: tuple[Shot, ...] = ()
+        if setting is SegmentSetting.GIVEN:
+            shots = list_clip_shots(data, run_config, PAPER_FRAMES, segment.id, _measure_duration_s(segment))
+        episodes.append(
             RunItem(
                 id=episode_id,
-                item=name,
+                item=question_id,
                 queries=queries,
-                shots=shots_of(data, asking, PAPER_FRAMES, segment.id, _duration_s(segment))
-                if setting is SegmentSetting.GIVEN
-                else (),
-                utterances=() if blind else _talk(segment, party),
+                shots=shots,
+                utterances=() if is_blind else _make_utterances(segment, party),
                 orders={query.query_id: order for query, order in zip(queries, orders, strict=True)},
             )
         )
     file = data / FILE if data.is_dir() else data
-    return RunItems(asked=tuple(asked), targets=tuple(targets(drawn)), files=(file,))
+    return RunItems(episodes=tuple(episodes), targets=tuple(make_targets(drawn)), files=(file,))
 
 
-_TEXTS = load_prompt_file("hsri_prompts", "sim_replays.suites").texts
-# The place of each offered option in the order of the labels, where the paper's order differs.
-_ORDERS = {"error3": (1, 0, 2)}
-_FORMS = {"attributes": "letters", **dict.fromkeys(CHOICES, "number")}
-
-
-def _bare_queries(
-    queries: Sequence[Query], questions: Sequence[HsriQuestion], *, blind: bool
+def _make_bare_queries(
+    queries: Sequence[Query], questions: Sequence[HsriQuestion], *, is_blind: bool
 ) -> tuple[tuple[Query, ...], list[tuple[int, ...]]]:
-    """Make the whole prompt of each query, and the order in which it offers its options."""
-    bare, orders = [], []
+    """Make the queries with the whole prompt, and the order in which each offers its options."""
+    bare_queries = []
+    orders = []
     for query, question in zip(queries, questions, strict=True):
         options = tuple(_TEXTS["options"].get(question.task, question.options))
-        form = _FORMS.get(question.task, "letter")
+        style = _STYLES.get(question.task, "letter")
         text = _TEXTS["asked"][question.task].format(
-            talk=_TEXTS["blind"] if blind else question.told,
+            talk=_TEXTS["blind"] if is_blind else question.talk,
             kind=query.question.capitalize(),
-            options=_TEXTS["between"].get(question.task, ", ").join(_labelled(options, form)),
-            attributes=", ".join(_labelled(_TEXTS["options"]["attributes"], "letters")),
+            options=_TEXTS["between"].get(question.task, ", ").join(_label_options(options, style)),
+            attributes=", ".join(_label_options(_TEXTS["options"]["attributes"], "letters")),
         )
-        bare.append(replace(query, question=text, style=form, options=options))
-        orders.append(_ORDERS.get(question.task, tuple(range(len(options)))))
-    return tuple(bare), orders
+        bare_queries.append(replace(query, question=text, style=style, options=options))
+        orders.append(_PAPER_ORDERS.get(question.task, tuple(range(len(options)))))
+    return tuple(bare_queries), orders
 
 
-def _labelled(options: Sequence[str], form: str) -> list[str]:
-    labels = [str(number) for number in range(1, len(options) + 1)] if form == "number" else LETTERS
+def _label_options(options: Sequence[str], style: str) -> list[str]:
+    """Return options with their numbers or letters."""
+    labels = [str(number) for number in range(1, len(options) + 1)] if style == "number" else LETTERS
     return [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
 
 
-def _segment_query(episode_id: str, segment: HsriSegment, question: HsriQuestion) -> Query:
+def _make_robot_query(episode_id: str, segment: HsriSegment, question: HsriQuestion) -> Query:
+    """Make the query of the robot, which states the kind of the segment where the task is about its attributes."""
     kind = segment.kind.value if question.task in {"attributes", "multi"} else ""
     assert kind != SegmentKind.NONE
     return Query(
@@ -128,113 +145,120 @@ def _segment_query(episode_id: str, segment: HsriSegment, question: HsriQuestion
     )
 
 
-def _talk(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
-    """Make the talk of all, or of one party, with times where the annotation has them."""
+def _make_utterances(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
+    """Make the utterances of all, or of one party, with times where the annotation has them."""
     lines = [line for line in segment.transcript if not party or line.speaker == party]
-    timed = any(line.end_s > 0 for line in segment.transcript)
+    has_times = any(line.end_s > 0 for line in segment.transcript)
     begin_s = min(line.start_s for line in segment.transcript)
     utterances = []
-    for place, line in enumerate(lines):
-        utterance = utterance_of(f"{segment.id}-{place}", _PARTIES[line.speaker], line.text)
-        if timed:
-            start_ns, end_ns = s_to_ns(line.start_s - begin_s), s_to_ns(max(line.start_s, line.end_s) - begin_s)
-            utterance = with_times(utterance, start_ns, end_ns, Timing.SOURCE)
+    for index, line in enumerate(lines):
+        utterance = make_utterance(f"{segment.id}-{index}", _SPEAKERS[line.speaker], line.text)
+        if has_times:
+            start_ns = s_to_ns(line.start_s - begin_s)
+            end_ns = s_to_ns(max(line.start_s, line.end_s) - begin_s)
+            utterance = set_times(utterance, start_ns, end_ns, Timing.SOURCE)
         utterances.append(utterance)
-    return tuple(utterances if timed else in_order(utterances))
+    return tuple(utterances if has_times else set_order(utterances))
 
 
-def _duration_s(segment: HsriSegment) -> float | None:
+def _measure_duration_s(segment: HsriSegment) -> float | None:
+    """Return the stated length of a segment, or the length of its talk; None if it has no times."""
     lines = segment.transcript
     spoken_s = max(line.end_s for line in lines) - min(line.start_s for line in lines)
     return segment.duration_s or (spoken_s if spoken_s > 0 else None)
 
 
-_DRAWS = 1000
-
-
-COLUMNS = (
-    "error3_accuracy", "error3_f1", "error2_accuracy", "error2_f1", "attributes_exact", "attributes_f1",
-    "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
-)  # fmt: skip
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute the paper's metrics. Several seeds give their mean, with the standard deviation as the interval."""
+def compute_figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute the figures of the paper: the mean of the seeds, with their standard deviation as the interval."""
     seeds = sorted({target.by["seed"] for target in targets})
-    by_seed = [_of_one_seed([t for t in targets if t.by["seed"] == seed], predictions) for seed in seeds]
-    if len(by_seed) == 1:
-        return by_seed[0]
-    figures_by_name = {}
-    for column in COLUMNS:
-        cards = [card[column] for card in by_seed if card[column].count]
-        values = [card.value for card in cards] or [float("nan")]
-        spread = stdev(values) if len(values) > 1 else 0.0
-        middle = mean(values)
-        count = sum(card.count for card in cards)
-        low, high = max(0.0, middle - spread), min(100.0, middle + spread)
-        figures_by_name[column] = Figure(value=middle, low=low, high=high, count=count)
-    return figures_by_name
+    figures_by_seed = [
+        _score_seed([target for target in targets if target.by["seed"] == seed], predictions) for seed in seeds
+    ]
+    if len(figures_by_seed) == 1:
+        return figures_by_seed[0]
+    return {column: _average_seeds([figures[column] for figures in figures_by_seed]) for column in COLUMNS}
 
 
-def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    figures_by_name: dict[str, Figure] = {}
-    for task in ("error3", "error2", "multi"):
-        asked = [target for target in targets if target.task == task]
-        picks = [first_pick(target, predictions) for target in asked]
-        figures_by_name[f"{task}_accuracy"] = _accuracy(asked, predictions)
-        figures_by_name[f"{task}_f1"] = macro_f1(count_confusions([t.right[0] for t in asked], picks, len(WORDS[task])))
-    asked = [target for target in targets if target.task == "attributes"]
-    groups = [target.group for target in asked]
-    sets = [picks_target(target, predictions) for target in asked]
-    exact = [float(picked is not None and set(picked) == set(t.right)) for picked, t in zip(sets, asked, strict=True)]
-    partial = [float(bool(set(picked or ()) & set(t.right))) for picked, t in zip(sets, asked, strict=True)]
-    figures_by_name["attributes_exact"], figures_by_name["attributes_partial"] = (
-        estimate_share(exact, groups),
-        estimate_share(partial, groups),
+def _average_seeds(figures: Sequence[Figure]) -> Figure:
+    """Return the mean of the seeds that have cases, with their standard deviation as the interval."""
+    with_cases = [figure for figure in figures if figure.count]
+    values = [figure.value for figure in with_cases] or [float("nan")]
+    spread = stdev(values) if len(values) > 1 else 0.0
+    average = mean(values)
+    return Figure(
+        value=average,
+        low=max(0.0, average - spread),
+        high=min(100.0, average + spread),
+        count=sum(figure.count for figure in with_cases),
     )
-    figures_by_name["attributes_f1"] = _macro_f1_of_sets(asked, sets)
+
+
+def _score_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute the figures of one seed, by column."""
+    figures: dict[str, Figure] = {}
+    for task in ("error3", "error2", "multi"):
+        task_targets = [target for target in targets if target.task == task]
+        picks = [find_first_pick(target, predictions) for target in task_targets]
+        right = [target.right[0] for target in task_targets]
+        figures[f"{task}_accuracy"] = _score_accuracy(task_targets, predictions)
+        figures[f"{task}_f1"] = macro_f1(count_confusions(right, picks, len(OPTION_WORDS[task])))
+    set_targets = [target for target in targets if target.task == "attributes"]
+    groups = [target.group for target in set_targets]
+    sets = [find_picks(target, predictions) for target in set_targets]
+    pairs = list(zip(sets, set_targets, strict=True))
+    exact = [float(picks is not None and set(picks) == set(target.right)) for picks, target in pairs]
+    partial = [float(bool(set(picks or ()) & set(target.right))) for picks, target in pairs]
+    figures["attributes_exact"] = estimate_share(exact, groups)
+    figures["attributes_partial"] = estimate_share(partial, groups)
+    figures["attributes_f1"] = _score_sets(set_targets, sets)
     for task in CHOICES:
-        figures_by_name[task] = _accuracy([target for target in targets if target.task == task], predictions)
-    return {column: figures_by_name[column] for column in COLUMNS}
+        figures[task] = _score_accuracy([target for target in targets if target.task == task], predictions)
+    return {column: figures[column] for column in COLUMNS}
 
 
-def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
-    hits = [float(first_pick(target, predictions) in target.right) for target in asked]
-    return estimate_share(hits, [target.group for target in asked])
+def _score_accuracy(targets: Sequence[Target], predictions: Predictions) -> Figure:
+    hits = [float(find_first_pick(target, predictions) in target.right) for target in targets]
+    return estimate_share(hits, [target.group for target in targets])
 
 
-def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
+def _score_sets(targets: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
     """Compute the mean F1 over attributes, with a bootstrap interval over sessions."""
-    if not asked:
+    if not targets:
         return estimate_share([], [])
-    wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
-    is_picked = np.array([[place in (places or ()) for place in range(len(Attribute))] for places in sets])
-    names, at = np.unique([target.group for target in asked], return_inverse=True)
-    of_session = np.zeros((2, len(names), len(Attribute)))
-    np.add.at(of_session[0], at, wanted & is_picked)
-    np.add.at(of_session[1], at, wanted.astype(int) + is_picked)
-    drawn = of_session[:, draw_clusters(len(names), _DRAWS)].sum(axis=2)
-    value = float(f1_score(*of_session.sum(axis=1)).mean())
+    attributes = range(len(Attribute))
+    is_right = np.array([[index in target.right for index in attributes] for target in targets])
+    is_picked = np.array([[index in (picks or ()) for index in attributes] for picks in sets])
+    names, session_indices = np.unique([target.group for target in targets], return_inverse=True)
+    # By session and attribute: how often it is picked and right, and how often it is either, counted twice for both.
+    counts = np.zeros((2, len(names), len(Attribute)))
+    np.add.at(counts[0], session_indices, is_right & is_picked)
+    np.add.at(counts[1], session_indices, is_right.astype(int) + is_picked)
+    drawn = counts[:, draw_clusters(len(names), _BOOTSTRAP_DRAWS)].sum(axis=2)
+    value = float(f1_score(*counts.sum(axis=1)).mean())
     low, high = cluster_interval(f1_score(*drawn).mean(axis=-1), value, len(names))
-    return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(asked))
+    return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(targets))
 
 
-__all__ = ["CHOICES", "FILE", "SUITE", "TASKS", "HsriSegment", "draw_questions", "read", "targets"]
+__all__ = ["CHOICES", "FILE", "SUITE", "TASKS", "HsriSegment", "draw_questions", "make_targets", "read"]
 
 SUITE = Suite(
     name="hsri",
     tasks=TASKS,
     columns=COLUMNS,
     settings=tuple(map(str, SegmentSetting)),
-    read=lambda path, _: targets(draw_questions(read(path))),
-    items=items,
-    figures=figures,
-    controls={"most frequent": once(most_frequent), "prior": over_draws(prior), "uniform": uniform},
+    read_targets=lambda path, _: make_targets(draw_questions(read(path))),
+    make_items=make_items,
+    compute_figures=compute_figures,
+    controls={
+        "most frequent": make_fixed_control(choose_most_frequent),
+        "prior": make_drawn_control(draw_by_rate),
+        "uniform": score_uniform_choice,
+    },
     bare_settings=(SegmentSetting.GIVEN, SegmentSetting.TEXT, SegmentSetting.BLIND),
-    given={SegmentSetting.GIVEN: "transcript", SegmentSetting.TEXT: "transcript"},
-    about_emotions=("attributes", "multi"),
+    oracle_texts={SegmentSetting.GIVEN: "transcript", SegmentSetting.TEXT: "transcript"},
+    emotion_tasks=("attributes", "multi"),
     answered_by="judge",
-    ranges="mean ± sd of seeds",
+    interval_label="mean ± sd of seeds",
     paper_frames=PAPER_FRAMES,
     published=shipped_file("sim_replays.suites", "hsri_published.yaml"),
 )

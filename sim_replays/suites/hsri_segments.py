@@ -1,4 +1,4 @@
-"""Read HSRI's annotated segments from a folder, and draw the questions of each seed."""
+"""The annotated segments of HSRI, and the questions that each seed draws of them."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -10,31 +10,35 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
-from sim_replays.items.dataset_files import annotations, raise_for
+from sim_replays.items.dataset_files import raise_faults, read_annotations
 from sim_replays.items.target import Target
 
 FILE = "segments.jsonl"
 SEEDS = (0, 1, 2)
-# How many questions a seed draws, and the share of each label: those that the paper's appendix A states.
-_DETECTION = 200, {"error": 0.5, "competence": 0.295, "none": 0.205}
-_ATTRIBUTES = 70, {"error": 2 / 3, "competence": 1 / 3}
-SAMPLED = {"error3": _DETECTION, "error2": _DETECTION, "attributes": _ATTRIBUTES, "multi": _ATTRIBUTES}
-SAMPLED_ELSE = 70
+CHOICES = ("pre", "post", "rationale", "correction")  # tasks whose distractors are of other segments
+TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
 DISTRACTORS = 4
 
+# By task, the number of questions of a seed and the share of each label, as the paper's appendix A states them.
+_DETECTION_DRAW = 200, {"error": 0.5, "competence": 0.295, "none": 0.205}
+_ATTRIBUTES_DRAW = 70, {"error": 2 / 3, "competence": 1 / 3}
+_DRAWS = {
+    "error3": _DETECTION_DRAW,
+    "error2": _DETECTION_DRAW,
+    "attributes": _ATTRIBUTES_DRAW,
+    "multi": _ATTRIBUTES_DRAW,
+}
+_CHOICE_QUESTIONS = 70  # of each other task
 
-WORDS: Mapping[str, tuple[str, ...]] = {
+OPTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "error3": ("error", "competence", "none"),
     "error2": ("error", "not error"),
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
 }
 
-
-# The party whose words are given. The other party's words would contain the answer.
-TOLD = {"pre": "agent", "post": "user"}
-CHOICES = ("pre", "post", "rationale", "correction")
-TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
+# The party whose words are shown. The words of the other party would contain the answer.
+PARTY_BY_TASK = {"pre": "agent", "post": "user"}
 
 
 class SegmentKind(StrEnum):
@@ -46,7 +50,7 @@ class SegmentKind(StrEnum):
 
 
 class HsriLine(Config):
-    """One turn. `agent` is the robot."""
+    """One turn; `agent` is the robot."""
 
     speaker: str = Field(pattern="^(agent|user)$")
     text: str = Field(min_length=1)
@@ -54,7 +58,7 @@ class HsriLine(Config):
     end_s: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="after")
-    def _ends_after_it_begins(self) -> "HsriLine":
+    def _check_order(self) -> "HsriLine":
         if self.end_s < self.start_s:
             raise ValueError(
                 f"it ends at {self.end_s:g} s, before it begins at {self.start_s:g} s; correct one of the times"
@@ -67,7 +71,7 @@ class HsriSegment(Config):
 
     id: str = Field(min_length=1, pattern="^[^#]+$")
     session: str = Field(min_length=1)
-    study: str = Field(default="", description="the study it is from, as empathic or wellness")
+    study: str = Field(default="", description="name of its study, such as empathic or wellness")
     kind: SegmentKind
     attributes: tuple[Attribute, ...] = ()
     transcript: tuple[HsriLine, ...] = Field(min_length=1)
@@ -76,7 +80,7 @@ class HsriSegment(Config):
     duration_s: float | None = Field(default=None, gt=0, le=3600)
 
     @model_validator(mode="after")
-    def _is_explained(self) -> "HsriSegment":
+    def _check_fields(self) -> "HsriSegment":
         if (self.kind is SegmentKind.NONE) == bool(self.attributes):
             raise ValueError(
                 "an error or a competence has attributes, and a segment of neither has none; add or remove them"
@@ -87,63 +91,69 @@ class HsriSegment(Config):
             raise ValueError("an error has a rationale and a correction; add what is missing")
         return self
 
-    def said_by(self, speaker: str) -> str:
+    def join_words(self, speaker: str) -> str:
         """Join the words of one party."""
         return " ".join(line.text for line in self.transcript if line.speaker == speaker)
 
 
 @record
 class HsriQuestion:
-    """One drawn question: its input, and its options in answer order."""
+    """One drawn question: the talk that it shows, its options in order, and the indices of the right ones."""
 
     id: str
     task: str
     session: str
-    told: str
+    talk: str
     options: tuple[str, ...]
     right: tuple[int, ...]
 
 
 def read(path: Path) -> list[HsriSegment]:
-    """Read and check the segments of a folder, enough for every task."""
-    segments = annotations(path, FILE, HsriSegment, lambda segment: segment.id)
+    """Read the segments of a folder.
+
+    Raises SuiteError if a segment is invalid, or a task has too few of them.
+    """
+    segments = read_annotations(path, FILE, HsriSegment, lambda segment: segment.id)
     faults = [
-        f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}"
+        f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}; add some"
         for task in CHOICES
-        if (pool := _pool(task, segments)) and len(pool) <= DISTRACTORS
+        if (pool := _select_askable(task, segments)) and len(pool) <= DISTRACTORS
     ]
-    raise_for(faults)
+    raise_faults(faults)
     return segments
 
 
 def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
-    """Draw the questions of each seed. An id is SEGMENT#SEED; the same seed draws the same questions."""
+    """Draw the questions of each seed. An id is SEGMENT#SEED, and a seed always draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
     questions: list[HsriQuestion] = []
     for seed in SEEDS:
         for task in TASKS:
-            pool = _pool(task, ordered)
-            chance = random.Random(f"{seed}:{task}")
-            for segment in _sample(pool, task, chance):
-                if (question := _question(segment, task, seed, pool, chance)) is not None:
+            pool = _select_askable(task, ordered)
+            draw = random.Random(f"{seed}:{task}")
+            for segment in _draw_segments(pool, task, draw):
+                question = _draw_question(segment, task, seed, pool, draw)
+                if question is not None:
                     questions.append(question)
     return questions
 
 
-def _sample(pool: Sequence[HsriSegment], task: str, chance: random.Random) -> list[HsriSegment]:
-    """Draw segments of each label; for detection as many of each study as of any other."""
-    size, shares = SAMPLED.get(task, (SAMPLED_ELSE, dict.fromkeys({segment.kind for segment in pool}, 1.0)))
+def _draw_segments(pool: Sequence[HsriSegment], task: str, draw: random.Random) -> list[HsriSegment]:
+    """Draw segments of each label; for detection, as many of each study."""
+    size, shares = _DRAWS.get(task, (_CHOICE_QUESTIONS, dict.fromkeys({segment.kind for segment in pool}, 1.0)))
     studies = sorted({segment.study for segment in pool}) if len(shares) > 2 else [""]
     drawn = []
     for study in studies:
         for kind, share in shares.items():
-            part = [s for s in pool if s.kind == kind and (len(studies) == 1 or s.study == study)]
-            drawn += chance.sample(part, min(len(part), round(size * share / len(studies))))
+            candidates = [
+                segment for segment in pool if segment.kind == kind and (len(studies) == 1 or segment.study == study)
+            ]
+            drawn += draw.sample(candidates, min(len(candidates), round(size * share / len(studies))))
     return drawn
 
 
-def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
-    """List the right answers; `by` holds the seed, so that results can be split by it."""
+def make_targets(questions: Sequence[HsriQuestion]) -> list[Target]:
+    """Make the targets of questions; `by` has the seed, so that figures can be split by it."""
     return [
         Target(
             id=question.id,
@@ -152,67 +162,75 @@ def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
             options=len(question.options),
             right=question.right,
             several=question.task == "attributes",
-            words=WORDS.get(question.task, ()),
-            kinds=WORDS.get(question.task, ()),
+            words=OPTION_WORDS.get(question.task, ()),
+            kinds=OPTION_WORDS.get(question.task, ()),
             by={"seed": question.id.rpartition("#")[2]},
         )
         for question in questions
     ]
 
 
-def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
-    fits: dict[str, Callable[[HsriSegment], bool]] = {
+def _select_askable(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
+    """Return the segments that a task can ask about."""
+    can_ask_by_task: dict[str, Callable[[HsriSegment], bool]] = {
         "attributes": lambda segment: segment.kind is not SegmentKind.NONE,
         "multi": lambda segment: segment.kind is not SegmentKind.NONE,
-        "pre": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both(segment),
-        "post": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both(segment),
+        "pre": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both_parties(segment),
+        "post": lambda segment: segment.kind is SegmentKind.COMPETENCE and _has_both_parties(segment),
         "rationale": lambda segment: segment.kind is SegmentKind.ERROR,
         "correction": lambda segment: segment.kind is SegmentKind.ERROR,
     }
-    fit = fits.get(task)
-    return [segment for segment in segments if fit is None or fit(segment)]
+    can_ask = can_ask_by_task.get(task)
+    return [segment for segment in segments if can_ask is None or can_ask(segment)]
 
 
-def _has_both(segment: HsriSegment) -> bool:
-    return bool(segment.said_by("agent").strip() and segment.said_by("user").strip())
+def _has_both_parties(segment: HsriSegment) -> bool:
+    return bool(segment.join_words("agent").strip() and segment.join_words("user").strip())
 
 
-def _option(segment: HsriSegment, task: str) -> str:
+def _find_option(segment: HsriSegment, task: str) -> str:
+    """Return the text of a segment that is an option of a task."""
     texts = {"rationale": segment.rationale, "correction": segment.correction}
-    return texts[task] if task in texts else segment.said_by("user" if task == "pre" else "agent")
+    return texts[task] if task in texts else segment.join_words("user" if task == "pre" else "agent")
 
 
-def _question(
-    segment: HsriSegment, task: str, seed: int, pool: Sequence[HsriSegment], chance: random.Random
+def _draw_question(
+    segment: HsriSegment, task: str, seed: int, pool: Sequence[HsriSegment], draw: random.Random
 ) -> HsriQuestion | None:
+    """Make a question about a segment, with distractors from the pool; None if these are too few."""
     talk = "\n".join(f"{line.speaker}: {line.text}" for line in segment.transcript)
-    talk_shown = segment.said_by(TOLD[task]) if task in TOLD else talk
-    name = f"{segment.id}#{seed}"
+    talk_shown = segment.join_words(PARTY_BY_TASK[task]) if task in PARTY_BY_TASK else talk
+    question_id = f"{segment.id}#{seed}"
     if task not in CHOICES:
         return HsriQuestion(
-            id=name,
+            id=question_id,
             task=task,
             session=segment.session,
-            told=talk_shown,
-            options=WORDS[task],
-            right=_right(segment, task),
+            talk=talk_shown,
+            options=OPTION_WORDS[task],
+            right=_find_right(segment, task),
         )
-    right = _option(segment, task)
-    others = [other for other in pool if other.id != segment.id and _option(other, task) != right]
+    right = _find_option(segment, task)
+    others = [other for other in pool if other.id != segment.id and _find_option(other, task) != right]
     if task in {"rationale", "correction"}:
         others = [other for other in others if set(other.attributes) != set(segment.attributes)]
-    texts = sorted({_option(other, task) for other in others})
+    texts = sorted({_find_option(other, task) for other in others})
     if len(texts) < DISTRACTORS:
         return None
-    options = [right, *chance.sample(texts, DISTRACTORS)]
-    chance.shuffle(options)
-    place = options.index(right)
+    options = [right, *draw.sample(texts, DISTRACTORS)]
+    draw.shuffle(options)
     return HsriQuestion(
-        id=name, task=task, session=segment.session, told=talk_shown, options=tuple(options), right=(place,)
+        id=question_id,
+        task=task,
+        session=segment.session,
+        talk=talk_shown,
+        options=tuple(options),
+        right=(options.index(right),),
     )
 
 
-def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
+def _find_right(segment: HsriSegment, task: str) -> tuple[int, ...]:
+    """Return the indices of the right options in a task of fixed options."""
     if task == "error3":
         return (list(SegmentKind).index(segment.kind),)
     if task == "error2":

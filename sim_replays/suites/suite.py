@@ -21,128 +21,139 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures
-from sim_replays.items.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.items.target import Predictions, SuiteError, Target, first_few
-
-_LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
-
-
-@record
-class Reading:
-    """What a reply answers: positions among the offered options, or text. `strict` means that it has the asked form."""
-
-    chosen: tuple[int, ...] = ()
-    text: str = ""
-    strict: bool = True
-
-
-# Returns None where a reply names no answer, or several where one is asked for.
-Form = Callable[[Query, str], Reading | None]
-
-
-def json_letter(query: Query, reply: str) -> Reading | None:
-    """Read `{"answer": "B", ...}`."""
-    answer_text, plain = strip_reasoning(reply), json_object(reply)
-    answer = plain.get("answer") if plain else answer_text
-    if not plain and answer_text.count('"answer"') > 1:
-        return None
-    if not isinstance(answer, str):
-        return None
-    place = read_option(answer, query.options)
-    strict = plain is not None and len(answer) == 1 and answer_text.startswith("{") and answer_text.endswith("}")
-    return None if place is None else Reading(chosen=(place,), strict=strict)
-
-
-def letter(query: Query, reply: str) -> Reading | None:
-    """Read one lettered option, such as `(B)`, or its words."""
-    answer_text, place = strip_reasoning(reply), read_option(reply, query.options)
-    if place is None:
-        return None
-    return Reading(chosen=(place,), strict=answer_text.strip(" ().") in {LETTERS[place], query.options[place]})
-
-
-def letters(query: Query, reply: str) -> Reading | None:
-    """Read one or more lettered options, such as `(A), (C)`; options named in words count too."""
-    answer_text, labels = strip_reasoning(reply), LETTERS[: len(query.options)]
-    if re.fullmatch(rf"\(?[{labels}]\)?(?:(?:,| and|,? +)+ *\(?[{labels}]\)?)*\.?", answer_text):
-        return Reading(chosen=tuple(sorted({labels.index(name) for name in re.findall(rf"[{labels}]", answer_text)})))
-    named = re.findall(rf"\(([{labels}])\)|^\W*([{labels}])[).:]", answer_text, re.MULTILINE)
-    places = {labels.index(first or other) for first, other in named}
-    places |= {place for place, option in enumerate(query.options) if option.casefold() in answer_text.casefold()}
-    return Reading(chosen=tuple(sorted(places)), strict=False) if places else None
-
-
-def number(query: Query, reply: str) -> Reading | None:
-    """Read the number on the last line, after any reasoning, or the words of one option there."""
-    offered = query.justifications or query.options
-    line = strip_reasoning(reply).rpartition("\n")[2].strip()
-    strict = re.fullmatch(r"\(?(\d+)\)?\.?", line)
-    named = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", line)
-    if len(named) != 1:
-        place = None if named else read_option(line, offered)
-        return None if place is None else Reading(chosen=(place,), strict=False)
-    place = int(named[0]) - 1
-    return Reading(chosen=(place,), strict=strict is not None) if 0 <= place < len(offered) else None
-
-
-def number_list(query: Query, reply: str) -> Reading | None:
-    """Read a list of numbers at the end, such as `[1, 4]`, after any reasoning."""
-    answer_text = strip_reasoning(reply)
-    line = answer_text.rpartition("\n")[2].strip()
-    bare_list = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
-    listings = [*_LIST.finditer(answer_text)][-1:] or ([bare_list] if bare_list else [])
-    if len({listing.group() for listing in _LIST.finditer(line)}) > 1:
-        return None
-    places = {int(name) - 1 for name in re.findall(r"\d+", listings[0].group())} if listings else {-1}
-    if not places <= set(range(len(query.options))):
-        return None
-    return Reading(
-        chosen=tuple(sorted(places)), strict=answer_text.endswith("]") and answer_text.endswith(listings[0].group())
-    )
-
-
-FORMS: Mapping[str, Form] = {
-    "json_letter": json_letter,
-    "letter": letter,
-    "letters": letters,
-    "number": number,
-    "number_list": number_list,
-}
-
-
-def json_object(reply: str) -> dict[str, Any] | None:
-    """Return the one JSON object that stands in a reply; None for several that differ, or a key that appears twice."""
-    visible, at = strip_reasoning(reply), 0
-    objects: list[dict[str, Any]] = []
-    while (at := visible.find("{", at)) >= 0:
-        try:
-            plain, at = json.JSONDecoder(object_pairs_hook=_once).raw_decode(visible, at)
-        except RecursionError:
-            return None
-        except ValueError:
-            at += 1
-            continue
-        if isinstance(plain, dict) and plain not in objects:
-            objects.append(plain)
-    return objects[0] if len(objects) == 1 else None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
-    fields = dict(pairs)
-    return fields if len(fields) == len(pairs) else None
-
+from sim_replays.items.run_config import Frames, RunConfig, RunItems, is_named, read_ids
+from sim_replays.items.target import Predictions, SuiteError, Target, list_first
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-RANGES = "95 % interval"
-ENTRY_POINTS, FILE = "tactful.suites", "suite.py"
 OURS = ("egogapbench", "egonormia", "videonorms", "hsri")
+ENTRY_POINT_GROUP = "tactful.suites"  # of packages that bring suites
+SUITE_FILE = "suite.py"  # makes a folder a suite
+INTERVAL_LABEL = "95 % interval"
+
+_NUMBER_LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
+
+
+@record
+class ParsedReply:
+    """The answer in a reply: indices of the offered options, or text. `is_strict`: the reply has the asked form."""
+
+    chosen: tuple[int, ...] = ()
+    text: str = ""
+    is_strict: bool = True
+
+
+# Returns None if a reply names no answer, or several where one is asked for.
+ReplyParser = Callable[[Query, str], ParsedReply | None]
+
+
+def read_json_letter(query: Query, reply: str) -> ParsedReply | None:
+    """Read `{"answer": "B", ...}`."""
+    visible = strip_reasoning(reply)
+    fields = read_json_object(reply)
+    answer = fields.get("answer") if fields else visible
+    if not fields and visible.count('"answer"') > 1:
+        return None
+    if not isinstance(answer, str):
+        return None
+    index = read_option(answer, query.options)
+    if index is None:
+        return None
+    is_whole = visible.startswith("{") and visible.endswith("}")
+    return ParsedReply(chosen=(index,), is_strict=fields is not None and len(answer) == 1 and is_whole)
+
+
+def read_letter(query: Query, reply: str) -> ParsedReply | None:
+    """Read one lettered option, such as `(B)`, or its words."""
+    index = read_option(reply, query.options)
+    if index is None:
+        return None
+    is_strict = strip_reasoning(reply).strip(" ().") in {LETTERS[index], query.options[index]}
+    return ParsedReply(chosen=(index,), is_strict=is_strict)
+
+
+def read_letters(query: Query, reply: str) -> ParsedReply | None:
+    """Read one or more lettered options, such as `(A), (C)`; options named in words count too."""
+    visible = strip_reasoning(reply)
+    letters = LETTERS[: len(query.options)]
+    if re.fullmatch(rf"\(?[{letters}]\)?(?:(?:,| and|,? +)+ *\(?[{letters}]\)?)*\.?", visible):
+        return ParsedReply(chosen=tuple(sorted({letters.index(name) for name in re.findall(rf"[{letters}]", visible)})))
+    matches = re.findall(rf"\(([{letters}])\)|^\W*([{letters}])[).:]", visible, re.MULTILINE)
+    indices = {letters.index(in_brackets or at_start) for in_brackets, at_start in matches}
+    indices |= {index for index, option in enumerate(query.options) if option.casefold() in visible.casefold()}
+    return ParsedReply(chosen=tuple(sorted(indices)), is_strict=False) if indices else None
+
+
+def read_number(query: Query, reply: str) -> ParsedReply | None:
+    """Read the number on the last line, after any reasoning, or the words of one option there."""
+    options = query.justifications or query.options
+    line = strip_reasoning(reply).rpartition("\n")[2].strip()
+    numbers = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", line)
+    if len(numbers) != 1:
+        index = None if numbers else read_option(line, options)
+        return None if index is None else ParsedReply(chosen=(index,), is_strict=False)
+    index = int(numbers[0]) - 1
+    if not 0 <= index < len(options):
+        return None
+    return ParsedReply(chosen=(index,), is_strict=re.fullmatch(r"\(?(\d+)\)?\.?", line) is not None)
+
+
+def read_number_list(query: Query, reply: str) -> ParsedReply | None:
+    """Read a list of numbers at the end, such as `[1, 4]`, after any reasoning."""
+    visible = strip_reasoning(reply)
+    line = visible.rpartition("\n")[2].strip()
+    if len({match.group() for match in _NUMBER_LIST.finditer(line)}) > 1:
+        return None
+    bracketed = [match.group() for match in _NUMBER_LIST.finditer(visible)]
+    unbracketed = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
+    if not bracketed and not unbracketed:
+        return None
+    listing = bracketed[-1] if bracketed else line
+    indices = {int(number) - 1 for number in re.findall(r"\d+", listing)}
+    if not indices <= set(range(len(query.options))):
+        return None
+    return ParsedReply(chosen=tuple(sorted(indices)), is_strict=visible.endswith("]") and visible.endswith(listing))
+
+
+# By the style of a query whose text is a whole prompt.
+REPLY_PARSERS: Mapping[str, ReplyParser] = {
+    "json_letter": read_json_letter,
+    "letter": read_letter,
+    "letters": read_letters,
+    "number": read_number,
+    "number_list": read_number_list,
+}
+
+
+def read_json_object(reply: str) -> dict[str, Any] | None:
+    """Return the one JSON object in a reply; None for several that differ, or a key that stands there twice."""
+    visible = strip_reasoning(reply)
+    objects: list[dict[str, Any]] = []
+    decoder = json.JSONDecoder(object_pairs_hook=_merge_unique_keys)
+    start = visible.find("{")
+    while start >= 0:
+        try:
+            value, end = decoder.raw_decode(visible, start)
+        except RecursionError:
+            return None
+        except ValueError:
+            end = start + 1
+        else:
+            if isinstance(value, dict) and value not in objects:
+                objects.append(value)
+        start = visible.find("{", end)
+    return objects[0] if len(objects) == 1 else None
+
+
+def _merge_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else None
 
 
 @record
 class KnownAnswer:
-    """Data, a file of predictions on it, and the figures that the suite's scorer has to give, in percent."""
+    """Data, a file of predictions on it, and the figures that the scorer of the suite must give, in percent."""
 
     data: Path
     predictions: Path
@@ -156,77 +167,78 @@ Control = Callable[["Suite", Sequence[Target]], Figures]
 class Suite:
     """One benchmark: how to read its data, make its questions, read replies, and score the answers.
 
-    - `columns` are the figures of its table, the headline first. `read` returns the targets of a path.
-    - `items` makes the episodes of a run. In a bare run each query carries the whole prompt as `question`, and as
-      `style` the name of one of `forms`, which reads the reply. A reply that is not understood is asked for `tries`
-      times. `bare_settings` are those in which a paper asks a model alone, its main one first.
-    - `joint` names figures that count an item right only where it is right in each of several tasks.
-    - `given` states for a setting what text comes from the dataset in place of perception.
-    - `about_emotions` are tasks that may show pictures only where the deployment context allows it.
+    - `columns` are the figures of its table, the headline first. `read_targets` reads a path, by the style of prompt.
+    - `make_items` makes the episodes of a run. In a bare run each query carries the whole prompt as `question`. Its
+      `style` names one of `reply_parsers`. A reply that is not understood is asked for `max_tries` times.
+    - `bare_settings` are those in which a paper asks a model alone, its main one first.
+    - `joint_tasks` has figures that count an item as right only if it is right in each of several tasks.
+    - `oracle_texts` says for a setting which text comes from the dataset in place of perception.
+    - `emotion_tasks` may show pictures only where the deployment context allows it.
     - `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows,
       and `paper_form` how.
-    - `known` is a known answer, on which the scorer is checked before each run. `source` is the file of a
-      suite from a folder.
+    - `known_answer` checks the scorer before each run. `source` is the file of a suite from a folder.
     """
 
     name: str
     tasks: tuple[str, ...]
     columns: tuple[str, ...]
     settings: tuple[str, ...]
-    read: Callable[[Path, str], list[Target]]
-    items: Callable[[RunConfig], RunItems]
-    figures: Callable[[Sequence[Target], Predictions], Figures]
+    read_targets: Callable[[Path, str], list[Target]]
+    make_items: Callable[[RunConfig], RunItems]
+    compute_figures: Callable[[Sequence[Target], Predictions], Figures]
     controls: Mapping[str, Control]
     answered_by: Literal["selector", "judge"] = "selector"
     bare_settings: tuple[str, ...] = ()
-    forms: Mapping[str, Form] = field(default_factory=lambda: FORMS)
-    tries: int = 1
-    given: Mapping[str, str] = field(default_factory=dict)
-    about_emotions: tuple[str, ...] = ()
-    broken_down_by: tuple[str, ...] = ()
-    joint: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    ranges: str = RANGES  # the text beside a figure
+    reply_parsers: Mapping[str, ReplyParser] = field(default_factory=lambda: REPLY_PARSERS)
+    max_tries: int = 1
+    oracle_texts: Mapping[str, str] = field(default_factory=dict)
+    emotion_tasks: tuple[str, ...] = ()
+    breakdown_keys: tuple[str, ...] = ()
+    joint_tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    interval_label: str = INTERVAL_LABEL  # the heading beside a figure
     paper_frames: int = 0
     paper_form: Frames = "discrete"
     published: Path | None = None
-    known: KnownAnswer | None = None
+    known_answer: KnownAnswer | None = None
     source: Path | None = None
 
 
 @cache
-def suites() -> Mapping[str, Suite]:
+def load_suites() -> Mapping[str, Suite]:
     """Load our own suites, by name."""
     return {name: import_module(f"sim_replays.suites.{name}").SUITE for name in OURS}
 
 
-def suite_called(name: str) -> Suite:
-    """Look up a suite: one of ours, one of an installed package, or a folder with `suite.py`.
+def find_suite(name: str) -> Suite:
+    """Return a suite: one of ours, one of an installed package, or that of a folder with `suite.py`.
 
-    Raises an error that lists all suites.
+    Raises SuiteError if there is none of this name, or if it cannot be loaded.
     """
-    if name in suites():
-        return suites()[name]
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name in load_suites():
+        return load_suites()[name]
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name in installed:
+        where = f"{ENTRY_POINT_GROUP}: {name}"
         try:
             module = find_spec(installed[name].module)
-            file = Path(str(module and module.origin))
-            return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}", file)
+            return _check_suite(installed[name].load(), where, Path(str(module and module.origin)))
         except (ImportError, AttributeError) as error:
-            raise SuiteError(f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; fix or remove its package") from error
+            raise SuiteError(f"{where}: cannot be loaded: {error}; fix or remove its package") from error
     if Path(name).is_dir():
-        return _of_folder(Path(name).resolve())
-    names = [*suites(), *installed]
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    raise SuiteError(f"there is no suite {name!r}; {hint}the suites are {', '.join(names)}, or a folder with {FILE}")
+        return _load_folder(Path(name).resolve())
+    names = [*load_suites(), *installed]
+    matches = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {matches[0]}? " if matches else ""
+    raise SuiteError(
+        f"there is no suite {name!r}; {hint}the suites are {', '.join(names)}, or a folder with {SUITE_FILE}"
+    )
 
 
 @cache
-def _of_folder(folder: Path) -> Suite:
-    path = folder / FILE
+def _load_folder(folder: Path) -> Suite:
+    path = folder / SUITE_FILE
     if not path.is_file():
-        raise SuiteError(f"{folder}: has no {FILE}, which makes a folder a suite; see docs/reference/suites.md")
+        raise SuiteError(f"{folder}: has no {SUITE_FILE}, which makes a folder a suite; see docs/reference/suites.md")
     spec = spec_from_file_location(f"tactful_suite_{sha256_of(str(folder))[:12]}", path)
     assert spec
     assert spec.loader
@@ -235,69 +247,79 @@ def _of_folder(folder: Path) -> Suite:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        place = _place_of(error, str(path), folder)
-        raise SuiteError(f"{place}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
-    return replace(_checked(getattr(module, "SUITE", None), str(path), folder), source=path)
+        line = _locate_error(error, str(path), folder)
+        raise SuiteError(f"{line}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
+    return replace(_check_suite(getattr(module, "SUITE", None), str(path), folder), source=path)
 
 
-def _checked(suite: object, where: str, root: Path) -> Suite:
-    """Check a suite of somebody else; its own faults then name their line in its folder or file, `root`."""
+def _check_suite(suite: object, where: str, root: Path) -> Suite:
+    """Return somebody else's suite, whose own errors then name their line in its folder or file, `root`.
+
+    Raises SuiteError if it is not a suite.
+    """
     if not isinstance(suite, Suite):
-        raise SuiteError(f"{where}: should give a Suite named SUITE, and gives {type(suite).__name__}")
+        raise SuiteError(f"{where}: has {type(suite).__name__} as SUITE; make it a Suite")
     columns = suite.columns
 
-    def figures(targets: Sequence[Target], predictions: Predictions) -> Figures:
-        scored = suite.figures(targets, predictions)
-        if lacking := [name for name in columns if name not in scored]:
-            raise SuiteError(f"{where}: its scorer gives no figure {', '.join(lacking)}, which `columns` names; add it")
-        for name, figure in scored.items():
+    def compute_figures(targets: Sequence[Target], predictions: Predictions) -> Figures:
+        figures = suite.compute_figures(targets, predictions)
+        if missing := [name for name in columns if name not in figures]:
+            raise SuiteError(f"{where}: its scorer gives no figure {', '.join(missing)}, which `columns` names; add it")
+        for name, figure in figures.items():
             if figure.count and figure.unit == "%" and not 0 <= figure.value <= 100:
                 raise SuiteError(f"{where}: its scorer gives {name} {figure.value:g} %; a share is at most 100 %")
-        return scored
+        return figures
 
     return replace(
         suite,
-        read=_with_clear_faults(suite.read, where, root),
-        items=_with_clear_faults(suite.items, where, root),
-        figures=_with_clear_faults(figures, where, root),
+        read_targets=_explain_errors(suite.read_targets, where, root),
+        make_items=_explain_errors(suite.make_items, where, root),
+        compute_figures=_explain_errors(compute_figures, where, root),
     )
 
 
-def _place_of(error: Exception, where: str, root: Path) -> str:
-    """Name the last file and line under `root` that an error passed through, or `where` if there is none."""
+def _locate_error(error: Exception, where: str, root: Path) -> str:
+    """Return the last file and line under `root` that an error passed through, or `where` if there is none."""
     calls = traceback.extract_tb(error.__traceback__)
     lines = [f"{call.filename}:{call.lineno}" for call in calls if Path(call.filename).is_relative_to(root)]
     return lines[-1] if lines else where
 
 
-def _with_clear_faults(function: Callable[P, R], where: str, root: Path) -> Callable[P, R]:
+def _explain_errors(function: Callable[P, R], where: str, root: Path) -> Callable[P, R]:
+    """Wrap a function of somebody else's suite, so that its errors name their line."""
+
     @wraps(function)
-    def call(*args: P.args, **named: P.kwargs) -> R:
+    def call_explained(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **named)
+            return function(*args, **kwargs)
         except TactfulError:
             raise
         except Exception as error:
+            line = _locate_error(error, where, root)
+            raise SuiteError(f"{line}: {type(error).__name__}: {error}; correct the suite or its data") from error
+
+    return call_explained
+
+
+def make_suite_items(run_config: RunConfig) -> RunItems:
+    """Make the items of a run: all, or those that `only` names.
+
+    Raises SuiteError if the setting or an id is unknown.
+    """
+    suite = find_suite(run_config.suite)
+    if run_config.setting not in suite.settings:
+        raise SuiteError(f"there is no setting {run_config.setting!r}; the settings are {', '.join(suite.settings)}")
+    items = suite.make_items(run_config)
+    files = [*items.files]
+    if suite.source:
+        files.append(suite.source)
+    if run_config.only:
+        named = read_ids(Path(run_config.only))
+        ids = {episode.item or episode.id for episode in items.episodes}
+        if unknown := sorted(named - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(
-                f"{_place_of(error, where, root)}: {type(error).__name__}: {error}; correct the suite or its data"
-            ) from error
-
-    return call
-
-
-def items_of_suite(asking: RunConfig) -> RunItems:
-    """Make the items: the named ones if any are named."""
-    suite = suite_called(asking.suite)
-    if asking.setting not in suite.settings:
-        raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(suite.settings)}")
-    suite_items = suite.items(asking)
-    asked = suite_items.asked
-    if asking.only:
-        wanted = ids_in(Path(asking.only))
-        ids = {item.item or item.id for item in asked}
-        if unknown := sorted(wanted - ids - {name.partition("#")[0] for name in ids}):
-            raise SuiteError(f"{asking.only}: names ids that are not in {asking.data}: {first_few(unknown)}")
-        asked = tuple(item for item in asked if is_named(item.item or item.id, wanted))
-    suite_items = suite_items if asked == suite_items.asked else suite_items.of(asked)
-    files = [*suite_items.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]
-    return replace(suite_items, files=tuple(files))
+                f"{run_config.only}: names ids that are not in {run_config.data}: {list_first(unknown)}; remove them"
+            )
+        items = items.select([episode for episode in items.episodes if is_named(episode.item or episode.id, named)])
+        files.append(Path(run_config.only))
+    return replace(items, files=tuple(files))

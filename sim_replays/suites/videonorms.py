@@ -1,4 +1,4 @@
-"""VideoNorms: adherence or violation in 15 s clips, the evidence and the norm."""
+"""VideoNorms: adherence or violation in clips of 15 s, the evidence and the norm."""
 
 import json
 import re
@@ -19,20 +19,45 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
 from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import Figure, estimate_grade
-from sim_replays.items.dataset_files import annotations
-from sim_replays.items.item_bag import in_order, shots_of, utterance_of
+from sim_replays.items.clip import Shot
+from sim_replays.items.dataset_files import read_annotations
+from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
-from sim_replays.items.target import Predictions, Target, first_pick
-from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
-from sim_replays.suites.suite import Form, Reading, Suite, json_object
+from sim_replays.items.target import Predictions, Target, find_first_pick
+from sim_replays.suites.controls import (
+    choose_most_frequent,
+    draw_by_rate,
+    make_drawn_control,
+    make_fixed_control,
+    score_uniform_choice,
+)
+from sim_replays.suites.suite import ParsedReply, ReplyParser, Suite, read_json_object
 from sim_replays.suites.suite_questions import CULTURES
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
+PAPER_FRAMES = 32
+COLUMNS = (
+    "f1_adherence", "f1_violation", "macro_f1",
+    "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
+)  # fmt: skip
+
+_TEXTS = load_prompt_file("videonorms_prompts", "sim_replays.suites").texts
+
+# The beginnings of the words for each side of `Side`, in English and Chinese.
+_SIDE_STEMS = (("adhere", "遵守"), ("violat", "违反"))
+# The labels of lines in the paper's output format.
+_LINE = r"^\W*(?:{})\W*[:：]\s*(.+)$"
+_FIELD_LABELS = {
+    "label": "label|adherence/violation|遵守/违反",
+    "verbal": "verbal(?: evidence)?|语言证据",
+    "nonverbal": "non-?verbal(?: evidence)?|非语言证据",
+    "norm": "(?:specific )?norm|具体规范",
+}
 
 
 class Side(StrEnum):
-    """The answers to the first two tasks, in order of position."""
+    """The options of the first two tasks, in order."""
 
     ADHERENCE = "adherence"
     VIOLATION = "violation"
@@ -46,9 +71,9 @@ class Culture(StrEnum):
 
 
 class Annotation(Config):
-    """One norm in one clip, with the evidence and wording of every annotator.
+    """One norm in one clip, with the evidence and the wording of every annotator.
 
-    `label` is the majority's; null where annotators have none, and then only the norm is asked.
+    `label` is that of the majority. Where there is no majority it is null, and only the norm is asked.
     """
 
     id: str = Field(min_length=1)
@@ -63,109 +88,99 @@ class Annotation(Config):
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
     duration_s: float = Field(default=15.0, gt=0, le=3600)
-    start_s: float = Field(default=0.0, ge=0, description="where in the clip the moment begins that the norm is about")
+    start_s: float = Field(default=0.0, ge=0, description="start, in the clip, of the moment that the norm is about")
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What is asked about it."""
+        """The tasks that ask about it."""
         return TASKS if self.label else ("norm",)
 
 
 def read(path: Path) -> list[Annotation]:
-    """Read and check the annotations of a folder."""
-    return annotations(path, FILE, Annotation, lambda annotation: annotation.id)
+    """Read the annotations of a folder.
+
+    Raises SuiteError that lists every invalid one.
+    """
+    return read_annotations(path, FILE, Annotation, lambda annotation: annotation.id)
 
 
-def targets(norms: Sequence[Annotation]) -> list[Target]:
-    """Make the questions of each annotation."""
-    questions = []
-    for annotation in norms:
-        common = {"culture": annotation.culture.value, "show": annotation.show, "category": annotation.category}
+def make_targets(annotations: Sequence[Annotation]) -> list[Target]:
+    """Make a target for each task of each annotation."""
+    targets = []
+    for annotation in annotations:
+        groups = {"culture": annotation.culture.value, "show": annotation.show, "category": annotation.category}
         for task in annotation.tasks:
-            text = task == "norm"
-            questions.append(
+            is_text = task == "norm"
+            targets.append(
                 Target(
                     id=annotation.id,
                     task=task,
                     group=annotation.clip,
-                    options=0 if text else len(Side),
-                    right=() if text or not annotation.label else (list(Side).index(annotation.label),),
-                    words=() if text else tuple(Side),
-                    kinds=() if text else tuple(Side),
-                    by=common,
-                    references=(annotation.norm, *annotation.other_norms) if text else (),
+                    options=0 if is_text else len(Side),
+                    right=() if is_text or not annotation.label else (list(Side).index(annotation.label),),
+                    words=() if is_text else tuple(Side),
+                    kinds=() if is_text else tuple(Side),
+                    by=groups,
+                    references=(annotation.norm, *annotation.other_norms) if is_text else (),
                     evidence={"verbal": annotation.verbal, "nonverbal": annotation.nonverbal}
                     if task == "evidence"
                     else {},
                 )
             )
-    return questions
+    return targets
 
 
-_NAMES = (("adhere", "遵守"), ("violat", "违反"))  # of each side, as a reply begins them
-# The labelled lines of the paper's output format.
-_LINE = r"^\W*(?:{})\W*[:：]\s*(.+)$"
-_FIELDS = {
-    "label": "label|adherence/violation|遵守/违反",
-    "verbal": "verbal(?: evidence)?|语言证据",
-    "nonverbal": "non-?verbal(?: evidence)?|非语言证据",
-    "norm": "(?:specific )?norm|具体规范",
-}
+def read_label(query: Query, reply: str) -> ParsedReply | None:
+    """Read `Adherence/Violation: Adherence`, or else the one side that the whole reply names."""
+    fields, is_strict = _read_fields(reply)
+    side_index = _find_side(fields.get("label", ""))
+    if side_index is None and "label" not in fields:
+        is_strict = False
+        side_index = _find_side(strip_reasoning(reply))
+    return None if side_index is None else ParsedReply(chosen=(side_index,), is_strict=is_strict)
 
 
-def label(query: Query, reply: str) -> Reading | None:
-    """Read `Adherence/Violation: Adherence`; else the one side that the whole reply names."""
-    fields, strict = _fields(reply)
-    place = _side(fields.get("label", ""))
-    if place is None and "label" not in fields:
-        place, strict = _side(strip_reasoning(reply)), False
-    return None if place is None else Reading(chosen=(place,), strict=strict)
-
-
-def evidence(query: Query, reply: str) -> Reading | None:
+def read_evidence(query: Query, reply: str) -> ParsedReply | None:
     """Read the lines of a label and of both kinds of evidence."""
-    fields, strict = _fields(reply)
-    place = _side(fields.get("label", ""))
+    fields, is_strict = _read_fields(reply)
+    side_index = _find_side(fields.get("label", ""))
     texts = {name: fields[name].strip() for name in ("verbal", "nonverbal") if fields.get(name, "").strip()}
-    if place is None or len(texts) < 2:
+    if side_index is None or len(texts) < 2:
         return None
-    return Reading(chosen=(place,), text=json.dumps(texts, ensure_ascii=False), strict=strict)
+    return ParsedReply(chosen=(side_index,), text=json.dumps(texts, ensure_ascii=False), is_strict=is_strict)
 
 
-def norm(query: Query, reply: str) -> Reading | None:
+def read_norm(query: Query, reply: str) -> ParsedReply | None:
     """Read `Specific Norm: ...`."""
-    fields, strict = _fields(reply)
+    fields, is_strict = _read_fields(reply)
     text = fields.get("norm", "").strip()
-    return Reading(text=json.dumps({"norm": text}, ensure_ascii=False), strict=strict) if text else None
+    return ParsedReply(text=json.dumps({"norm": text}, ensure_ascii=False), is_strict=is_strict) if text else None
 
 
-FORMS: Mapping[str, Form] = {"adherence": label, "evidence": evidence, "norm": norm}
+REPLY_PARSERS: Mapping[str, ReplyParser] = {"adherence": read_label, "evidence": read_evidence, "norm": read_norm}
 
 
-def _fields(reply: str) -> tuple[dict[str, str], bool]:
-    """Return the fields of labelled lines, or of a JSON object; and whether they have the asked form, which is lines.
+def _read_fields(reply: str) -> tuple[dict[str, str], bool]:
+    """Return the fields of labelled lines, or of a JSON object, and whether they are lines, which is the asked form.
 
-    A field that stands there twice, and differs, is left out.
+    A field with two different values is left out.
     """
-    plain = json_object(reply)
-    if plain is not None:
-        return {name: value for name, value in plain.items() if isinstance(value, str)}, False
+    json_fields = read_json_object(reply)
+    if json_fields is not None:
+        return {name: value for name, value in json_fields.items() if isinstance(value, str)}, False
     flags = re.MULTILINE | re.IGNORECASE
     values = {
-        name: {value.strip(" []") for value in re.findall(_LINE.format(names), strip_reasoning(reply), flags)}
-        for name, names in _FIELDS.items()
+        name: {value.strip(" []") for value in re.findall(_LINE.format(labels), strip_reasoning(reply), flags)}
+        for name, labels in _FIELD_LABELS.items()
     }
     return {name: value for name, lines in values.items() if len(lines) == 1 for value in lines}, True
 
 
-def _side(text: str) -> int | None:
-    """Return the one side that a text names; None for none or both."""
-    side_text = text.casefold()
-    named = [any(name in side_text for name in names) for names in _NAMES]
-    return named.index(True) if sum(named) == 1 else None
-
-
-PAPER_FRAMES = 32
+def _find_side(text: str) -> int | None:
+    """Return the index of the one side that a text names; None for neither or both."""
+    lower_text = text.casefold()
+    is_named = [any(stem in lower_text for stem in stems) for stems in _SIDE_STEMS]
+    return is_named.index(True) if sum(is_named) == 1 else None
 
 
 class NormSetting(StrEnum):
@@ -177,37 +192,41 @@ class NormSetting(StrEnum):
     BLIND = "blind"
 
 
-def items(asking: RunConfig) -> RunItems:
-    """Make one episode per norm in a clip, with all its questions."""
-    data, setting = Path(asking.data), NormSetting(asking.setting)
+def make_items(run_config: RunConfig) -> RunItems:
+    """Make an episode of each norm in a clip, with all its questions."""
+    data = Path(run_config.data)
+    setting = NormSetting(run_config.setting)
+    has_pictures = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
+    has_transcript = setting in {NormSetting.GIVEN, NormSetting.TEXT}
     annotations = read(data)
-    ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
-    asked = []
+    transcribe = _load_ears(data, run_config) if setting is NormSetting.WHISPER else None
+    episodes = []
     for annotation in annotations:
-        transcript = annotation.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
-        utterances = ears(annotation.clip, CULTURES[annotation.culture]) if ears else _lines(annotation.id, transcript)
-        pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
-        asked.append(
+        if transcribe:
+            utterances = transcribe(annotation.clip, CULTURES[annotation.culture])
+        else:
+            utterances = _split_transcript(annotation.id, annotation.transcript if has_transcript else "")
+        queries = [_make_robot_query(annotation, task) for task in annotation.tasks]
+        if run_config.bare:
+            queries = [make_bare_query(annotation, task, utterances) for task in annotation.tasks]
+        shots: tuple[Shot, ...] = ()
+        if has_pictures:
+            shots = list_clip_shots(data, run_config, PAPER_FRAMES, annotation.clip, annotation.duration_s)
+        episodes.append(
             RunItem(
                 id=annotation.id,
-                queries=tuple(
-                    bare_query(annotation, task, utterances) if asking.bare else _norm_query(annotation, task)
-                    for task in annotation.tasks
-                ),
-                shots=shots_of(data, asking, PAPER_FRAMES, annotation.clip, annotation.duration_s) if pictured else (),
+                queries=tuple(queries),
+                shots=shots,
                 utterances=utterances,
                 orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in annotation.tasks},
             )
         )
     file = data / FILE if data.is_dir() else data
-    return RunItems(asked=tuple(asked), targets=tuple(targets(annotations)), files=(file,))
+    return RunItems(episodes=tuple(episodes), targets=tuple(make_targets(annotations)), files=(file,))
 
 
-_TEXTS = load_prompt_file("videonorms_prompts", "sim_replays.suites").texts
-
-
-def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
-    """Make a query of the paper's whole prompt, in the clip's own language."""
+def make_bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
+    """Make a query of the whole prompt of the paper, in the language of the clip."""
     lines = [
         f"{utterance.speaker_id}: {utterance.text}" if utterance.speaker_id else utterance.text
         for utterance in utterances
@@ -215,11 +234,11 @@ def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance
     prompt = _TEXTS[annotation.culture.value][task].format(
         ts=f"{annotation.start_s:g}", transcript="\n".join(lines), category=annotation.category, norm=annotation.norm
     )
-    return replace(_norm_query(annotation, task), question=prompt, style=task)
+    return replace(_make_robot_query(annotation, task), question=prompt, style=task)
 
 
-def _norm_query(annotation: Annotation, task: str) -> Query:
-    """Make a query that states the norm and its category, or only the category if it asks for the norm."""
+def _make_robot_query(annotation: Annotation, task: str) -> Query:
+    """Make the query of the robot, which states the category, and the norm unless it asks for it."""
     return Query(
         stamp_ns=0,
         query_id=f"{annotation.id}:{task}",
@@ -231,51 +250,51 @@ def _norm_query(annotation: Annotation, task: str) -> Query:
     )
 
 
-def _lines(name: str, text: str) -> tuple[Utterance, ...]:
-    """Split a transcript into one utterance per line, in order. A line may name its speaker before a colon."""
+def _split_transcript(annotation_id: str, text: str) -> tuple[Utterance, ...]:
+    """Split a transcript into an utterance a line. A line may name its speaker before a colon."""
     utterances = []
-    for place, line in enumerate(line for line in text.splitlines() if line.strip()):
-        who, colon, words = line.partition(": ")
-        utterances.append(
-            utterance_of(f"{name}-{place}", Speaker.UNKNOWN, words if colon else line, who if colon else "")
-        )
-    return tuple(in_order(utterances))
+    for index, line in enumerate(line for line in text.splitlines() if line.strip()):
+        speaker_id, colon, words = line.partition(": ")
+        if not colon:
+            speaker_id, words = "", line
+        utterances.append(make_utterance(f"{annotation_id}-{index}", Speaker.UNKNOWN, words, speaker_id))
+    return tuple(set_order(utterances))
 
 
-def _ears(data: Path, asking: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
-    # A late import: Whisper takes seconds to load.
-    transcriber = import_module("sim_replays.items.clip_hearing").ClipTranscriber(asking.whisper)
-    folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
-    return partial(transcriber.heard, folder)
+def _load_ears(data: Path, run_config: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
+    """Return a function that transcribes a clip in a language."""
+    # The import is late, because Whisper takes seconds to load.
+    transcriber = import_module("sim_replays.items.clip_hearing").ClipTranscriber(run_config.whisper)
+    folder = data if data.is_dir() else data.parent
+    if run_config.pictures:
+        folder = Path(run_config.pictures)
+    return partial(transcriber.transcribe, folder)
 
 
-COLUMNS = (
-    "f1_adherence", "f1_violation", "macro_f1",
-    "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
-)  # fmt: skip
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute F1 with Takahashi's intervals. A judge grades; evidence counts only where the label was right."""
-    figures_by_name: dict[str, Figure] = {}
+def compute_figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute F1 with the intervals of Takahashi, and mean grades. Evidence counts only if the label was right."""
+    figures: dict[str, Figure] = {}
     for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
-        asked = [target for target in targets if target.task == task]
-        picks = [first_pick(target, predictions) for target in asked]
-        counts = count_confusions([target.right[0] for target in asked], picks, len(Side))
-        figures_by_name[f"{prefix}f1_adherence"], figures_by_name[f"{prefix}f1_violation"] = (
-            class_f1(counts, 0),
-            class_f1(counts, 1),
-        )
-        figures_by_name[f"{prefix}macro_f1"] = macro_f1(counts)
-    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
+        task_targets = [target for target in targets if target.task == task]
+        picks = [find_first_pick(target, predictions) for target in task_targets]
+        counts = count_confusions([target.right[0] for target in task_targets], picks, len(Side))
+        figures[f"{prefix}f1_adherence"] = class_f1(counts, 0)
+        figures[f"{prefix}f1_violation"] = class_f1(counts, 1)
+        figures[f"{prefix}macro_f1"] = macro_f1(counts)
+    with_right_label = [
+        target
+        for target in targets
+        if target.task == "evidence" and find_first_pick(target, predictions) in target.right
+    ]
     for name in ("verbal", "nonverbal"):
-        figures_by_name[name] = estimate_grade(_grades(right, predictions, f"{name}_grade"))
-    figures_by_name["norm"] = estimate_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
-    return {column: figures_by_name[column] for column in COLUMNS}
+        figures[name] = estimate_grade(_list_grades(with_right_label, predictions, f"{name}_grade"))
+    norm_targets = [target for target in targets if target.task == "norm"]
+    figures["norm"] = estimate_grade(_list_grades(norm_targets, predictions, "grade"))
+    return {column: figures[column] for column in COLUMNS}
 
 
-def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
-    """Return the grades of the texts that got one; silence is no grade, and has an outcome of its own."""
+def _list_grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
+    """Return the grades of the texts that have one. Silence is not a grade, and has an outcome of its own."""
     graded = [prediction.grades for target in targets if (prediction := predictions.get(target.key))]
     return [grades[name] for grades in graded if name in grades]
 
@@ -285,16 +304,20 @@ SUITE = Suite(
     tasks=TASKS,
     columns=COLUMNS,
     settings=tuple(map(str, NormSetting)),
-    read=lambda path, _: targets(read(path)),
-    items=items,
-    figures=figures,
-    controls={"most frequent": once(most_frequent), "prior": over_draws(prior), "uniform": uniform},
+    read_targets=lambda path, _: make_targets(read(path)),
+    make_items=make_items,
+    compute_figures=compute_figures,
+    controls={
+        "most frequent": make_fixed_control(choose_most_frequent),
+        "prior": make_drawn_control(draw_by_rate),
+        "uniform": score_uniform_choice,
+    },
     bare_settings=(NormSetting.GIVEN, NormSetting.WHISPER, NormSetting.TEXT, NormSetting.BLIND),
-    forms=FORMS,
-    tries=3,
-    given={NormSetting.GIVEN: "transcript", NormSetting.TEXT: "transcript"},
+    reply_parsers=REPLY_PARSERS,
+    max_tries=3,
+    oracle_texts={NormSetting.GIVEN: "transcript", NormSetting.TEXT: "transcript"},
     answered_by="judge",
-    broken_down_by=("culture", "show", "category"),
+    breakdown_keys=("culture", "show", "category"),
     paper_frames=PAPER_FRAMES,
     published=shipped_file("sim_replays.suites", "videonorms_published.yaml"),
 )

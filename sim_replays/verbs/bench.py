@@ -10,7 +10,7 @@ from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.item_check import HUMAN, MODEL
-from sim_replays.suites.suite import suites
+from sim_replays.suites.suite import load_suites
 from sim_replays.verbs import item_sets, monitor_bench, suite_runs
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
 from tactful_cli.verb_options import AsJson, make_group
@@ -20,14 +20,14 @@ app = make_group("Run the papers' benchmarks through the robot's nodes, score an
 
 @app.callback()
 def bench() -> None:
-    """Run and score the published benchmarks."""
+    """Run and score benchmarks."""
 
 
 SuiteName = Annotated[
-    str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(suites())}, or a folder with suite.py.")
+    str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(load_suites())}, or a folder with suite.py.")
 ]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
-Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
+Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0 asks all.")]
 
 
 @app.command()
@@ -43,20 +43,20 @@ def run(
         str, typer.Option(help=f"Model inside the robot: {ENCODER}, the packaged one, or one that you added.")
     ] = ENCODER,
     model: Annotated[
-        str, typer.Option(help="Ask this model of inspect_ai alone, as the paper does, and not the robot.")
+        str, typer.Option(help="Ask this model of inspect_ai alone, as the paper does, in place of the robot.")
     ] = "",
     dds: Annotated[bool, typer.Option("--dds", help="Play to the robot's nodes in processes of their own.")] = False,
-    hosts: Annotated[int, typer.Option(min=1, max=64, help="Number of items that are played side by side.")] = 1,
+    hosts: Annotated[int, typer.Option(min=1, max=64, help="Number of items that are played at the same time.")] = 1,
     limit: Limit = 0,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the logs.")] = Path("logs"),
     as_json: AsJson = False,
 ) -> None:
-    """Run a suite by inspect_ai, and print what the robot, or a model alone, adds to its control.
+    """Run a suite by inspect_ai, and print the gain of the robot, or of a model alone, over its control.
 
-    The control of the robot is its own steps around a model that answers at random; of a model, a random choice.
+    The control of the robot is its own steps around a model that answers at random. That of a model is a random choice.
     """
     log, control = suite_runs.run(
-        suite, suite_runs.task_arguments(data, variants or ()), engine=engine, model=model, dds=dds, hosts=hosts,
+        suite, suite_runs.read_task_arguments(data, variants or ()), engine=engine, model=model, dds=dds, hosts=hosts,
         limit=limit, out=out,
     )  # fmt: skip
     suite_runs.score([log], control, as_json)
@@ -70,22 +70,22 @@ def score(
     ],
     *,
     control: Annotated[
-        Path | None, typer.Option(metavar="LOG", help="Log of a control, which the gain is over.")
+        Path | None, typer.Option(metavar="LOG", help="Log of a control, to print the gain over it.")
     ] = None,
     suite: Annotated[str, typer.Option(help="Suite of predictions, or a folder with suite.py.")] = "",
     data: Annotated[Path | None, typer.Option(help="File or folder of their dataset.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a run's figures with intervals; two runs of the same questions are compared item by item.
+    """Print the figures of a run with intervals; two runs of the same questions are compared item by item.
 
-    Predictions, one `{id, task, answer, outcome}` a line, are scored without a model. An item without an answer counts
-    as wrong, and its outcome is counted.
+    Predictions, one `{id, task, answer, outcome}` a line, are scored without a model. A question without an answer
+    counts as wrong, and its outcome is counted.
     """
     if suite and data and len(files) == 1:
         suite_runs.score_predictions(files[0], suite, data, as_json)
         return
     if suite or data or len(files) > 2:
-        raise TactfulError("score: name one or two logs, or a file of predictions with --suite and --data")
+        raise TactfulError("score: cannot use this; name one or two logs, or predictions with --suite and --data")
     suite_runs.score(files, control, as_json)
 
 
@@ -93,7 +93,7 @@ def score(
 def check_items(
     data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published set.")],
     suite: Annotated[
-        str, typer.Option(help=f"One of {', '.join(suites())}, or a folder with suite.py; default: by the file.")
+        str, typer.Option(help=f"One of {', '.join(load_suites())}, or a folder with suite.py; default: by the file.")
     ] = "",
     human: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
@@ -136,7 +136,7 @@ def monitor(  # noqa: PLR0917
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
-    model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
+    model: Annotated[str, typer.Option(help="Model of a judge; shows what it adds to the cues.")] = "",
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     as_json: AsJson = False,
@@ -144,14 +144,14 @@ def monitor(  # noqa: PLR0917
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
     if split and folder:
         raise TactfulError("--split and --encounters: exclude each other; give one")
-    talks = monitor_bench.BenchInput(
+    bench_input = monitor_bench.BenchInput(
         split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
     )
     if ask_later:
         later = LaterJudge(ask_later, answers, model or JUDGE)
-        monitor_bench.write_questions(talks, later)
+        monitor_bench.write_questions(bench_input, later)
         return
     answered = LaterJudge(None, answers) if answers else None
-    monitor_bench.evaluate(talks, as_json, model=model, later=answered)
+    monitor_bench.evaluate(bench_input, as_json, model=model, later=answered)
     if answered and answered.fits_nothing:
         raise typer.Exit(1)

@@ -14,13 +14,13 @@ from norm_monitor.session_log.study_folder import Study
 from sim_replays.runs.asked_model import open_model
 from sim_replays.suites.hsri_tasks import draw_tasks
 from sim_replays.suites.item_check import ItemCheck, check_items, name_suite, read_items
-from sim_replays.suites.suite import Suite, suite_called
+from sim_replays.suites.suite import Suite, find_suite
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
 
 
 def check_set(data: Path, suite_name: str, answers: Mapping[str, Path | None], *, as_json: bool) -> None:
-    """Print what a set's controls score, and exit with 1 if there is a warning."""
-    suite = suite_called(suite_name or name_suite(data))
+    """Print the scores of the controls of a set, and exit with 1 if there is a warning."""
+    suite = find_suite(suite_name or name_suite(data))
     with err.status("reading") as status:
         checked = check_items(
             suite,
@@ -46,7 +46,7 @@ def _show_check(suite: Suite, checked: ItemCheck) -> None:
         table.add_row(name, *(str(figures[column]) for column in suite.columns))
     if published:
         for name in published.rows:
-            table.add_row(f"published: {name}", *published.cells(name, suite.columns))
+            table.add_row(f"published: {name}", *published.format_cells(name, suite.columns))
     print_table(table)
     show(f"published: {published.source}" if published else "no published rows")
     for warning in checked.warnings:

@@ -26,15 +26,15 @@ from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.monitor_bench.event_metrics import (
-    AT_S,
+    TOLERANCE_S,
     Bounds,
     EncounterScores,
     EventSession,
     Harmless,
     OnlineScores,
-    baselines,
-    parts_by_cue,
+    make_baselines,
     score_encounters,
+    split_by_cue,
 )
 from sim_replays.monitor_bench.script_driver import BenchSource, monitor_from_sound, monitor_script, sense_encounter
 from tactful_cli.console import err, print_json, print_table, show
@@ -42,7 +42,7 @@ from tactful_cli.flags import LaterJudge
 
 NO_FIGURE = "–"  # a share of nothing
 NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"
-_SHARES = (f"F1 %\nat {AT_S:g} s", "any\nattribute", "precision\n%", "recall\n%")
+_SHARES = (f"F1 %\nat {TOLERANCE_S:g} s", "any\nattribute", "precision\n%", "recall\n%")
 
 Scores = Mapping[str, EncounterScores]
 Cells = Mapping[str, tuple[str, int]]  # a figure and its number of events, by group
@@ -54,8 +54,8 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
     show_rows({name: row.errors for name, row in rows.items()}, "errors")
     show_rows({name: row.competences for name, row in rows.items()}, "competences")
     scores = next(iter(monitor.values()))
-    _show_groups("recall % by basis", _by_basis(scores.errors), _by_basis(scores.competences))
-    _show_groups("F1 % by attribute", _by_attribute(scores.errors), _by_attribute(scores.competences))
+    _show_groups("recall % by basis", _list_by_basis(scores.errors), _list_by_basis(scores.competences))
+    _show_groups("F1 % by attribute", _list_by_attribute(scores.errors), _list_by_attribute(scores.competences))
     for title, of in (("errors", scores.errors), ("competences", scores.competences)):
         _show_confusion(title, of.attribute_confusion)
     _show_harmless({**monitor, **baselines})
@@ -63,11 +63,11 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
 
 def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
     """Print a table with one row per detector."""
-    shown = table_of(title, *_SHARES, "events", "flags", "false\nflags", "median\ndelay s")
+    shown = make_table(title, *_SHARES, "events", "flags", "false\nflags", "median\ndelay s")
     for name, row in rows.items():
         latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else NO_FIGURE
         counts = str(row.events), str(row.flags), str(row.false)
-        shown.add_row(name, *_shares(row, row.flags), *counts, latency)
+        shown.add_row(name, *_format_shares(row, row.flags), *counts, latency)
     print_table(shown)
     show("")
 
@@ -86,7 +86,7 @@ def show_judge(asked: Mapping[str, Any]) -> None:
 
 
 def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
-    shown = table_of(title, "errors", "events", "competences", "events")
+    shown = make_table(title, "errors", "events", "competences", "events")
     for name in sorted({*errors, *competences}):
         cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
         shown.add_row(to_words(name), *map(str, cells))
@@ -96,7 +96,7 @@ def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
 
 def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
     """Print how often flags name an attribute of the columns, of events with an attribute of the rows."""
-    shown = table_of(f"attributes of {title}: events down, their flags across", *map(to_words, confusion))
+    shown = make_table(f"attributes of {title}: events down, their flags across", *map(to_words, confusion))
     for name, row in confusion.items():
         shown.add_row(to_words(name), *map(str, row.values()))
     print_table(shown)
@@ -109,28 +109,28 @@ def _show_harmless(rows: Scores) -> None:
         show("Each encounter has a labelled error: false errors in harmless talk are not measured")
         return
     of = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.1f} minutes"
-    shown = table_of(f"harmless talk ({of})", "false\nerrors", "an hour")
+    shown = make_table(f"harmless talk ({of})", "false\nerrors", "an hour")
     for name, row in rows.items():
-        an_hour = with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
+        an_hour = format_with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
         shown.add_row(name, str(row.harmless.false_errors), an_hour)
     print_table(shown)
     show("")
 
 
-def _by_basis(row: OnlineScores) -> Cells:
+def _list_by_basis(row: OnlineScores) -> Cells:
     return {name: (f"{value:.0f}", row.events_by_basis[name]) for name, value in row.by_basis.items()}
 
 
-def _by_attribute(row: OnlineScores) -> Cells:
+def _list_by_attribute(row: OnlineScores) -> Cells:
     return {
-        name: (with_interval(value, row.by_attribute_interval[name]), row.events_by_attribute[name])
+        name: (format_with_interval(value, row.by_attribute_interval[name]), row.events_by_attribute[name])
         for name, value in row.by_attribute.items()
     }
 
 
-def _shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
+def _format_shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
     """Give F1, that for any attribute, precision and recall; a share of no flags or events is undefined."""
-    f1 = with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
+    f1 = format_with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
     return (
         f1,
         f"{row.any_attribute:.0f}" if row.events or labels else NO_FIGURE,
@@ -139,7 +139,7 @@ def _shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
     )
 
 
-def table_of(title: str, *columns: str) -> Table:
+def make_table(title: str, *columns: str) -> Table:
     """Return a table whose first column holds names, the others figures."""
     shown = Table(title, box=SIMPLE, padding=0, show_edge=False)
     for name in columns:
@@ -147,7 +147,7 @@ def table_of(title: str, *columns: str) -> Table:
     return shown
 
 
-def with_interval(value: float, interval: Bounds) -> str:
+def format_with_interval(value: float, interval: Bounds) -> str:
     """Return a figure with its 95 % interval."""
     bounds = f"{interval[0]:.0f}, {interval[1]:.0f}" if interval else NO_FIGURE
     return f"{value:.0f} [{bounds}]"
@@ -224,16 +224,16 @@ def evaluate(
             judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: stand_in)
         finally:
             engine.close()
-        asked = _judge_figures(stand_in, model)
+        asked = _collect_judge_figures(stand_in, model)
         rows[f"monitor and {model}"] = score_encounters(judged)
     if later:
         judged = _run_monitor(
             talks, chosen, meaning, Sensitivity.BALANCED, lambda encounter: later.attend(make_talk_name(encounter))
         )
-        asked = _judge_figures(later.stand_in, later.model)
+        asked = _collect_judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
-    parts = {name: score_encounters(part_sessions) for name, part_sessions in parts_by_cue(sessions).items()}
-    weaker = {name: score_encounters(baseline) for name, baseline in baselines(sessions).items()}
+    parts = {name: score_encounters(part_sessions) for name, part_sessions in split_by_cue(sessions).items()}
+    weaker = {name: score_encounters(baseline) for name, baseline in make_baselines(sessions).items()}
     if as_json:
         scores: dict[str, Any] = to_plain(rows[BALANCED])
         report: dict[str, Any] = {
@@ -243,7 +243,7 @@ def evaluate(
             "table": ThresholdTable.shipped().version,
             "from": talks.source.value,
             "reader": meaning.reader_size is not None,
-            "tolerance_s": AT_S,
+            "tolerance_s": TOLERANCE_S,
             **scores,
             "sensitivities": {
                 sensitivity.value: to_plain(rows[f"monitor, {sensitivity}"]) for sensitivity in by_sensitivity
@@ -273,7 +273,7 @@ def load_meaning() -> EncoderMatcher:
     return EncoderMatcher.shipped(remembered=50_000)
 
 
-def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
+def _collect_judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     return {
         "model": model,
         "units": len(asking.spent_s),

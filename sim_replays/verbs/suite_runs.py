@@ -10,20 +10,22 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import format_install_command
 from sim_replays.items.target import SuiteError, read_predictions
-from sim_replays.suites.report import report
-from sim_replays.suites.report import to_plain as report_plain
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.report import make_report, report_to_plain
+from sim_replays.suites.suite import find_suite
 from sim_replays.verbs.comparison import show_differences, show_report
 from tactful_cli.console import err, print_json
 
 
-def task_arguments(data: Path, named: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of a task; NAME=VALUE is read as inspect_ai reads it."""
+def read_task_arguments(data: Path, pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of a task; NAME=VALUE is read as inspect_ai does.
+
+    Raises TactfulError if a pair has no equals sign.
+    """
     arguments: dict[str, Any] = {"data": str(data)}
-    for argument in named:
-        name, is_named, value = argument.partition("=")
-        if not is_named:
-            raise TactfulError(f"-T {argument}: is no NAME=VALUE; write it as -T setting=blind")
+    for pair in pairs:
+        name, equals_sign, value = pair.partition("=")
+        if not equals_sign:
+            raise TactfulError(f"-T {pair}: has no value; write NAME=VALUE, as in -T setting=blind")
         arguments[name] = yaml.safe_load(value)
     return arguments
 
@@ -31,10 +33,13 @@ def task_arguments(data: Path, named: Sequence[str]) -> dict[str, Any]:
 def run(
     suite: str, arguments: Mapping[str, Any], *, engine: str, model: str, dds: bool, hosts: int, limit: int, out: Path
 ) -> tuple[Path, Path]:
-    """Run the robot, or a model alone, and its control on the same items. Returns both logs."""
+    """Run the robot, or a model alone, and its control on the same items, and return both logs.
+
+    Raises SuiteError if a run fails.
+    """
     inspect_ai = import_inspect()
     from sim_replays.evals.controls import control  # noqa: PLC0415  only where inspect_ai is
-    from sim_replays.evals.registry import suite_task  # noqa: PLC0415
+    from sim_replays.evals.registry import make_suite_task  # noqa: PLC0415
     from sim_replays.evals.robot import robot  # noqa: PLC0415
 
     transport = "dds" if dds else "direct"
@@ -48,7 +53,7 @@ def run(
     for name, solver in solvers.items():
         err.print(f"{suite}: {name}", soft_wrap=True)
         [log] = inspect_ai.eval(
-            suite_task(suite, **arguments),
+            make_suite_task(suite, **arguments),
             solver=solver,
             model=model if name == "model" else "none",
             limit=limit or None,
@@ -58,40 +63,43 @@ def run(
         )
         if log.status != "success":
             reason = log.error.message if log.error else log.status
-            raise SuiteError(f"{suite}: the {name} failed: {reason}; see {log.location}")
+            raise SuiteError(f"{suite}: the run of the {name} failed: {reason}; see {log.location}")
         logs.append(Path(log.location))
     return logs[0], logs[1]
 
 
 def score(logs: Sequence[Path], control: Path | None, as_json: bool) -> None:
-    """Print the figures of one log, beside its control; two logs are compared question by question too."""
+    """Print the figures of logs, beside those of a control; two logs are also compared question by question."""
     import_inspect()
-    from sim_replays.evals.logs import compare, report_of, scored_run  # noqa: PLC0415
+    from sim_replays.evals.logs import compare_runs, make_run_report, read_run  # noqa: PLC0415
 
-    runs = [scored_run(path) for path in logs]
-    beside = scored_run(control) if control else None
-    reports = [report_of(run, beside) for run in runs]
-    differences = compare(*runs) if len(runs) == 2 else []
+    runs = [read_run(path) for path in logs]
+    control_run = read_run(control) if control else None
+    reports = [make_run_report(run, control_run) for run in runs]
+    differences = compare_runs(*runs) if len(runs) == 2 else []
     if as_json:
-        plain = [{"run": run.name, **report_plain(scored)} for run, (_, scored) in zip(runs, reports, strict=True)]
-        print_json({"runs": plain, "tasks": to_plain(differences)} if differences else plain[0])
+        fields = [{"run": run.name, **report_to_plain(report)} for run, (_, report) in zip(runs, reports, strict=True)]
+        print_json({"runs": fields, "tasks": to_plain(differences)} if differences else fields[0])
         return
-    for run_of, (suite, scored) in zip(runs, reports, strict=True):
-        name = beside.name if beside else ""
-        show_report(suite, scored, answered_by=run_of.name, control=name, variant=run_of.asking)
+    control_name = control_run.name if control_run else ""
+    for scored_run, (suite, report) in zip(runs, reports, strict=True):
+        show_report(suite, report, answered_by=scored_run.name, control=control_name, variant=scored_run.asking)
     if differences:
         show_differences(runs[0].name, runs[1].name, differences)
 
 
 def score_predictions(path: Path, suite: str, data: Path, as_json: bool) -> None:
-    """Score predictions of a plain file."""
-    chosen = suite_called(suite)
-    targets = chosen.read(data, "default")
-    show_report(chosen, report(chosen, targets, read_predictions(path, targets)), as_json)
+    """Print the figures of a file of predictions."""
+    loaded = find_suite(suite)
+    targets = loaded.read_targets(data, "default")
+    show_report(loaded, make_report(loaded, targets, read_predictions(path, targets)), as_json)
 
 
 def import_inspect() -> Any:
-    """Import inspect_ai. Raises TactfulError where the extra is missing."""
+    """Import inspect_ai.
+
+    Raises TactfulError if its extra is not installed.
+    """
     try:
         import inspect_ai  # noqa: PLC0415
     except ImportError as error:

@@ -16,7 +16,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.encounters.library import paths, read
 from norm_monitor.judge.judge import JudgeCalibration
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 from tests.norm_core.engines.fake_server import DEAD_URL, Answer, FakeServer, describe_model, serving
 
 ENCOUNTERS, JUDGE = 8, "labels"
@@ -41,7 +41,7 @@ def server(labels: Path, own_models: Path) -> Iterator[FakeServer]:
     """Serve a model that knows the label of a turn by its words, and of a silence by the words before it."""
     polarity_of: dict[tuple[bool, str], Polarity] = {}
     for path in labels.rglob("*.yaml"):
-        truth = records_of_script(read(path))[1]
+        truth = make_script_records(read(path))[1]
         for turn in truth.turns:
             for is_silence, at_ns in ((True, turn.end_ns), (False, turn.start_ns)):
                 near = [event for event in truth.events if abs(event.onset_ns - at_ns) < NEAR_NS]

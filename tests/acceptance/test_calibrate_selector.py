@@ -21,14 +21,14 @@ ITEMS = 590
 @pytest.fixture(scope="module")
 def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The logs of the given, swapped and blind settings, and one of too few items."""
-    from sim_replays.evals.registry import suite_task
+    from sim_replays.evals.registry import make_suite_task
     from sim_replays.evals.robot import robot
 
     folder = tmp_path_factory.mktemp("runs")
     logs = {}
     for name, limit in {"others-given": None, "others-swapped": 150, "blind": 150, "few": 40}.items():
         setting = "others-given" if name == "few" else name
-        task = suite_task("egogapbench", str(shared_data / "egogapbench"), setting=setting)
+        task = make_suite_task("egogapbench", str(shared_data / "egogapbench"), setting=setting)
         [log] = inspect_ai.eval(
             task, model="none", solver=robot(), limit=limit, log_dir=str(folder), display="none", score_display=False
         )

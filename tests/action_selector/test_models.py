@@ -107,7 +107,7 @@ def test_pictures_lead_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
         return yes_to_all(question) or [1.0 if "table" in option else 0.0 for option in question.options]
 
     for style in ("default", "egoplan", "exclusion"):
-        query = suite.query(item, suite.EgoGapSetting.IMAGES, style=style)
+        query = suite.make_query(item, suite.EgoGapSetting.IMAGES, style=style)
         asked = convert_query(query, window(jpeg=(tmp_path / item.file_name).read_bytes()))
         engine = DirectEngine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)

@@ -21,7 +21,7 @@ from norm_monitor.encounters.generate import START_NS
 from norm_monitor.encounters.library import SPLITS, find, read
 from norm_monitor.judge.coding import RecordedJudge, UnitKeys, read_answer
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 
 pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
 # Each flags events wrongly without a judge.
@@ -66,7 +66,7 @@ def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
     talks = []
     for place, name in enumerate((*NAMES, "w12_stairs_phone")):
         encounter = read(find(name))
-        given, truth = records_of_script(encounter)
+        given, truth = make_script_records(encounter)
         talk = make_talk_name(encounter)
         attend = JudgeStandIn(RecordedJudge(talk, recorded()[talk]), WallClock())
         labelled = LabelledRecords(given=tuple(given), sources=(UTTERANCES,), truth=truth)

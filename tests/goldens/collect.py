@@ -23,13 +23,13 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_monitor.session_log.reader import read as read_log
 from norm_monitor.windows.cutter import Entry, WindowConfig
-from sim_replays.items.item_bag import build
+from sim_replays.items.item_bag import write_item_bag
 from sim_replays.items.run_config import RunConfig
-from sim_replays.monitor_bench.script_driver import SensedEncounter, records_of_script
+from sim_replays.monitor_bench.script_driver import SensedEncounter, make_script_records
 from sim_replays.runs.players import open_players
-from sim_replays.runs.robot_config import ENCODER, selector_files
-from sim_replays.session_replay import in_process
-from sim_replays.suites.suite import items_of_suite
+from sim_replays.runs.robot_config import ENCODER, make_selector_files
+from sim_replays.session_replay import replay_in_process
+from sim_replays.suites.suite import make_suite_items
 from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 from tests.session_parity import items
@@ -101,7 +101,7 @@ def demo() -> Items:
     with tempfile.TemporaryDirectory() as folder:
         session = write_demo_session(Path(folder, "session"))
         with kept_speech("demo"):
-            outputs = list(in_process(session.bag))
+            outputs = list(replay_in_process(session.bag))
         return {_padded(name): lasting(item) for name, item in items(outputs).items()}
 
 
@@ -109,7 +109,7 @@ def development_by_script(names: Collection[str] = ()) -> Items:
     """Collect the flags of every development encounter, or of those named, fed from its script."""
     found: Items = {}
     for encounter in (one for one in encounters("development") if not names or one.id in names):
-        given, _ = records_of_script(encounter)
+        given, _ = make_script_records(encounter)
         found.update(_flags(encounter.id, given, (UTTERANCES,)))
     return found
 
@@ -128,9 +128,9 @@ def egogapbench(data: Path) -> Items:
     """Collect the selector's answers to the first items of EgoGapBench's development part, others given."""
     with tempfile.TemporaryDirectory() as folder:
         asking = RunConfig(suite="egogapbench", data=str(data / "egogapbench"), setting="others-given")
-        items = items_of_suite(asking).asked[:EGOGAPBENCH_ITEMS]
-        build(Path(folder, "bag"), asking, items)
-        [player] = open_players(selector_files(ENCODER), "direct", hosts=1, seed=0)
+        items = make_suite_items(asking).episodes[:EGOGAPBENCH_ITEMS]
+        write_item_bag(Path(folder, "bag"), asking, items)
+        [player] = open_players(make_selector_files(ENCODER), "direct", hosts=1, seed=0)
         wanted = [query.query_id for item in items for query in item.queries]
         answers = [to_plain(played.answer) for played in player.play(Path(folder, "bag"), wanted)]
     return {answer["query_id"]: lasting(answer) for answer in answers}

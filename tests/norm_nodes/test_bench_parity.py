@@ -20,8 +20,8 @@ from norm_monitor.encounters.library import HERE, find, read
 from norm_monitor.replay.node_driver import FLAGS, TransportError, play_over_dds
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.players import open_players
-from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, selector_files
-from sim_replays.session_replay import in_process
+from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, make_selector_files
+from sim_replays.session_replay import replay_in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
 from tests.node_records import camera_frame
@@ -71,7 +71,7 @@ def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models
     bag, seed = bag_of(tmp_path / "bag", 2), 2
     with serving() as server:
         describe_model(own_models, "eye", server.url)
-        files = selector_files("eye")
+        files = make_selector_files("eye")
         direct = answers(files, "direct", bag, seed)
         asked = list(server.bodies)
         assert [answer.outcome for answer in direct] == [Outcome.ANSWERED] * ITEMS
@@ -104,7 +104,7 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
 ) -> None:
     bag = tmp_path / "bag"
     write_sensed(bag, read(find(name)), LENGTH_S)
-    direct = list(in_process(bag))
+    direct = list(replay_in_process(bag))
     kinds = {item.split()[1] for item in items(direct)}
     assert kinds == {"window", "flag", "answer", "utterance"}
     for pace in (0.0, rate):
@@ -120,7 +120,7 @@ def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path:
         for stamp_ns, topic, content in whole:
             if stamp_ns < end_ns and topic == AUDIO:
                 writer.write_message(topic, content, stamp_ns)
-    direct = list(in_process(bag))
+    direct = list(replay_in_process(bag))
     assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None
@@ -132,7 +132,7 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
         robot(5, 9, "Your blood test from Monday is positive, by the way."),
     ]
     bag = write_talk(tmp_path / "bag", talk, 9.5)
-    direct = list(in_process(bag))
+    direct = list(replay_in_process(bag))
     assert "unsuitable_words" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None

@@ -29,7 +29,7 @@ from norm_monitor.replay.node_process import claim_domain
 from norm_monitor.session_log.live_log import LiveLog
 from norm_monitor.session_log.schema import KINDS, SessionInfo
 from norm_monitor.session_log.writer import StudyLog
-from sim_replays.monitor_bench.script_driver import records_of_script
+from sim_replays.monitor_bench.script_driver import make_script_records
 from tests.soak.running_graph import RunningGraph
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
@@ -175,7 +175,7 @@ def _talk(length_ns: int) -> Iterator[tuple[int, Any]]:
     while start_ns < START_NS + length_ns:
         if start_ns > START_NS + WARM_UP * length_ns:
             round_count = min(round_count, count)
-        entries, truth = records_of_script(scenes[count % round_count], seed=count, start_ns=start_ns)
+        entries, truth = make_script_records(scenes[count % round_count], seed=count, start_ns=start_ns)
         for at_ns, entry in entries:
             if isinstance(entry, RobotSpeech):
                 yield at_ns, replace(entry, speech_id=f"{entry.speech_id}-{count}")

@@ -13,14 +13,14 @@ from norm_monitor.encounters.library import find, read
 from norm_monitor.replay import node_process
 from norm_monitor.replay.node_driver import WINDOWS
 from norm_monitor.replay.node_process import MIDDLEWARE, claim_domain, has_room
-from sim_replays.session_replay import in_process
+from sim_replays.session_replay import replay_in_process
 from tests.sensed_bag import write_sensed
 
 
 def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:
     """A mark of silence in the bag, up to the second voice, comes after the first voice's words and not before."""
     write_sensed(tmp_path / "bag", read(find("zh_clinic")), 12.0)  # the robot begins before the person has ended
-    windows = [one.message for one in in_process(tmp_path / "bag") if one.topic == WINDOWS]
+    windows = [one.message for one in replay_in_process(tmp_path / "bag") if one.topic == WINDOWS]
     counted = {one["end_ns"] - START_NS: one["utterance_count"] for one in windows}
     assert counted[5 * NS_PER_S] == 2
 

@@ -102,7 +102,7 @@ def test_a_reply_that_is_no_answer_is_never_one(reply: str | dict[str, Any], out
 
 
 def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path) -> None:
-    from sim_replays.evals.logs import scored_run
+    from sim_replays.evals.logs import read_run
     from sim_replays.items.target import SuiteError
 
     task = {"data": str(BUNDLES), "setting": "blind", "answers": "logprobs"}
@@ -110,7 +110,7 @@ def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path)
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=1)
     assert figures(log)["failed"] == 1
     with pytest.raises(SuiteError, match=r"unfinished.*gives no log-probabilities"):
-        scored_run(log)
+        read_run(log)
 
 
 def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> None:
-    from sim_replays.evals.logs import compare, report_of, scored_run
+    from sim_replays.evals.logs import compare_runs, make_run_report, read_run
     from sim_replays.evals.robot import robot
 
     task = {"data": str(BUNDLES), "setting": "others-given"}
@@ -140,9 +140,9 @@ def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> N
     again = run("tactful/egogapbench", tmp_path, robot(hosts=2), task_args=task, limit=6)
     answered = [[answer["prediction"] for answer in answers(log)] for log in (runs["steps"], runs["none"], again)]
     assert answered[0] == answered[1] == answered[2]  # the encoder alone is the robot without a model
-    ours, at_random = (scored_run(runs[name]) for name in ("steps", "random"))
-    _, scored = report_of(ours, at_random)
-    [row] = compare(at_random, ours)
+    ours, at_random = (read_run(runs[name]) for name in ("steps", "random"))
+    _, scored = make_run_report(ours, at_random)
+    [row] = compare_runs(at_random, ours)
     assert scored.headline
     assert scored.headline.difference.value == pytest.approx(row.difference)
 
@@ -167,11 +167,11 @@ def test_every_suite_has_controls_that_see_only_options(suite: str, choose: str,
 
 def test_the_first_and_longest_options_stand_beside_each_run(tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
-    from sim_replays.evals.logs import report_of, scored_run
+    from sim_replays.evals.logs import make_run_report, read_run
 
     for choose in ("first", "longest"):
         log = run("tactful/egonormia", tmp_path, control(choose=choose), task_args=egonormia(), epochs=2)
-        _, scored = report_of(scored_run(log))
+        _, scored = make_run_report(read_run(log))
         assert scored.controls[f"{choose} option"] == scored.figures
 
 
@@ -223,14 +223,14 @@ def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
 
 
 def test_another_model_behind_the_same_name_is_seen(tmp_path: Path) -> None:
-    from sim_replays.evals.logs import scored_run
+    from sim_replays.evals.logs import read_run
 
     task = {"data": str(BUNDLES), "setting": "blind"}
     names = iter(["stand-in-1", "stand-in-2"])
     with server(lambda _: '{"answer": "A"}') as chat:
         chat.serves = lambda: next(names)
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1)
-    assert any("stand-in-1, stand-in-2" in caution for caution in scored_run(log).cautions)
+    assert any("stand-in-1, stand-in-2" in caution for caution in read_run(log).cautions)
 
 
 @pytest.mark.parametrize(
@@ -252,17 +252,17 @@ def test_requested_data_in_the_papers_layout_is_asked(
 SUITE = """
 import json
 from pathlib import Path
-from sim_replays.suites.own import Figures, Question, multiple_choice
+from sim_replays.suites.own import Figures, Question, make_suite
 from scoring.figures import Figure
 
 def read(path):
     for line in path.read_text().splitlines():
         yield Question(**json.loads(line))
 
-def figures(targets, predictions):
+def score(targets, predictions):
     return {"accuracy": Figure(value=VALUE, low=0.0, high=100.0, count=len(targets))}
 
-SUITE = multiple_choice("mine", read, figures=figures)
+SUITE = make_suite("mine", read, score=score)
 """
 
 
@@ -282,7 +282,7 @@ def test_an_installed_suite_is_answered_alike_by_nodes_and_in_process(
 ) -> None:
     from sim_replays.evals.robot import robot
 
-    (tmp_path / "mine_suite.py").write_text(SUITE.replace(", figures=figures", ""))
+    (tmp_path / "mine_suite.py").write_text(SUITE.replace(", score=score", ""))
     (tmp_path / "mine-1.0.dist-info").mkdir()
     (tmp_path / "mine-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (tmp_path / "mine-1.0.dist-info/entry_points.txt").write_text("[tactful.suites]\nmine = mine_suite:SUITE\n")
@@ -323,7 +323,7 @@ def test_data_and_scorers_that_would_mislead_are_refused(
 
 def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
-    from sim_replays.evals.logs import compare, scored_run
+    from sim_replays.evals.logs import compare_runs, read_run
     from sim_replays.items.target import SuiteError
 
     task = {"data": str(BUNDLES), "setting": "blind"}
@@ -333,10 +333,8 @@ def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) ->
                   max_samples=1, max_retries=0)  # fmt: skip
     assert figures(log)["failed"] == 0.5  # they stay in the figures
     with pytest.raises(SuiteError, match="unfinished"):
-        scored_run(log)
-    first = scored_run(run("tactful/egogapbench", tmp_path, control(choose="first"), task_args=task, limit=4))
-    other = scored_run(
-        run("tactful/egogapbench", tmp_path, control(), task_args={**task, "style": "exclusion"}, limit=4)
-    )
+        read_run(log)
+    first = read_run(run("tactful/egogapbench", tmp_path, control(choose="first"), task_args=task, limit=4))
+    other = read_run(run("tactful/egogapbench", tmp_path, control(), task_args={**task, "style": "exclusion"}, limit=4))
     with pytest.raises(SuiteError, match="another variant"):
-        compare(first, other)
+        compare_runs(first, other)

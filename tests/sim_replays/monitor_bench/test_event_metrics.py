@@ -20,19 +20,19 @@ from sim_replays.monitor_bench.event_metrics import (
     BASES_WITH_A_CUE,
     Alarm,
     EventSession,
-    events_resting_on,
+    draw_prior_alarms,
     match_alarms,
-    prior_alarms,
+    remove_alarms,
     score_encounters,
     score_online,
-    without_alarms,
+    select_events,
 )
 from sim_replays.monitor_bench.script_driver import (
     SensedEncounter,
     TimedRecord,
+    make_script_records,
     monitor_from_sound,
     monitor_script,
-    records_of_script,
     sense_encounter,
 )
 
@@ -105,7 +105,7 @@ def test_events_are_told_apart_by_what_they_rest_on() -> None:
     understood = replace(both.truth.events[1], basis=Basis.UNDERSTANDING)
     both = EventSession(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
     for bases in (BASES_WITH_A_CUE, {Basis.UNDERSTANDING}):
-        found = score_online(events_resting_on([both], bases), at_s=1.0)
+        found = score_online(select_events([both], bases), at_s=1.0)
         assert (found.events, found.flags, found.recall, found.precision) == (1, 2, 100.0, 50.0)
 
 
@@ -140,7 +140,7 @@ def test_without_harmless_talk_there_is_no_rate() -> None:
 
 
 def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: EncoderMatcher) -> None:
-    given, truth = records_of_script(read(find("factory_shift")))
+    given, truth = make_script_records(read(find("factory_shift")))
     labelled = LabelledRecords(given=tuple(given), sources=("utterances",), truth=truth)
     event = next(event for event in truth.events if event.basis is Basis.SIGHT)
     units = labelled_units(0, labelled, meaning, ThresholdTable.shipped())
@@ -158,7 +158,7 @@ class Deaf:
 
 def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: EncoderMatcher, tmp_path: Path) -> None:
     encounter = read(find("kiosk_directions"))
-    given, truth = records_of_script(encounter)
+    given, truth = make_script_records(encounter)
     entries = tuple(TimedRecord(at_ns=at, entry=e) for at, e in given)
     whole = SensedEncounter(truth=truth, sources=("utterances",), given=entries)
     (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
@@ -174,9 +174,9 @@ def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     found = monitor_script(encounter, meaning, table)
     assert found == monitor_script(encounter, meaning, table)
     assert score_online([found]).f1_by_tolerance["5"] > 0
-    nothing = score_online(without_alarms([found]))
+    nothing = score_online(remove_alarms([found]))
     assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
-    assert prior_alarms([found], 1) == prior_alarms([found], 1)
+    assert draw_prior_alarms([found], 1) == draw_prior_alarms([found], 1)
 
 
 def test_delays_count_from_the_end_of_the_unit_and_withdrawn_flags_are_a_share() -> None:

@@ -16,14 +16,14 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from sim_replays.items.clip import jpegs, shots
-from sim_replays.items.item_bag import Record, build, episodes
+from sim_replays.items.clip import list_shots, read_jpegs
+from sim_replays.items.item_bag import Record, read_episodes, write_item_bag
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.players import open_players
-from sim_replays.runs.robot_config import JudgeAnswererConfig, config_of, judge_config
+from sim_replays.runs.robot_config import JudgeAnswererConfig, make_answerer_config, make_judge_config
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.suite import items_of_suite
+from sim_replays.suites.suite import make_suite_items
 from tests.sim_replays.requested_data import hsri_folder, norm, pictures, segment, videonorms_folder
 
 
@@ -32,8 +32,8 @@ def asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
 
 
 def bag_of(what: RunConfig, path: Path) -> list[list[Record]]:
-    build(path, what, items_of_suite(what).asked)
-    return list(episodes(path))
+    write_item_bag(path, what, make_suite_items(what).episodes)
+    return list(read_episodes(path))
 
 
 def kinds(episode: list[Record], kind: type) -> list[Any]:
@@ -53,7 +53,7 @@ def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
 
 
 def what_is_asked(what: RunConfig) -> list[str]:
-    return [query.query_id for item in items_of_suite(what).asked for query in item.queries]
+    return [query.query_id for item in make_suite_items(what).episodes for query in item.queries]
 
 
 @pytest.mark.parametrize("suite", ["videonorms", "hsri"])
@@ -61,7 +61,7 @@ def test_no_label_is_in_the_bag(tmp_path: Path, suite: str) -> None:
     folder = videonorms_folder if suite == "videonorms" else hsri_folder
     setting = "text"
     what = asking(suite, folder(tmp_path / "data"), setting)
-    build(tmp_path / "bag", what, items_of_suite(what).asked)
+    write_item_bag(tmp_path / "bag", what, make_suite_items(what).episodes)
     with BagReader(tmp_path / "bag") as reader:
         data = [message.data for message in reader.messages()]
     if suite == "videonorms":
@@ -114,7 +114,7 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
     assert len(frames) == min(count, 24)
     assert (frames[0].stamp_ns - episode[0].stamp_ns, frames[-1].stamp_ns - episode[0].stamp_ns < 3e9) == (0, True)
     assert (
-        judge_config("encoder", asking("videonorms", data, "blind", sampling=sampling)).suite.images
+        make_judge_config("encoder", asking("videonorms", data, "blind", sampling=sampling)).suite.images
         == {
             "robot": 16,
             "paper": 32,
@@ -124,13 +124,13 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
 
 def test_the_context_and_whose_pictures_may_leave_are_of_the_run() -> None:
     public = PictureRules(deployment_context=DeploymentContext.PUBLIC, pictures_may_leave=True)
-    judge = config_of("far", RunConfig(suite="hsri", data="", setting="text"), public)
+    judge = make_answerer_config("far", RunConfig(suite="hsri", data="", setting="text"), public)
     assert isinstance(judge, JudgeAnswererConfig)
     assert judge.rules == public
     acts = RunConfig(suite="egogapbench", data="", setting="blind")
     with pytest.raises(SuiteError, match="leave deployment_context out"):
-        config_of("far", acts, public)
-    far = config_of("far", acts, PictureRules(pictures_may_leave=True))
+        make_answerer_config("far", acts, public)
+    far = make_answerer_config("far", acts, PictureRules(pictures_may_leave=True))
     assert isinstance(far, SelectorFiles)
     assert far.pictures_may_leave
 
@@ -149,15 +149,15 @@ def video(path: Path, seconds: int) -> None:
 
 def test_pictures_come_from_a_video_as_well(tmp_path: Path) -> None:
     video(tmp_path / "videos/clip0.mp4", 3)
-    found = list(jpegs(shots(tmp_path, "clip0", duration_s=None, most=0)))
+    found = list(read_jpegs(list_shots(tmp_path, "clip0", duration_s=None, max_count=0)))
     assert [shot.offset_ns for shot, _ in found] == [0, 10**9, 2 * 10**9]
     means = [np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)).mean() for _, data in found]
     assert [round(mean / 40) for mean in means] == [1, 2, 3]
     (tmp_path / "videos/broken.mp4").write_bytes((tmp_path / "videos/clip0.mp4").read_bytes()[:300])
     with pytest.raises(SuiteError, match="cannot be read as a video"):
-        list(jpegs(shots(tmp_path, "broken", duration_s=3, most=0)))
+        list(read_jpegs(list_shots(tmp_path, "broken", duration_s=3, max_count=0)))
     with pytest.raises(SuiteError, match=r"put frames/clip1/\*\.jpg or videos/clip1\.mp4 there"):
-        shots(tmp_path, "clip1", duration_s=3, most=0)
+        list_shots(tmp_path, "clip1", duration_s=3, max_count=0)
 
 
 def test_a_clip_s_speech_may_be_heard(tmp_path: Path, shared_data: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_clip_s_speech_may_be_heard(tmp_path: Path, shared_data: Path) -> None
     assert "what you can do for your country" in heard
     (data / "audio/clip0.flac").unlink()
     with pytest.raises(SuiteError, match=r"put audio/clip0\.wav"):
-        items_of_suite(asking("videonorms", data, "whisper"))
+        make_suite_items(asking("videonorms", data, "whisper"))
 
 
 def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
@@ -195,9 +195,9 @@ def test_times_of_talk_are_kept_where_they_are_known(tmp_path: Path) -> None:
 def test_only_a_split_s_ids_are_asked(tmp_path: Path) -> None:
     data = hsri_folder(tmp_path / "data")
     (tmp_path / "split.json").write_text('["s0", "s3"]')
-    made = items_of_suite(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
-    assert {one.item.partition("#")[0] for one in made.asked} == {"s0", "s3"}
+    made = make_suite_items(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+    assert {one.item.partition("#")[0] for one in made.episodes} == {"s0", "s3"}
     assert {target.id.partition("#")[0] for target in made.targets} == {"s0", "s3"}
     (tmp_path / "split.json").write_text("s0\ns99\n")
     with pytest.raises(SuiteError, match=r"names ids that are not in .*: s99"):
-        items_of_suite(asking("hsri", data, "text", only=str(tmp_path / "split.json")))
+        make_suite_items(asking("hsri", data, "text", only=str(tmp_path / "split.json")))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sim_replays.items.target import Target, read_predictions
-from sim_replays.suites.report import Report, report
+from sim_replays.suites.report import Report, make_report
 from sim_replays.suites.suite import Suite
 
 
@@ -17,7 +17,7 @@ def written(path: Path, lines: Iterable[dict[str, Any]]) -> Path:
 
 def scored(suite: Suite, targets: list[Target], folder: Path, lines: Iterable[dict[str, Any]]) -> Report:
     """The report on the lines, by way of a file."""
-    return report(suite, targets, read_predictions(written(folder / "answers.jsonl", lines), targets))
+    return make_report(suite, targets, read_predictions(written(folder / "answers.jsonl", lines), targets))
 
 
 def right(targets: list[Target]) -> list[dict[str, Any]]:

@@ -9,14 +9,14 @@ import pytest
 from norm_core.runtime.config import ConfigError, check_config
 from scoring.f1 import class_f1, count_confusions, f1_score, macro_f1
 from scoring.intervals import interval_of_gain, sign_flip_p
-from sim_replays.items.target import PredictionFile, Target, intersection_over_union
+from sim_replays.items.target import PredictionFile, Target, compute_iou
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
+from sim_replays.suites.controls import choose_best_position, choose_most_frequent, draw_by_rate, score_uniform_choice
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
-from sim_replays.suites.report import Published, PublishedTable, published_results, report, to_plain
-from sim_replays.suites.suite import OURS, suite_called
+from sim_replays.suites.report import Published, PublishedTable, load_published_tables, make_report, report_to_plain
+from sim_replays.suites.suite import OURS, find_suite
 from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import hsri_folder, norm, segment
 
@@ -24,13 +24,13 @@ from tests.sim_replays.requested_data import hsri_folder, norm, segment
 def norms(folder: Path, count: int) -> list[Target]:
     lines = "".join(f"{json.dumps(norm(number))}\n" for number in range(count))
     (folder / videonorms.FILE).write_text(lines)
-    return VIDEONORMS.read(folder, "")
+    return VIDEONORMS.read_targets(folder, "")
 
 
 def test_a_constant_place_scores_82_on_the_robot_set(shared_data: Path) -> None:
     """Nine of eleven right actions stand first in the dataset; on the full split the best place scores 25.3."""
-    targets = EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
-    figures = EGONORMIA.figures(targets, best_constant(targets))
+    targets = EGONORMIA.read_targets(shared_data / "egonormia/ood_robot.json", "")
+    figures = EGONORMIA.compute_figures(targets, choose_best_position(targets))
     assert [round(figures[name].value, 1) for name in ("both", "action", "justification")] == [81.8] * 3
     sensible = [target for target in targets if target.task == "sensible"]
     by_place = [sum(place in one.right for one in sensible) for place in range(5)]
@@ -38,30 +38,30 @@ def test_a_constant_place_scores_82_on_the_robot_set(shared_data: Path) -> None:
 
 
 def test_uniform_choice_is_computed(shared_data: Path) -> None:
-    targets = EGOGAPBENCH.read(shared_data / "egogapbench", "default")
-    figures = uniform(EGOGAPBENCH, targets)
+    targets = EGOGAPBENCH.read_targets(shared_data / "egogapbench", "default")
+    figures = score_uniform_choice(EGOGAPBENCH, targets)
     assert [round(figure.value, 1) for figure in figures.values()] == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
     assert str(figures["n3"]) == "33.3"  # exact: without an interval
-    targets = EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
-    figures = uniform(EGONORMIA, targets)
+    targets = EGONORMIA.read_targets(shared_data / "egonormia/ood_robot.json", "")
+    figures = score_uniform_choice(EGONORMIA, targets)
     assert [figures[name].value for name in ("both", "action", "justification")] == pytest.approx([4, 20, 20])
 
 
 def test_the_most_frequent_label_by_hand(tmp_path: Path) -> None:
     targets = norms(tmp_path, 8)  # six adhere and two violate
-    found = report(VIDEONORMS, targets, PredictionFile(predictions={}, unknown=(), unusable=()))
+    found = make_report(VIDEONORMS, targets, PredictionFile(predictions={}, unknown=(), unusable=()))
     always = found.controls["most frequent"]
     assert always["f1_adherence"].value == pytest.approx(1200 / 14)
     assert (always["f1_violation"].value, always["norm"].count) == (0.0, 0)
     assert 0 < found.controls["prior"]["macro_f1"].value < 100
-    assert to_plain(found)["controls"]["most frequent"]["f1_violation"] == 0.0
+    assert report_to_plain(found)["controls"]["most frequent"]["f1_violation"] == 0.0
 
 
 def test_the_most_frequent_answer_by_hand(tmp_path: Path) -> None:
     lines = [segment(number) for number in range(24)] + [{**segment(24), "id": "more"}]  # one more error
     (tmp_path / hsri.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    targets = HSRI.read(tmp_path, "")
-    figures = HSRI.figures(targets, most_frequent(targets))
+    targets = HSRI.read_targets(tmp_path, "")
+    figures = HSRI.compute_figures(targets, choose_most_frequent(targets))
     assert figures["error3_accuracy"].value == pytest.approx(100 * 9 / 25)
     assert figures["error2_accuracy"].value == pytest.approx(100 * 16 / 25)  # most are no error
     assert figures["attributes_exact"].value > 0
@@ -69,23 +69,23 @@ def test_the_most_frequent_answer_by_hand(tmp_path: Path) -> None:
 
 def test_no_control_sees_a_question_s_own_answer(tmp_path: Path) -> None:
     """Turning a choice's right place about changes nothing of what is drawn for it."""
-    targets = HSRI.read(hsri_folder(tmp_path), "")
+    targets = HSRI.read_targets(hsri_folder(tmp_path), "")
     choices = [target for target in targets if target.task in hsri.CHOICES]
     turned = [
         Target(id=one.id, task=one.task, group=one.group, options=5, right=((one.right[0] + 1) % 5,)) for one in choices
     ]
-    assert prior(choices) == prior(turned)
+    assert draw_by_rate(choices) == draw_by_rate(turned)
 
 
 def tables_of(suite: str) -> tuple[PublishedTable, ...]:
-    return published_results(suite_called(suite))
+    return load_published_tables(find_suite(suite))
 
 
 @pytest.mark.parametrize("suite", OURS)
 def test_the_tables_have_the_suite_s_columns(suite: str) -> None:
     for number, table in enumerate(tables_of(suite)):
-        assert set(table.columns) <= set(suite_called(suite).columns)
-        assert number or table.columns == suite_called(suite).columns
+        assert set(table.columns) <= set(find_suite(suite).columns)
+        assert number or table.columns == find_suite(suite).columns
         assert " table" in table.source
         assert table.rows
 
@@ -101,7 +101,7 @@ def test_the_tables_have_the_suite_s_columns(suite: str) -> None:
     ],
 )
 def test_a_variant_stands_beside_its_own_rows(suite: str, variant: dict[str, str], tables: list[str]) -> None:
-    published = published_results(suite_called(suite), variant)
+    published = load_published_tables(find_suite(suite), variant)
     assert [name in table.source for name, table in zip(tables, published, strict=True)] == [True] * len(tables)
 
 
@@ -115,8 +115,8 @@ def test_egogapbench_rows_add_up_to_their_overall() -> None:
 def test_hsri_has_every_model_and_the_human() -> None:
     (table,) = tables_of("hsri")
     assert len(table.rows) == 18
-    assert table.cells("(L+V) o1", ("rationale", "nothing"))[0] == "44 ± 10"
-    assert table.cells("Human", ("pre",)) == ["77"]
+    assert table.format_cells("(L+V) o1", ("rationale", "nothing"))[0] == "44 ± 10"
+    assert table.format_cells("Human", ("pre",)) == ["77"]
     for row in table.rows.values():
         assert row[4] <= row[6]  # a set that is exact is also partly right
 
@@ -155,7 +155,7 @@ def test_sets_score_as_scikit_learn_s() -> None:
     ).mean() == pytest.approx(65.987902)
     assert 100 * np.mean((wanted == found).all(axis=1)) == pytest.approx(5.0)
     overlaps = [
-        intersection_over_union(frozenset(np.flatnonzero(one)), frozenset(np.flatnonzero(other)))
+        compute_iou(frozenset(np.flatnonzero(one)), frozenset(np.flatnonzero(other)))
         for one, other in zip(found, wanted, strict=True)
     ]
     assert 100 * np.mean(overlaps) == pytest.approx(49.380952)

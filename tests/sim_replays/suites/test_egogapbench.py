@@ -33,7 +33,7 @@ def answers(
     decider = Decider(encoder, CONFIG)
     found = {}
     for item in items:
-        query = suite.query(item, setting)
+        query = suite.make_query(item, setting)
         decision = decider.decide(convert_query(query), Deadline(ReplayClock())).decision
         found[item.uid] = extract_answer(decision, query)
     return found
@@ -43,7 +43,7 @@ def test_items_carry_no_label(pairs: tuple[list[EgoGapItem], list[Target]]) -> N
     items, targets = pairs
     assert len(items) == len(targets) == 590
     for item in items[:20]:
-        assert not any(kind in repr(suite.query(item, EgoGapSetting.OTHERS)) for kind in EgoGapKind)
+        assert not any(kind in repr(suite.make_query(item, EgoGapSetting.OTHERS)) for kind in EgoGapKind)
 
 
 def test_each_item_is_answered_alone(pairs: tuple[list[EgoGapItem], list[Target]], encoder: SentenceEncoder) -> None:
@@ -77,10 +77,10 @@ def test_swapped_others_come_from_another_image(pairs: tuple[list[EgoGapItem], l
     items, _ = pairs
     theirs = {item.image: item.others for item in items}
     for seed in (0, 1):
-        swapped = suite.swapped(items, seed)
+        swapped = suite.swap_others(items, seed)
         assert sorted(map(repr, swapped.values())) == sorted(map(repr, theirs.values()))
         assert sum(swapped[image] == theirs[image] for image in theirs) == 0
-    assert suite.swapped(items, 0) != suite.swapped(items, 1)
+    assert suite.swap_others(items, 0) != suite.swap_others(items, 1)
 
 
 def test_a_file_that_is_none_says_so(tmp_path: Path) -> None:

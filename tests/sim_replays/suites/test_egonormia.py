@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim_replays.items.target import SuiteError, intersection_over_union
+from sim_replays.items.target import SuiteError, compute_iou
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import EgoNormiaSetting
 
@@ -33,23 +33,23 @@ def test_actions_and_justifications_are_shuffled_apart(robot_set: Path) -> None:
 
 @given(st.frozensets(st.integers(0, 4)), st.frozensets(st.integers(0, 4)))
 def test_overlap_is_one_exactly_for_equals(found: frozenset[int], wanted: frozenset[int]) -> None:
-    overlap = intersection_over_union(found, wanted)
+    overlap = compute_iou(found, wanted)
     assert 0 <= overlap <= 1
     assert (overlap == 1) == (found == wanted)
 
 
 def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:
     item = suite.read(robot_set)[0][0]
-    assert suite.query(item, EgoNormiaSetting.PIPELINE, "action").viewpoint.description == item.scene
-    assert item.scene not in repr(suite.query(item, EgoNormiaSetting.BLIND, "action"))
+    assert suite.make_query(item, EgoNormiaSetting.PIPELINE, "action").viewpoint.description == item.scene
+    assert item.scene not in repr(suite.make_query(item, EgoNormiaSetting.BLIND, "action"))
 
 
 @pytest.mark.parametrize(
     ("other", "told"),
     [
         ({"justifications": ["as it is kind"]}, "2 behaviors and 1 justifications"),
-        ({"correct": 7}, "7 is no place among 2"),
-        ({"sensibles": [0, 9]}, "9 is no place among 2"),
+        ({"correct": 7}, "no behavior 7 among 2"),
+        ({"sensibles": [0, 9]}, "no behavior 9 among 2"),
     ],
 )
 def test_labels_that_name_no_option_are_refused(tmp_path: Path, other: dict[str, Any], told: str) -> None:
@@ -60,5 +60,5 @@ def test_labels_that_name_no_option_are_refused(tmp_path: Path, other: dict[str,
 
 
 def test_items_of_one_video_share_their_source() -> None:
-    assert suite.source_of("a1b2-c3_12") == suite.source_of("a1b2-c3_90") == "a1b2-c3"
-    assert suite.source_of("clip-1") == "clip-1"
+    assert suite.find_source("a1b2-c3_12") == suite.find_source("a1b2-c3_90") == "a1b2-c3"
+    assert suite.find_source("clip-1") == "clip-1"

@@ -17,7 +17,7 @@ from tests.sim_replays.suites.answer_files import right, scored, written
 
 def test_videonorms_by_hand(tmp_path: Path) -> None:
     written(tmp_path / videonorms.FILE, [norm(number) for number in range(8)])
-    targets = VIDEONORMS.read(tmp_path, "")
+    targets = VIDEONORMS.read_targets(tmp_path, "")
     lines = right(targets)
     figures = scored(VIDEONORMS, targets, tmp_path, lines).figures
     assert (figures["macro_f1"].value, figures["verbal"].count) == (100.0, 0)
@@ -41,7 +41,7 @@ def test_videonorms_by_hand(tmp_path: Path) -> None:
 
 def test_only_the_norm_is_asked_where_annotators_have_no_majority(tmp_path: Path) -> None:
     written(tmp_path / videonorms.FILE, [norm(0, label=None), norm(1)])
-    tasks = [(target.id, target.task) for target in VIDEONORMS.read(tmp_path, "")]
+    tasks = [(target.id, target.task) for target in VIDEONORMS.read_targets(tmp_path, "")]
     assert tasks == [("n0", "norm"), *(("n1", task) for task in VIDEONORMS.tasks)]
 
 
@@ -77,7 +77,7 @@ def test_a_segment_that_cannot_be_is_told(tmp_path: Path, other: dict[str, Any],
 
 def test_hsri_scores_all_where_all_is_right(tmp_path: Path) -> None:
     written(tmp_path / hsri.FILE, [segment(number) for number in range(60)])
-    targets = HSRI.read(tmp_path, "")
+    targets = HSRI.read_targets(tmp_path, "")
     assert {target.task for target in targets} == set(HSRI.tasks)
     figures = scored(HSRI, targets, tmp_path, right(targets)).figures
     assert [round(figure.value, 6) for figure in figures.values()] == [100.0] * len(HSRI.columns)
@@ -87,7 +87,7 @@ def test_hsri_scores_all_where_all_is_right(tmp_path: Path) -> None:
 
 def test_partly_right_sets_count_as_partial(tmp_path: Path) -> None:
     written(tmp_path / hsri.FILE, [segment(number) for number in range(60)])
-    targets = [target for target in HSRI.read(tmp_path, "") if target.by["seed"] == "0"]
+    targets = [target for target in HSRI.read_targets(tmp_path, "") if target.by["seed"] == "0"]
     lines = [
         {**line, "answer": [list(Attribute)[place].value for place in line["answer"][:1]]}
         if line["task"] == "attributes"
@@ -128,8 +128,8 @@ def test_questions_are_drawn_as_the_paper_says() -> None:
             assert len(set(question.options)) == 5
         if question.task == "pre":
             assert own.kind == "competence"
-            assert own.said_by("user") not in question.told  # the answer
-            assert question.options[question.right[0]] == own.said_by("user")
+            assert own.join_words("user") not in question.talk  # the answer
+            assert question.options[question.right[0]] == own.join_words("user")
         if question.task == "rationale":
             assert own.kind == "error"
             for place, option in enumerate(question.options):

@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
-from sim_replays.items.target import SuiteError, Target, chosen_positions, read_predictions
+from sim_replays.items.target import SuiteError, Target, read_choice, read_predictions
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
-from sim_replays.suites.report import to_plain
-from sim_replays.suites.suite import FORMS, suite_called, suites
-from sim_replays.suites.videonorms import FORMS as NORM_FORMS
+from sim_replays.suites.report import report_to_plain
+from sim_replays.suites.suite import REPLY_PARSERS, find_suite, load_suites
+from sim_replays.suites.videonorms import REPLY_PARSERS as NORM_FORMS
 from tests.command_line import tactful
 from tests.sim_replays.suites.answer_files import right, scored, written
 
 
 @pytest.fixture
 def gap(shared_data: Path) -> list[Target]:
-    return EGOGAPBENCH.read(shared_data / "egogapbench", "default")
+    return EGOGAPBENCH.read_targets(shared_data / "egogapbench", "default")
 
 
 @pytest.fixture
 def robot_set(shared_data: Path) -> list[Target]:
-    return EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
+    return EGONORMIA.read_targets(shared_data / "egonormia/ood_robot.json", "")
 
 
 def test_letters_and_places_are_the_same(gap: list[Target], tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_no_outcome_but_answered_is_right(robot_set: list[Target], tmp_path: Pat
 
 
 def test_right_answers_score_all(robot_set: list[Target], tmp_path: Path) -> None:
-    plain = to_plain(scored(EGONORMIA, robot_set, tmp_path, right(robot_set)))
+    plain = report_to_plain(scored(EGONORMIA, robot_set, tmp_path, right(robot_set)))
     assert [plain[name] for name in ("both", "action", "justification", "sensible")] == [100.0] * 4
     assert plain["n"] == 11
     assert plain["counts"]["sensible"] == 11
@@ -54,7 +54,7 @@ def test_an_empty_set_against_an_empty_set_is_1(tmp_path: Path) -> None:
     entry = {"behaviors": list("abcde"), "justifications": list("vwxyz"), "correct": 0, "sensibles": [], "desc": ""}
     path = tmp_path / "some.json"
     path.write_text(json.dumps({"a_1": entry, "a_2": entry}))
-    targets = EGONORMIA.read(path, "")
+    targets = EGONORMIA.read_targets(path, "")
     lines = [
         {"id": "a_1", "task": "sensible", "answer": [], "outcome": "answered"},
         {"id": "a_2", "task": "sensible", "answer": [], "outcome": "abstained"},
@@ -85,7 +85,7 @@ def test_faults_are_named_with_their_line(gap: list[Target], tmp_path: Path) -> 
     fails('{"id": "x", "task": "action"}', "line 1: task: 'action' is unknown; write one of eas")
     fails('{"id": "x", "outcome": "maybe"}\n', "no id in it is in the data")
     fails(json.dumps({"id": gap[0].id, "outcome": "maybe"}), "outcome: 'maybe' is unknown; write one of answered")
-    fails("[1]", "is no object with an id")
+    fails("[1]", "not an object with an id")
 
 
 def test_an_answer_that_is_none_counts_as_unparsed(gap: list[Target], tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_an_answer_that_is_none_counts_as_unparsed(gap: list[Target], tmp_path: 
 def test_whatever_is_answered_is_places_or_nothing(answer: object) -> None:
     for several in (False, True):
         target = Target(id="a", task="t", group="g", options=4, several=several, words=("A", "B", "C", "D"))
-        places = chosen_positions(answer, target)
+        places = read_choice(answer, target)
         assert places is None or all(0 <= place < 4 for place in places)
         assert several or places is None or len(places) == 1
 
@@ -112,50 +112,50 @@ def test_files_may_have_any_name_and_be_lists(shared_data: Path, tmp_path: Path)
     (tmp_path / "test_egoplan.bundles.jsonl").write_text("\n".join(lines))
     (tmp_path / "any.json").write_text(json.dumps(bundles))
     (tmp_path / "by_id.json").write_text(json.dumps({str(one["image_id"]): one for one in bundles}))
-    wanted = [target.key for target in EGOGAPBENCH.read(tmp_path, "default")]
+    wanted = [target.key for target in EGOGAPBENCH.read_targets(tmp_path, "default")]
     assert len(wanted) >= 5
     for name in ("any.json", "by_id.json", "test_default.bundles.jsonl"):
-        assert [target.key for target in EGOGAPBENCH.read(tmp_path / name, "default")] == wanted
+        assert [target.key for target in EGOGAPBENCH.read_targets(tmp_path / name, "default")] == wanted
     entries = json.loads((shared_data / "egonormia/ood_robot.json").read_text())
     (tmp_path / "list").mkdir()
     (tmp_path / "list/items.json").write_text(json.dumps(list(entries.values())))
-    assert len(EGONORMIA.read(tmp_path / "list", "")) == 33
+    assert len(EGONORMIA.read_targets(tmp_path / "list", "")) == 33
 
 
 def test_a_file_cut_in_half_says_where(shared_data: Path, tmp_path: Path) -> None:
     text = (shared_data / "egogapbench/dev_default.bundles.jsonl").read_text()
     (tmp_path / "cut.bundles.jsonl").write_text(text[: len(text) // 2])
     with pytest.raises(SuiteError, match=r"cut\.bundles\.jsonl, line \d+: is not JSON"):
-        EGOGAPBENCH.read(tmp_path, "default")
+        EGOGAPBENCH.read_targets(tmp_path, "default")
     text = (shared_data / "egonormia/ood_robot.json").read_text()
     (tmp_path / "cut.json").write_text(text[: len(text) // 2])
     with pytest.raises(SuiteError, match="is not JSON, as where a file was cut"):
-        EGONORMIA.read(tmp_path / "cut.json", "")
+        EGONORMIA.read_targets(tmp_path / "cut.json", "")
 
 
 def test_a_suite_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="did you mean egonormia"):
-        suite_called("egonorma")
-    for suite in suites().values():
+        find_suite("egonorma")
+    for suite in load_suites().values():
         with pytest.raises(SuiteError):
-            suite.read(tmp_path / "nowhere", "default")
+            suite.read_targets(tmp_path / "nowhere", "default")
     written(tmp_path / "empty.json", [])
     with pytest.raises(SuiteError, match="is empty"):
-        EGONORMIA.read(tmp_path / "empty.json", "")
+        EGONORMIA.read_targets(tmp_path / "empty.json", "")
 
 
 SUITE = """
-from sim_replays.suites.own import Question, accuracy, multiple_choice
+from sim_replays.suites.own import Question, make_suite, score_accuracy
 
 def read(path):
     yield Question(id="d", ask="Who?", options=("I", "you"), right=0)
     {in_read}
 
-def figures(targets, predictions):
+def score(targets, predictions):
     {in_scorer}
-    return accuracy(targets, predictions)
+    return score_accuracy(targets, predictions)
 
-SUITE = multiple_choice("doors", read, figures=figures, columns=("accuracy",))
+SUITE = make_suite("doors", read, score=score, columns=("accuracy",))
 """
 
 
@@ -231,9 +231,9 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
 )
 def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, ...] | None, strict: bool) -> None:
     options = ("True", "False") if "rue" in reply or "false" in reply else OPTIONS
-    found = FORMS[form](query(form, options), reply)
+    found = REPLY_PARSERS[form](query(form, options), reply)
     assert (found and found.chosen) == chosen
-    assert found is None or found.strict is strict
+    assert found is None or found.is_strict is strict
 
 
 @pytest.mark.parametrize(

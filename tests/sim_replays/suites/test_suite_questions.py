@@ -86,7 +86,7 @@ def answer(
     for record in given:
         recent.add(record)
     questioner = SuiteAnswerer(DirectEngine(backend, WallClock()), QuestionConfig(**config), rules)
-    return questioner.answer(asked, *questioner.asked(asked, recent, WallClock()))
+    return questioner.answer(asked, *questioner.find_window(asked, recent, WallClock()))
 
 
 def test_detection_is_the_live_judge_s_own_question() -> None:
@@ -167,7 +167,7 @@ def test_a_deadline_that_passed_and_a_model_that_fails_are_told_apart() -> None:
     assert answer(Writing(dies), query("error2")).outcome is Outcome.FAILED
     questioner = SuiteAnswerer(DirectEngine(Writing(first), WallClock()), QuestionConfig())
     late = query("error2", deadline_ns=START_NS)
-    window, limit = questioner.asked(late, RecentRecords(15), ReplayClock(START_NS + 1))
+    window, limit = questioner.find_window(late, RecentRecords(15), ReplayClock(START_NS + 1))
     assert isinstance(limit, Deadline)
     assert questioner.answer(late, window, limit).outcome is Outcome.TIMED_OUT
 

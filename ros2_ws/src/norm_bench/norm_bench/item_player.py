@@ -24,7 +24,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
 from norm_core.records.topics import ANSWERS_TOPIC, NAMESPACE, full_topic
-from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
+from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, read_episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
 # The largest file of ids.
@@ -67,7 +67,7 @@ class ItemPlayer(Player):
         """Play every episode that contains a selected query."""
         self._wait_until(self._is_matched, MATCH_TIMEOUT_S, self._name)
         self._await_publishers_matched()
-        for episode in episodes(bag):
+        for episode in read_episodes(bag):
             if not any(isinstance(entry, Query) and entry.query_id in self._wanted for entry in episode):
                 continue
             for entry in episode:

@@ -48,7 +48,7 @@ class JudgeQueries:
     def _queue(self, query: Query) -> None:
         if query.task not in TASKS:
             return
-        if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
+        if not self._jobs.put((query, self._answerer.find_window(query, self._recent, self._node.clock))):
             self._publish(_make_failed_answer(query, f"judge: {MAX_WAITING} questions wait already; ask less often"))
 
     def _answer_queries(self) -> None:
