@@ -55,7 +55,7 @@ def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:
 def test_labels_that_name_no_option_are_refused(tmp_path: Path, other: dict[str, Any], told: str) -> None:
     item = {"id": "a_1", "behaviors": ["go", "wait"], "justifications": ["so", "thus"], "correct": 0, "sensibles": [0]}
     (tmp_path / "items.json").write_text(json.dumps([{**item, **other}]))
-    with pytest.raises(SuiteError, match=f"is no item of EgoNormia: .*{told}"):
+    with pytest.raises(SuiteError, match=f"is not an item of EgoNormia: .*{told}"):
         suite.read(tmp_path / "items.json")
 
 
