@@ -253,7 +253,7 @@ TARGETS: dict[str, Target] = {
     "gguf": Target(_file("a.gguf", GgufFile), (GGUF,)),
     "manifest": Target(_file("m.yaml", lambda path: load_config(Manifest, path)), (MANIFEST,)),
     "cues": Target(
-        _file("c.yaml", ThresholdTable.of), (shipped_file("norm_monitor.assessment", "thresholds.yaml").read_bytes(),)
+        _file("c.yaml", ThresholdTable.load), (shipped_file("norm_monitor.assessment", "thresholds.yaml").read_bytes(),)
     ),
     "profile": Target(_file("p.yaml", lambda path: load_profile(str(path))), (PROFILE,)),
     "scenario": Target(_file("museum_phone.yaml", read_scenario), (find_scenario("museum_phone").read_bytes(),)),
