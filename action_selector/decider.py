@@ -7,7 +7,6 @@ from dataclasses import replace
 from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, build_candidates, propose_actions
 from action_selector.choose import norms
-from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
 from action_selector.house_rules import HouseRule, HouseRules, compare_actions, find_applicable_rules, find_support
@@ -65,20 +64,17 @@ class Decider:
         catalogue: SkillCatalogue | None = None,
         rules: HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
-        calibration: SelectorCalibration | None = None,
         reader: TalkReader | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
-        # The contents of the calibration count, wherever its file lies.
-        settings_sha256 = self.config.sha256(leave_out=("calibration",))
-        parts = [part.sha256() for part in (catalogue, rules, calibration) if part]
+        settings_sha256 = self.config.sha256()
+        parts = [part.sha256() for part in (catalogue, rules) if part]
         parts += [reader.sha256] if reader else []
         self._config_sha256 = sha256_of([settings_sha256, *parts]) if parts else settings_sha256
         self._sentences = sentences
         self._engine = engine
-        self._calibration = calibration
         self._reader = reader
-        self._chooser = Chooser(sentences, self.config, engine, calibration)
+        self._chooser = Chooser(sentences, self.config, engine)
         self._catalogue = catalogue
         self._rules = rules or HouseRules()
         self._precedents = precedents
@@ -94,7 +90,6 @@ class Decider:
             catalogue=catalogue,
             rules=rules,
             precedents=self._precedents,
-            calibration=self._calibration,
             reader=self._reader,
         )
 

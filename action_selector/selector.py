@@ -8,7 +8,6 @@ from pathlib import Path
 from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
-from action_selector.choose.calibration import SelectorCalibration, list_dependencies
 from action_selector.decider import Decider
 from action_selector.house_rules import HouseRules
 from action_selector.queries import TASKS, convert_query, extract_answer
@@ -31,7 +30,6 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
-from norm_core.runtime.artefact import resolve_artefact_path
 from norm_core.runtime.config import LIVE_FILE, NAMES_FILE
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 from norm_core.streams.recent_records import RecentRecords
@@ -206,8 +204,8 @@ class SelectorFiles(SelectorConfig):
     model: str = Field(default="", description="name of the model that is asked; empty for similarity alone")
     reader: str = Field(
         default=AUTO,
-        description="talk reader that reads candidates where no model is asked and no calibration is named: its size "
-        "or folder; auto takes the smallest that is set up, none takes none",
+        description="talk reader that reads candidates where no model is asked: its size or folder; "
+        " auto takes the smallest that is set up, none takes none",
     )
     skills: str = Field(
         default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE_FILE
@@ -251,10 +249,6 @@ def open_selector(
         precedents = PrecedentIndex.load(index)
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder; name the JSONL file of its precedents")
-    calibration = None
-    if files.calibration:
-        needed = list_dependencies(files, weights_sha256, engine.model_info if engine else None)
-        calibration = SelectorCalibration.load(resolve_artefact_path(files.calibration), needed)
     skills = files.read_catalogue()
     decider = Decider(
         encoder,
@@ -263,8 +257,7 @@ def open_selector(
         catalogue=skills,
         rules=files.read_rules(),
         precedents=precedents,
-        calibration=calibration,
-        reader=None if engine or calibration else open_reader(files.reader),
+        reader=None if engine else open_reader(files.reader),
     )
     repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
     return Selector(decider, clock, requests, health_log, repairs)

@@ -7,8 +7,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from action_selector.repair import RepairConfig
 from norm_core.records.decision import Norm
-from norm_core.records.json_codec import sha256_of
-from norm_core.runtime.config import LIVE, NAMES_FILE, Config
+from norm_core.runtime.config import LIVE, Config
 from norm_core.streams.watermarks import SOURCES, check_sources
 
 # Harm and lost privacy cannot be undone; bad manners can be repaired.
@@ -21,18 +20,6 @@ DEFAULT_NORM_ORDER = (
     Norm.COOPERATION,
     Norm.POLITENESS,
 )
-# The settings that change probabilities. House rules, skills and precedents are a site's own and are not among them.
-_SCORING_SETTINGS = {
-    "veto_others",
-    "avoid_others",
-    "match_threshold",
-    "ask_viewpoint",
-    "possible_threshold",
-    "orders",
-    "precedents",
-    "precedent_threshold",
-    "style",
-}
 
 
 class WhenUnsure(StrEnum):
@@ -110,16 +97,6 @@ class SelectorConfig(Config):
         default=True,
         description="whether the explanation ranks the candidates by similarity where the model fails",
     )
-    calibration: str = Field(
-        default="",
-        description="file of `python -m calibration.verbs.selector`, or its bare name; `coverage` is then the "
-        "share of cases in which the set holds the right candidate; empty for none",
-        json_schema_extra=NAMES_FILE,
-    )
-
-    def scoring_sha256(self) -> str:
-        """Compute the digest of the settings on which the probabilities depend."""
-        return sha256_of(self.model_dump(mode="json", include=_SCORING_SETTINGS))
 
     @field_validator("norm_order")
     @classmethod

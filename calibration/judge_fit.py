@@ -1,13 +1,12 @@
 """Fit a judge's temperature and its weight beside the facts, and measure what it adds on what was left out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.scalers import least_within
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -21,6 +20,9 @@ from scoring.probabilities import (
     reliability_bins,
 )
 from scoring.ranking import ranking_measures
+
+_STEPS = 60  # narrow any bounds to 3e-13 of their width
+_GOLDEN = (5**0.5 - 1) / 2
 
 # The classes of a unit, as the judge's options name them; None is an ordinary unit.
 CLASSES = (Polarity.ERROR, Polarity.COMPETENCE, None)
@@ -276,3 +278,11 @@ def _quality(rows: _Units, predicted: Matrix) -> JudgeQuality:
         log_loss=float(np.average(_losses(predicted, rows.labels), weights=rows.weights)),
         bins=tuple(replace(part, count=round(part.count / _COPIES)) for part in reliability_bins(stated)),
     )
+
+
+def least_within(loss: Callable[[float], float], low: float, high: float) -> float:
+    """Return where the loss is least between two bounds, by golden section: it must fall, then rise."""
+    for _ in range(_STEPS):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
+    return (low + high) / 2

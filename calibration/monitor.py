@@ -27,7 +27,7 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
-from calibration.scalers import reliability_table
+from calibration.reliability import reliability_table
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Polarity

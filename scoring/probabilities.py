@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from norm_core.records.record import record
 
@@ -64,39 +63,3 @@ def adaptive_calibration_error(stated: Sequence[Stated]) -> float | None:
 def brier_score(stated: Sequence[Stated]) -> float | None:
     """Compute the mean squared distance of probability and outcome; None without items."""
     return float(np.mean([(probability - is_right) ** 2 for probability, is_right in stated])) if stated else None
-
-
-@record
-class RiskCoverage:
-    """The share of errors among the most confident answers, by the share that is answered; all are fractions."""
-
-    coverage: tuple[float, ...]
-    risk: tuple[float, ...]
-
-    @property
-    def area(self) -> float:
-        """The mean risk over all coverages: lower is better."""
-        return float(np.mean(self.risk))
-
-    def accuracy_at(self, coverage: float) -> float:
-        """The accuracy where this share is answered."""
-        return 1 - self.risk[max(0, int(coverage * len(self.risk)) - 1)]
-
-
-def risk_coverage_curve(stated: Sequence[Stated]) -> RiskCoverage:
-    """Compute the curve. Answers of equal confidence count as their mean, so that no order of ties flatters it."""
-    if not stated:
-        raise ValueError("no answers were given to rank")
-    confidence = np.round(np.array([p for p, _ in stated]) / _TIE)
-    is_wrong = np.array([not is_right for _, is_right in stated], np.float64)
-    expected = _average_ties(confidence, is_wrong)
-    order = np.argsort(-confidence, kind="stable")
-    counts = np.arange(1, len(stated) + 1)
-    risk = np.cumsum(expected[order]) / counts
-    return RiskCoverage(coverage=tuple((counts / len(stated)).tolist()), risk=tuple(risk.tolist()))
-
-
-def _average_ties(confidence: NDArray[np.float64], is_wrong: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give answers of equal confidence the share of errors among them."""
-    _, ties = np.unique(confidence, return_inverse=True)
-    return np.asarray((np.bincount(ties, is_wrong) / np.bincount(ties))[ties])

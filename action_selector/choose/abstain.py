@@ -6,7 +6,7 @@ from collections.abc import Mapping
 EQUAL = 1e-9
 
 
-def select_calibrated_set(probabilities: Mapping[int, float], coverage: float) -> tuple[int, ...]:
+def select_possible(probabilities: Mapping[int, float], coverage: float) -> tuple[int, ...]:
     """Return the smallest set of likeliest candidates whose probabilities sum to `coverage`. Ties enter together."""
     if not probabilities:
         return ()

@@ -7,8 +7,7 @@ from dataclasses import field, replace
 from action_selector import model_scoring, prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
-from action_selector.choose.abstain import EQUAL, select_calibrated_set
-from action_selector.choose.calibration import SelectorCalibration
+from action_selector.choose.abstain import EQUAL, select_possible
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.model_scoring import CandidateScores
 from action_selector.observation import Observation
@@ -225,12 +224,10 @@ class Chooser:
         sentences: SentenceEncoding,
         config: SelectorConfig,
         engine: Engine | None,
-        calibration: SelectorCalibration | None = None,
     ) -> None:
         self._sentences = sentences
         self._config = config
         self._engine = engine
-        self._calibration = calibration
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed], failed: Scores | None = None) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right.
@@ -259,12 +256,7 @@ class Chooser:
             builder = replace(
                 builder, note=f"What else is sensible is unknown, as the model {failed.outcome.predicate}. "
             )
-        coverage = self._config.coverage
-        if calibration := self._calibration:
-            scaled = calibration.scaling.apply(scored.probabilities)
-            builder = replace(builder, probabilities=dict(zip(probabilities, scaled, strict=True)))
-            coverage = calibration.mass_for(coverage, sum(p > 0 for p in scaled))
-        return self._pick(builder, {candidate.index: candidate.norms for candidate in remaining}, coverage)
+        return self._pick(builder, {candidate.index: candidate.norms for candidate in remaining})
 
     def add_justification(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
         """Add the best justification of the choice. "None of the above" gets the empty justification."""
@@ -347,11 +339,9 @@ class Chooser:
         actions = [candidate.action for candidate in remaining]
         return candidate_scoring.score_by_likeness(self._sentences, actions, case.evidence, case.read)
 
-    def _pick(
-        self, builder: DecisionBuilder, stated_norms: Mapping[int, tuple[Norm, ...]], coverage: float
-    ) -> DecisionBuilder:
+    def _pick(self, builder: DecisionBuilder, stated_norms: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
-        could_be = select_calibrated_set(builder.probabilities, coverage)
+        could_be = select_possible(builder.probabilities, self._config.coverage)
         is_sure = len(could_be) == 1
         resolution = norms.resolve_norms({index: stated_norms[index] for index in could_be}, self._config.norm_order)
         if not is_sure and resolution.preferred is not None:

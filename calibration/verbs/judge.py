@@ -19,7 +19,7 @@ from calibration.judge_answers import (
     units_with_views,
 )
 from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
-from calibration.scalers import reliability_table
+from calibration.reliability import reliability_table
 from calibration.unit_examples import LabelledRecords
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.reply import ModelInfo

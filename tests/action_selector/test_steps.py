@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
-from action_selector.choose.abstain import select_calibrated_set
+from action_selector.choose.abstain import select_possible
 from action_selector.decider import STEPS
 from action_selector.house_rules import HardRule, HouseRule, HouseRules
 from action_selector.observation import convert_people
@@ -238,8 +238,8 @@ PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(
 
 
 @given(PROBABILITIES, st.floats(0.01, 1))
-def test_calibrated_set_is_the_smallest_that_suffices(probabilities: dict[int, float], coverage: float) -> None:
-    could_be = select_calibrated_set(probabilities, coverage)
+def test_possible_candidates_are_the_smallest_sufficient_set(probabilities: dict[int, float], coverage: float) -> None:
+    could_be = select_possible(probabilities, coverage)
     assert sum(probabilities[index] for index in could_be) >= coverage - 1e-6
     lowest = min(probabilities[index] for index in could_be)
     clearly_above = [probabilities[index] for index in could_be if probabilities[index] > lowest + 1e-6]

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
+from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge, least_within
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.assessment.unit import Unit, UnitJudgement
@@ -138,3 +140,9 @@ def test_the_monitor_weighs_as_the_fit_supposes(polarity: Polarity) -> None:
     odds = np.array([0.5, 0.4]) * np.exp(1.5 * np.array(list(ratio.values())))
     assert stated.polarity is polarity
     assert stated.probability == pytest.approx(odds[list(Polarity).index(polarity)] / (1 + odds.sum()))
+
+
+@given(st.floats(-10, 10), st.floats(-10, 0), st.floats(0.01, 10))
+def test_the_valley_or_the_nearer_bound_is_found(valley: float, low: float, width: float) -> None:
+    found = least_within(lambda number: abs(number - valley), low, low + width)
+    assert abs(found - min(max(valley, low), low + width)) < 1e-8

@@ -9,7 +9,7 @@ import pytest
 from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import bootstrap, estimate_difference, estimate_grade, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
-from scoring.probabilities import brier_score, expected_calibration_error
+from scoring.probabilities import adaptive_calibration_error, brier_score, expected_calibration_error
 from scoring.quantiles import poisson_interval, share_bound, t_quantile
 
 
@@ -86,3 +86,11 @@ def test_exact_poisson_interval(count: int, low: float, high: float) -> None:
 )  # scipy.stats.beta.ppf(0.95, hits + 1, count - hits)
 def test_bounds_of_shares(hits: int, count: int, bound: float) -> None:
     assert share_bound(hits, count) == pytest.approx(bound, abs=1e-4)
+
+
+def test_adaptive_bins_show_errors_that_equal_widths_hide() -> None:
+    stated = [(0.91, False)] * 50 + [(0.99, True)] * 50
+    assert expected_calibration_error(stated) == pytest.approx(0.45)
+    assert adaptive_calibration_error(stated) == pytest.approx((0.91 + 0.01) / 2)
+    assert adaptive_calibration_error([]) is None
+    assert adaptive_calibration_error([(0.6, True)] * 6 + [(0.6, False)] * 4) == pytest.approx(0)
