@@ -1,23 +1,16 @@
 """The bag library with limits, because it trusts the sizes that a file states, and a file may come from anyone.
 
-The library has no option that bounds decompression, topics or the parsing of QoS. So this module replaces some of its
+The library has no option that bounds decompression or the parsing of QoS. So this module replaces some of its
 functions; import it before a file is opened.
 """
 
-import sqlite3
-from contextlib import closing, suppress
 from pathlib import Path
-from urllib.parse import quote
 
-from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 
 from norm_core.bags.topic import BagError, read_qos
 from norm_core.decoding.unpacking import unpack_lz4, unpack_zstd
 
-# More than any robot has.
-MAX_TOPICS = 4096
-TOO_MANY_TOPICS = f"states more than {MAX_TOPICS} topics or types, as no recording does"
 # A compressed chunk may hold this many records, plus one for each of its bytes.
 _MIN_CHUNK_RECORDS = 4096
 _RECORD_HEAD_BYTES = 9
@@ -37,16 +30,6 @@ def decompress_chunk(data: bytes, compression: str, size: int, crc: int) -> byte
     return records
 
 
-class BoundedTopics(list[Connection]):
-    """A list to which the bag library adds the topics of a file, up to a limit."""
-
-    def append(self, connection: Connection) -> None:
-        """Add a topic. Raises BagError."""
-        if len(self) >= MAX_TOPICS:
-            raise BagError(TOO_MANY_TOPICS)
-        super().append(connection)
-
-
 # The decompressors get the stated size as their limit; the library's own reader of QoS recurses.
 storage_mcap.DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
 vars(storage_mcap).update(decompress=decompress_chunk)
@@ -57,23 +40,9 @@ for _storage in (storage_mcap, storage_sqlite3):
 def open_bounded(path: Path) -> Reader:
     """Open a bag's file. Raises BagError, or an error of the library, if it is damaged or exceeds a limit."""
     reader = Reader(path)
-    if isinstance(reader.storage, storage_mcap.McapReader):
-        reader.storage.connections = BoundedTopics()
-    else:
-        _check_tables(path)
     reader.open()
     _check_opened(reader, path)
     return reader
-
-
-def _check_tables(path: Path) -> None:
-    """Raise BagError for a database with too many topics or types; its reader reports other faults."""
-    address = f"file:{quote(str(path.resolve()))}?immutable=1"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as database:
-        for table in ("topics", "message_definitions"):
-            query = f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_TOPICS + 1})"
-            if database.execute(query).fetchone()[0] > MAX_TOPICS:
-                raise BagError(TOO_MANY_TOPICS)
 
 
 def _check_opened(reader: Reader, path: Path) -> None:

@@ -12,10 +12,8 @@ from norm_core.records.status import Counter, MonitorStatus, NodeState
 
 # A node whose heartbeat is older has ended.
 FORGOTTEN_S = 3.0
-READ_EVERY_S = 5.0
-# The memory is read this often, or when the pages of the process have changed by so many.
-MEMORY_EVERY_S = 60.0
-_CHANGED_PAGES = 512
+# How often the usage of this process is read, which takes milliseconds.
+READ_EVERY_S = 10.0
 _MS_PER_TICK = 1000 // os.sysconf("SC_CLK_TCK")
 
 
@@ -28,17 +26,13 @@ class ProcessUsage:
     cpu_ms: int  # since the process began
 
 
-def read_usage(process_id: int | None = None, memory_kb: int | None = None) -> ProcessUsage | None:
-    """Read the usage of a process, by default this one; None if it has ended or the system does not state it.
-
-    Reading the memory takes milliseconds; `memory_kb` skips it.
-    """
+def read_usage(process_id: int | None = None) -> ProcessUsage | None:
+    """Read the usage of a process, by default this one; None if it has ended or the system does not state it."""
     process_id = process_id or os.getpid()
     folder = Path("/proc", str(process_id))
     try:
-        if memory_kb is None:
-            lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
-            memory_kb = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
+        memory_kb = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
         # The name, which may hold spaces, ends at the last parenthesis.
         times = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except (OSError, StopIteration):
@@ -69,14 +63,14 @@ class NodeWatch:
         self._lock = Lock()
         self._own: ProcessUsage | None = None
         self._read_s = -READ_EVERY_S
-        self._memory_read_s = -MEMORY_EVERY_S
-        self._pages = 0
         self._heartbeats: dict[str, _Heartbeat] = {}
 
     def count_own_usage(self) -> tuple[Counter, ...]:
         """Return the usage of this process as counters of the status."""
-        if self._now_s() >= self._read_s + READ_EVERY_S:
-            self._read_own(self._now_s())
+        now_s = self._now_s()
+        if now_s >= self._read_s + READ_EVERY_S:
+            self._own = read_usage()
+            self._read_s = now_s
         if self._own is None:
             return ()
         return (
@@ -84,16 +78,6 @@ class NodeWatch:
             Counter(name="process_memory_kb", count=self._own.memory_kb),
             Counter(name="process_cpu_ms", count=self._own.cpu_ms),
         )
-
-    def _read_own(self, now_s: float) -> None:
-        statm = Path("/proc/self/statm")
-        pages = int(statm.read_text(encoding="ascii").split()[1]) if statm.is_file() else 0
-        is_known = now_s < self._memory_read_s + MEMORY_EVERY_S and abs(pages - self._pages) < _CHANGED_PAGES
-        self._own = read_usage(memory_kb=self._own.memory_kb if self._own and is_known else None)
-        self._read_s = now_s
-        if not is_known:
-            self._memory_read_s = now_s
-            self._pages = pages
 
     def add_heartbeat(self, status: MonitorStatus) -> None:
         """Note a heartbeat of any node, or of this one."""

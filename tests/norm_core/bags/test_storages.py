@@ -18,7 +18,6 @@ from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from norm_core.bags.bounded_library import MAX_TOPICS
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
@@ -189,38 +188,6 @@ def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: 
     assert peak_bytes < 10_000_000
 
 
-def topics_in_mcap(path: Path, count: int) -> Path:
-    """An MCAP file that states topics, and holds a message on the first."""
-    with path.open("wb") as file:
-        writer = McapWriter(file)
-        writer.start(profile="ros2", library="tests")
-        schema = writer.register_schema(STRING, "ros2msg", b"string data")
-        channels = [writer.register_channel(f"/t{number}", "cdr", schema) for number in range(count)]
-        writer.add_message(channels[0], log_time=1, publish_time=1, data=cdr("hello"))
-        writer.finish()
-    return path
-
-
-def topics_in_sqlite3(path: Path, count: int) -> Path:
-    file = write_before_iron(path, messages=[("/t0", 1, cdr("hello"))]) / "bag_0.db3"
-    with closing(sqlite3.connect(file)) as database, database:
-        rows = ((number, f"/t{number}", STRING) for number in range(2, count + 1))
-        database.executemany("INSERT INTO topics VALUES(?, ?, ?, 'cdr', '')", rows)
-    return file
-
-
-@pytest.mark.parametrize(("writer", "end"), [(topics_in_mcap, ".mcap"), (topics_in_sqlite3, "")])
-def test_a_bag_of_too_many_topics_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Callable[[Path, int], Path], end: str
-) -> None:
-    """Before their types and QoS are read."""
-    files = [writer(tmp_path / f"{count}{end}", count) for count in (MAX_TOPICS, MAX_TOPICS + 1)]
-    with BagReader(files[0]) as reader:
-        assert len(reader.topics) == MAX_TOPICS
-    with pytest.raises(BagError, match=f"states more than {MAX_TOPICS} topics"):
-        BagReader(files[1])
-
-
 def mcap(chunk: bytes, summary: bytes = b"") -> bytes:
     """An MCAP file with a chunk, and without checksums."""
     magic = b"\x89MCAP0\r\n"
@@ -262,7 +229,7 @@ def test_an_index_that_states_one_chunk_many_times_is_refused(tmp_path: Path) ->
 )
 def test_a_value_of_a_wrong_type_is_named(tmp_path: Path, change: str, fault: str) -> None:
     """SQLite stores any type in any column."""
-    file = topics_in_sqlite3(tmp_path / "bag", 1)
+    file = write_before_iron(tmp_path / "bag", messages=[("/t0", 1, cdr("hello"))]) / "bag_0.db3"
     with closing(sqlite3.connect(file)) as database, database:
         database.executescript(
             "ALTER TABLE messages RENAME TO old; CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id, timestamp, "
