@@ -154,22 +154,22 @@ class Observer:
         from norm_bench.drain import DrainReport
         from std_msgs.msg import String
 
-        told = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)
+        messages = self.collect(String, f"/tactful/{DRAIN_REPORT_TOPIC}", 10)
         ask = self.node.create_publisher(String, f"/tactful/{DRAIN_REQUEST_TOPIC}", 10)
         name = f"/tactful/{node}"
 
         def settled() -> DrainReport:
-            told.clear()
+            messages.clear()
             token = uuid.uuid4().hex
 
             def answer() -> DrainReport | None:
                 ask.publish(String(data=token))  # again and again: what was asked before the node was found is lost
-                replies = (from_json(DrainReport, message.data) for message in told)
-                return next((one for one in replies if (one.node, one.token) == (name, token)), None)
+                replies = (from_json(DrainReport, message.data) for message in messages)
+                return next((reply for reply in replies if (reply.node, reply.token) == (name, token)), None)
 
-            found = self.until(answer, f"what {node} has taken")
-            assert isinstance(found, DrainReport)
-            return found
+            report = self.until(answer, f"what {node} has taken")
+            assert isinstance(report, DrainReport)
+            return report
 
         return settled
 

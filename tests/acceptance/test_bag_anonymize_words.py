@@ -86,10 +86,10 @@ def messages(make: Maker) -> Iterator[tuple[int, str, Any]]:
     yield stamp_ns, "/humans/voices/a/speech", make("hri_msgs/msg/LiveSpeech", speech)
 
 
-def anonymized(bag: Path, made: Path, *keep: str, code: int = 0) -> str:
+def anonymized(bag: Path, copy: Path, *keep: str, code: int = 0) -> str:
     options = [part for topic in keep for part in ("--keep", topic)]
     options += ["--participant", "P-1=p1", "--participant", "P-2=p2", "--no-words", "P-1"]
-    completed = tactful("bag", "anonymize", bag, made, *options)
+    completed = tactful("bag", "anonymize", bag, copy, *options)
     assert completed.returncode == code, completed.stderr
     return " ".join((completed.stdout + completed.stderr).split())
 
@@ -109,10 +109,10 @@ def test_withheld_words_are_gone_from_whatever_repeats_them(bag: Path, tmp_path:
     shown = anonymized(bag, tmp_path / "new", "/monitorstatus", "/diagnostics", "/prompt", "/battery")
     everything = b"".join(path.read_bytes() for path in (tmp_path / "new").iterdir()).lower()
     assert b"elm" not in everything
-    assert [each.text for each in decoded(tmp_path / "new", "/utterance")] == [
+    assert [record.text for record in decoded(tmp_path / "new", "/utterance")] == [
         GONE, f"Did you say you {GONE}?", GONE, GONE, "good morning to both"
     ]  # fmt: skip
-    assert [each.text for each in decoded(tmp_path / "new", "/robotspeech")] == [
+    assert [record.text for record in decoded(tmp_path / "new", "/robotspeech")] == [
         f"So you {GONE}. Lovely.", "Good morning to both of you"
     ]  # fmt: skip
     (flagged,) = decoded(tmp_path / "new", "/socialflag")

@@ -48,8 +48,8 @@ def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:
 
 def lasting(flag: Json) -> Json:
     """A flag without when it was decided and how long that took."""
-    kept = {name: value for name, value in flag.items() if name not in {"stamp_ns", "decision_ns"}}
-    return kept | {"provenance": {name: value for name, value in flag["provenance"].items() if name != "latency"}}
+    fields = {name: value for name, value in flag.items() if name not in {"stamp_ns", "decision_ns"}}
+    return fields | {"provenance": {name: value for name, value in flag["provenance"].items() if name != "latency"}}
 
 
 def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
@@ -62,7 +62,7 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     assert {flag["state"] for flag in expected.values()} == {"closed"}
     with BagReader(bag) as reader:
         first_ns, last_ns = reader.bounds_ns or (0, 0)
-        counts = {one.topic: one.message_count for one in reader.topics}
+        counts = {topic.topic: topic.message_count for topic in reader.topics}
     camera = topics_of(bag).camera
     nodes = ["camera", "monitor"] if camera else ["monitor"]
     messages = observer.collect(String, FLAGS, 1000)
@@ -106,10 +106,10 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
             process.terminate()
     assert process.returncode == 0
     newest = {flag["event_id"]: flag for flag in (json.loads(message.data) for message in messages)}
-    found = {event_id: flag for event_id, flag in newest.items() if flag["state"] != "withdrawn"}
-    assert not [one for one in found.values() if one["provenance"]["window_late"]], by
-    assert {name: lasting(one) for name, one in found.items()} == {
-        name: lasting(one) for name, one in expected.items()
+    lasting_flags = {event_id: flag for event_id, flag in newest.items() if flag["state"] != "withdrawn"}
+    assert not [flag for flag in lasting_flags.values() if flag["provenance"]["window_late"]], by
+    assert {name: lasting(flag) for name, flag in lasting_flags.items()} == {
+        name: lasting(flag) for name, flag in expected.items()
     }, by
     # They were decided by the bag's clock, which is not that of the machine.
-    assert all(first_ns <= one["decision_ns"] <= last_ns for one in found.values()), by
+    assert all(first_ns <= flag["decision_ns"] <= last_ns for flag in lasting_flags.values()), by

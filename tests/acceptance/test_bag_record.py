@@ -102,40 +102,40 @@ def recorded(prefix: Path, observer: Observer, bag: Path, *topics: str) -> str:
         enough = 3 * len(topics)
         observer.until(lambda: observer.counted("messages_recorded") >= enough, "messages in the bag")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=PATIENCE_S)[1]
-    assert process.returncode == 0, said
-    return said
+        output = process.communicate(timeout=PATIENCE_S)[1]
+    assert process.returncode == 0, output
+    return output
 
 
 def contents(bag: Path) -> dict[str, tuple[Connection, Any]]:
     """The first message of each topic, by the rosbags library with the bag's own definitions alone."""
-    found: dict[str, tuple[Connection, Any]] = {}
+    messages: dict[str, tuple[Connection, Any]] = {}
     with AnyReader([bag]) as reader:
         for connection, _, data in reader.messages():
-            if connection.topic not in found:
-                found[connection.topic] = connection, reader.deserialize(data, connection.msgtype)
-    return found
+            if connection.topic not in messages:
+                messages[connection.topic] = connection, reader.deserialize(data, connection.msgtype)
+    return messages
 
 
 def test_a_type_of_ones_own_plays_anywhere(cafe: Path, observer: Observer, tmp_path: Path) -> None:
     topics = ("/orders", "bell", "/nods", "/choose/_action/feedback")
-    said = recorded(cafe, observer, tmp_path / "bag", *topics)
-    assert "recording /orders (cafe_msgs/msg/Order)" in said
-    found = contents(tmp_path / "bag")
-    assert set(found) == {"/orders", "/bell", "/nods", "/choose/_action/feedback"}
-    connection, order = found["/orders"]
+    output = recorded(cafe, observer, tmp_path / "bag", *topics)
+    assert "recording /orders (cafe_msgs/msg/Order)" in output
+    messages = contents(tmp_path / "bag")
+    assert set(messages) == {"/orders", "/bell", "/nods", "/choose/_action/feedback"}
+    connection, order = messages["/orders"]
     assert (order.header.frame_id, order.drinks[0].name, order.notes, order.paid) == ("bar", "mate", ["no sugar"], True)
     assert list(order.drinks[0].mix) == [0.5, 0.25, 0.25]
     assert order.tables[0].position.x == 2.5
     assert "# with ice" in connection.msgdef.data
-    assert found["/bell"][1].tone == 7
-    assert list(found["/choose/_action/feedback"][1].goal_id.uuid) == list(range(16))
+    assert messages["/bell"][1].tone == 7
+    assert list(messages["/choose/_action/feedback"][1].goal_id.uuid) == list(range(16))
     with Reader(tmp_path / "bag") as bag:
-        by_topic = {one.topic: one for one in bag.connections}
+        by_topic = {connection.topic: connection for connection in bag.connections}
     bell = by_topic["/bell"].ext
     assert isinstance(bell, ConnectionExtRosbag2)
     assert bell.offered_qos_profiles[0].durability is QosDurability.TRANSIENT_LOCAL
-    assert all(one.digest.startswith("RIHS01_") for one in by_topic.values())
+    assert all(connection.digest.startswith("RIHS01_") for connection in by_topic.values())
 
 
 def test_a_package_without_msg_files_is_read_from_its_classes(cafe: Path, observer: Observer, tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_package_without_msg_files_is_read_from_its_classes(cafe: Path, observ
 
 def test_a_type_that_is_not_installed_is_refused_at_once(cafe: Path, domain_id: int, tmp_path: Path) -> None:
     with running([sys.executable, "-c", GUEST, "/orders"], cafe, "ready"):
-        said = refused(None, str(tmp_path / "bag"), "/orders")
-    assert "/orders cannot be recorded, because cafe_msgs/msg/Order is not installed" in said
+        output = refused(None, str(tmp_path / "bag"), "/orders")
+    assert "/orders cannot be recorded, because cafe_msgs/msg/Order is not installed" in output
     assert not (tmp_path / "bag").exists()
 
 
@@ -169,9 +169,9 @@ def test_of_all_topics_those_left_out_are_named_at_once(cafe: Path, observer: Ob
     ):
         observer.until(lambda: any("/orders" in reason for s in statuses for reason in s.reasons), "the reason")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=PATIENCE_S)[1]
+        output = process.communicate(timeout=PATIENCE_S)[1]
     assert process.returncode == 0
-    assert "/orders: not recorded, because cafe_msgs/msg/Order is not installed" in said
+    assert "/orders: not recorded, because cafe_msgs/msg/Order is not installed" in output
 
 
 def test_a_named_topic_that_nobody_publishes_is_told(observer: Observer, tmp_path: Path) -> None:

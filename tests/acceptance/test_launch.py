@@ -25,17 +25,17 @@ def test_a_launched_robot_flags_what_is_published(domain_id: int, observer: Obse
     from lifecycle_msgs.srv import GetState
     from std_msgs.msg import String
 
-    said = observer.collect(String, "/tactful/flags_json", 1000)
+    flags = observer.collect(String, "/tactful/flags_json", 1000)
     with BagReader(BAG) as reader:
-        topics = [one.topic for one in reader.topics]
+        topics = [topic.topic for topic in reader.topics]
         first_ns, last_ns = reader.bounds_ns or (0, 0)
     with launched(NODES):
         for node in NODES:
             assert observer.call(GetState, f"/tactful/{node}/get_state").current_state.label == "active"
         observer.meet("monitor")
         play(BAG, topics, tmp_path)
-        observer.until(lambda: said, "a flag")
-    flag = json.loads(said[0].data)
+        observer.until(lambda: flags, "a flag")
+    flag = json.loads(flags[0].data)
     assert flag["attributes"]
     assert first_ns <= flag["onset_ns"] <= last_ns
     assert flag["provenance"]["window_digest"]
@@ -59,17 +59,17 @@ def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: 
     }
     file = tmp_path / "second.yaml"
     file.write_text(yaml.safe_dump(tree), encoding="utf-8")
-    said, others = (observer.collect(String, f"{name}/tactful/flags_json", 1000) for name in ("", "/fleet/second"))
+    flags, others = (observer.collect(String, f"{name}/tactful/flags_json", 1000) for name in ("", "/fleet/second"))
     beats = observer.collect(MonitorStatus, "/fleet/second/tactful/status", 1000)
     with BagReader(BAG) as reader:
-        topics = [one.topic for one in reader.topics]
+        topics = [topic.topic for topic in reader.topics]
     second = launched(NODES, f"params_file:={file}", pushed="/fleet", given="/second")
     with second, launched(NODES):
         (topic,) = observer.call(GetParameters, "/fleet/second/tactful/camera/get_parameters", names=["topic"]).values
         assert topic.string_value == "/fleet/second/image"
         observer.meet("monitor")
         play(BAG, topics, tmp_path)
-        observer.until(lambda: said and beats, "a flag of the first, and a heartbeat of the second")
+        observer.until(lambda: flags and beats, "a flag of the first, and a heartbeat of the second")
     assert not others
     assert {beat.node for beat in beats} == {f"/fleet/second/tactful/{node}" for node in NODES}
     assert not any(reason for beat in beats for reason in beat.reasons if "another node of this name" in reason)

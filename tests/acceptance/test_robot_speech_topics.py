@@ -21,7 +21,7 @@ TALK = [
     *user(34, 35, "I will go now."),
     *user(36, 37, "Goodbye."),
 ]
-PEOPLE = [one for one in TALK if isinstance(one, Utterance)]
+PEOPLE = [utterance for utterance in TALK if isinstance(utterance, Utterance)]
 # With the seconds in which the robot starts and stops.
 ROBOT = (
     (0.0, 2.0, "Hello, welcome to the museum."),
@@ -33,7 +33,7 @@ MISSING = "nothing is heard of the robot"
 
 
 def bag(path: Path, robot_topic: str, robot: list[tuple[int, Any]], make: Maker) -> Path:
-    people = [(one.end_ns, "/people", make.of(one)) for one in PEOPLE]
+    people = [(utterance.end_ns, "/people", make.of(utterance)) for utterance in PEOPLE]
     return write(path, make, [*people, *((stamp_ns, robot_topic, message) for stamp_ns, message in robot)])
 
 
@@ -61,14 +61,17 @@ def strings_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recognizer_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A robot whose own recognizer gives people's words, half a second after they end."""
     make = Maker({})
-    said = [(at(start_s), "/robot_says", make("std_msgs/msg/String", {"data": text})) for start_s, _, text in ROBOT]
-    heard = [(one.end_ns + s_to_ns(0.5), "/texts", make("std_msgs/msg/String", {"data": one.text})) for one in PEOPLE]
+    speech = [(at(start_s), "/robot_says", make("std_msgs/msg/String", {"data": text})) for start_s, _, text in ROBOT]
+    heard = [
+        (utterance.end_ns + s_to_ns(0.5), "/texts", make("std_msgs/msg/String", {"data": utterance.text}))
+        for utterance in PEOPLE
+    ]
     voice = [
         (stamp_ns, "/person_speaks", make("std_msgs/msg/Bool", {"data": speaks}))
-        for one in PEOPLE
-        for stamp_ns, speaks in ((one.start_ns, True), (one.end_ns, False))
+        for utterance in PEOPLE
+        for stamp_ns, speaks in ((utterance.start_ns, True), (utterance.end_ns, False))
     ]
-    return write(tmp_path_factory.mktemp("recognizer") / "bag", make, [*said, *heard, *voice])
+    return write(tmp_path_factory.mktemp("recognizer") / "bag", make, [*speech, *heard, *voice])
 
 
 RECOGNIZER = ("--words-topic", "/texts", "--words-topic", "/person_speaks")
@@ -84,9 +87,9 @@ def voiced_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for tenth in range(-9, 600)
     ]
     voice = [(stamp_ns, "/robot_speaks", make("std_msgs/msg/Bool", {"data": state})) for stamp_ns, state in states]
-    people = [(one.end_ns, "/people", make.of(one)) for one in PEOPLE]
-    said = [(stamp_ns, "/robot_says", message) for stamp_ns, message in words]
-    return write(tmp_path_factory.mktemp("voiced") / "bag", make, [*people, *said, *voice])
+    people = [(utterance.end_ns, "/people", make.of(utterance)) for utterance in PEOPLE]
+    speech = [(stamp_ns, "/robot_says", message) for stamp_ns, message in words]
+    return write(tmp_path_factory.mktemp("voiced") / "bag", make, [*people, *speech, *voice])
 
 
 def flags(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -144,9 +147,9 @@ def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, 
 
 
 def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recognizer_bag: Path) -> None:
-    told = flags(recognizer_bag, "--robot-topic", "/robot_says")
-    assert "people's words: there are none in this bag" in told.stderr
-    assert "name the topic of the robot's recognizer with --words-topic (as /texts)" in " ".join(told.stderr.split())
+    output = flags(recognizer_bag, "--robot-topic", "/robot_says")
+    assert "people's words: there are none in this bag" in output.stderr
+    assert "name the topic of the robot's recognizer with --words-topic (as /texts)" in " ".join(output.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -169,14 +172,16 @@ def test_a_study_log_and_hear_read_a_recognizers_texts(recognizer_bag: Path, tmp
     assert tactful("study", "add", study, recognizer_bag, "--session", "S1", *RECOGNIZER).returncode == 0
     assert PEOPLE[0].text in (study / "sessions/S1/events-000001.jsonl").read_text(encoding="utf-8")
     heard = json.loads(tactful("hear", recognizer_bag, "--json", *RECOGNIZER).stdout)
-    assert [(one["speaker"], one["text"]) for one in heard] == [("user", one.text) for one in PEOPLE]
+    assert [(utterance["speaker"], utterance["text"]) for utterance in heard] == [
+        ("user", utterance.text) for utterance in PEOPLE
+    ]
 
 
 def test_silence_is_not_flagged_of_a_robot_that_is_not_heard(tmp_path: Path) -> None:
     make = Maker({})
     questions = [*TALK, *user(60, 62, "Where is the exit?"), *user(90, 91, "Goodbye.")]
-    said = [(one.end_ns, "/people", make.of(one)) for one in questions if isinstance(one, Utterance)]
-    silent = write(tmp_path / "bag", make, said)
+    speech = [(entry.end_ns, "/people", make.of(entry)) for entry in questions if isinstance(entry, Utterance)]
+    silent = write(tmp_path / "bag", make, speech)
     assert [onset_ns for _, _, onset_ns in found(flags(silent)) if onset_ns > PEOPLE[-1].start_ns] == []
 
 

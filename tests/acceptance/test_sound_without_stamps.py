@@ -57,14 +57,14 @@ def flags(bag: Path) -> tuple[set[str], str]:
     return {flag["cue_id"] for flag in json.loads(result.stdout)}, result.stderr
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.thorough) for each in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (2, 3))])
 def test_stalls_of_the_recording_computer_make_no_talk_over(tmp_path: Path, seed: int) -> None:
-    cues, told = flags(record(tmp_path / "bag", 12, 1.2, seed, 35))
+    cues, output = flags(record(tmp_path / "bag", 12, 1.2, seed, 35))
     assert not cues & TALK_OVER
-    assert LATE in told
+    assert LATE in output
 
 
 def test_talk_over_is_found_where_nothing_stalls(tmp_path: Path) -> None:
-    cues, told = flags(record(tmp_path / "bag", 5, -1.5, 0, 0))
+    cues, output = flags(record(tmp_path / "bag", 5, -1.5, 0, 0))
     assert cues & TALK_OVER
-    assert LATE not in told
+    assert LATE not in output

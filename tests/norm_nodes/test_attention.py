@@ -16,8 +16,8 @@ MINOR: dict[str, Any] = {"severity": Severity.MINOR}
 
 
 def state(state: FlagState, event_id: str = "a", **fields: Any) -> Any:
-    given = {"onset_ns": NS_PER_S, "offset_ns": None, "severity": Severity.MAJOR} | fields
-    return replace(error_flag(event_id, state=state), **given)
+    values = {"onset_ns": NS_PER_S, "offset_ns": None, "severity": Severity.MAJOR} | fields
+    return replace(error_flag(event_id, state=state), **values)
 
 
 @pytest.mark.parametrize(

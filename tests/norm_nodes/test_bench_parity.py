@@ -49,8 +49,8 @@ def bag_of(path: Path, seed: int, task: str = "eas") -> Path:
                 frame = camera_frame(start_ns + second * NS_PER_S + 1, jpeg(), 4, 4)
                 writer.write(FRAMES, replace(frame, payload_sha256=f"{name}-{second}"), frame.stamp_ns)
             span, text = {"start_ns": start_ns + 2, "end_ns": start_ns + NS_PER_S}, f"Table {number} is free."
-            said = Utterance(stamp_ns=start_ns + 2, utterance_id=name, speaker=Speaker.USER, text=text, **span)
-            writer.write(UTTERANCES, said, start_ns + NS_PER_S + 2)
+            utterance = Utterance(stamp_ns=start_ns + 2, utterance_id=name, speaker=Speaker.USER, text=text, **span)
+            writer.write(UTTERANCES, utterance, start_ns + NS_PER_S + 2)
             options = ("Stir the soup.", f"Lay table {number}.", f"Count {seed + 2} guests.")
             place = Viewpoint(description=f"Table {number} is being laid for guests.")
             query = Query(stamp_ns=start_ns + NS_PER_S + 5, query_id=name, episode_id=name, task=task, options=options)
@@ -64,7 +64,7 @@ def answers(config: AnswererConfig, transport: str, bag: Path, seed: int) -> lis
     [player] = open_players(config, transport, hosts=1, seed=0)
     with closing(player):
         wanted = [f"{seed}-{number}" for number in range(ITEMS)]
-        return sorted((told.answer for told in player.play(bag, wanted)), key=lambda answer: answer.query_id)
+        return sorted((answer.answer for answer in player.play(bag, wanted)), key=lambda answer: answer.query_id)
 
 
 def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path) -> None:
@@ -121,7 +121,7 @@ def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path:
             if stamp_ns < end_ns and topic == AUDIO:
                 writer.write_message(topic, content, stamp_ns)
     direct = list(replay_in_process(bag))
-    assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
+    assert "Hello" in " ".join(item["text"] for item in items(direct).values() if "text" in item)
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None
 
@@ -133,7 +133,7 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
     ]
     bag = write_talk(tmp_path / "bag", talk, 9.5)
     direct = list(replay_in_process(bag))
-    assert "unsuitable_words" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
+    assert "unsuitable_words" in {output.message["cue_id"] for output in direct if output.topic == FLAGS}
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(play_over_dds(bag, pace, domain_id=domain_id))) is None
 

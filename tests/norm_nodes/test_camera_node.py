@@ -60,8 +60,10 @@ def test_a_camera_is_stale_while_it_is_gone(domain_id: int, observer: Observer) 
         observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 1, "a frame")
         driver.end()
         observer.until(lambda: statuses[-1].health is Health.STALE, "a stale status")
-        kept, driver = observer.counted("frames_kept"), Driver(observer, START_NS + 3600 * NS_PER_S)
-        observer.until(lambda: driver.send() and observer.counted("frames_kept") > kept, "a frame after it came back")
+        kept_count, driver = observer.counted("frames_kept"), Driver(observer, START_NS + 3600 * NS_PER_S)
+        observer.until(
+            lambda: driver.send() and observer.counted("frames_kept") > kept_count, "a frame after it came back"
+        )
         observer.until(lambda: driver.send() and statuses[-1].health is not Health.STALE, "a status no longer stale")
         assert observer.counted("stale_input") >= 1
         assert observer.counted("stamps_jumped_forward") == 1
@@ -80,9 +82,7 @@ def test_raw_best_effort_is_named_where_seconds_lack_a_frame(domain_id: int, obs
 
 
 @pytest.mark.ros
-def test_a_camera_without_pictures_is_told_of_its_type_or_absence_and_of_no_loss(
-    domain_id: int, observer: Observer
-) -> None:
+def test_camera_states_wrong_type_and_no_loss(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with camera(domain_id, transport="raw", stale_after_s=0.5):
         driver = Driver(observer, START_NS, "raw", reliable=False)

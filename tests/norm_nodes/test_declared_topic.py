@@ -26,7 +26,7 @@ def test_every_installed_class_describes_its_type_exactly() -> None:
     } == hashes
 
 
-def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_restarted_recorder_avoids_an_unfinished_bag(tmp_path: Path) -> None:
     from norm_nodes.bag_recorder import avoid_unfinished
 
     bag = tmp_path / "bag"
@@ -42,16 +42,16 @@ def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("type_name", "told"),
+    ("type_name", "problem"),
     [
         ("std_msgs/msg/Strng", "does not exist in std_msgs; did you mean std_msgs/msg/String?"),
         ("std_msgs/msg/Qqqqq", "does not exist in std_msgs; name a type of std_msgs, or update it"),
         ("bolt_msgs/msg/Say", "is not installed; install bolt_msgs (as ros-jazzy-bolt-msgs)"),
     ],
 )
-def test_a_type_that_is_missing_names_what_mends_it(type_name: str, told: str) -> None:
+def test_missing_type_names_its_remedy(type_name: str, problem: str) -> None:
     from norm_nodes.base.convert import TypeMissingError, message_class
 
     with pytest.raises(TypeMissingError) as raised:
         message_class(type_name)
-    assert str(raised.value) == f"{type_name} {told}"
+    assert str(raised.value) == f"{type_name} {problem}"

@@ -35,11 +35,11 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
     audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
     robot = observer.publisher(RobotSpeechRecord, "robot_speech")
-    told = observer.records(Utterance, "utterances")
+    messages = observer.records(Utterance, "utterances")
     taken = observer.counts_of("ears")
 
     def heard() -> list[Utterance]:
-        return [from_message(Utterance, message) for message in told]
+        return [from_message(Utterance, message) for message in messages]
 
     def has_taken(count: int) -> bool:
         return taken()["/audio"] == count

@@ -26,8 +26,8 @@ TENTH = np.zeros(1_600, "<i2").tobytes()
 
 def reasons(observer: Observer) -> str:
     """What the ears' last heartbeat says is not well."""
-    told = [s for s in observer.statuses if s.node == "/tactful/ears"]
-    return "; ".join(told[-1].reasons) if told else "nothing said yet"
+    statuses = [s for s in observer.statuses if s.node == "/tactful/ears"]
+    return "; ".join(statuses[-1].reasons) if statuses else "nothing said yet"
 
 
 def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Observer, domain_id: int) -> None:
@@ -57,7 +57,7 @@ def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Ob
         observer.until(lambda: heard(back, "/audio", absent=True), "a microphone that is back")
 
 
-def test_sound_of_another_type_is_never_told_as_a_publisher_that_stopped(observer: Observer, domain_id: int) -> None:
+def test_wrong_audio_type_is_not_stated_as_silence(observer: Observer, domain_id: int) -> None:
     from std_msgs.msg import String
 
     observer.watch_status()
@@ -151,16 +151,14 @@ def test_a_slow_transcriber_drops_counted_segments_and_never_blocks(ears: Any) -
     assert speech.received >= 13
 
 
-def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
-    ears: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silence_after_waiting_words_follows_their_transcript(ears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the last window of a recording stays open where its words are written after its sound has ended."""
     from norm_nodes.base.convert import to_ros
 
-    told: list[Utterance] = []
+    utterances: list[Utterance] = []
 
     def noted(record: Utterance) -> Any:
-        told.append(record)
+        utterances.append(record)
         return to_ros(record)
 
     monkeypatch.setattr("norm_nodes.ears_worker.to_ros", noted)
@@ -169,9 +167,9 @@ def test_the_silence_behind_words_that_wait_is_told_once_they_are_written(
     until(lambda: queue(ears.status(), "sounds").depth == 0, "all sound listened to")
     Deaf.gate.opened.set()
     until(ears.health_log.is_idle, "all words written")
-    last_words = [one for one in told if one.text][-1]
-    assert told[-1].end_ns > last_words.end_ns + NS_PER_S // 2
-    assert not told[-1].text
+    last_words = [utterance for utterance in utterances if utterance.text][-1]
+    assert utterances[-1].end_ns > last_words.end_ns + NS_PER_S // 2
+    assert not utterances[-1].text
 
 
 @pytest.mark.parametrize(("stale_after_s", "ended"), [(3.0, 1), (0.0, 0)])

@@ -99,11 +99,11 @@ def sound_request(make: Maker) -> list[tuple[int, str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "timing"),
+    ("kind", "make_speech", "timing"),
     [("AudioDataStamped", caption, Timing.SOURCE), ("AudioData", sound_request, Timing.ARRIVAL)],
 )
-def test_what_a_robot_is_told_to_say_and_audio_info_are_understood(  # noqa: PLR0917
-    kind: str, said: Any, timing: Timing, session: Session, sound: Any, tmp_path: Path
+def test_ears_read_speech_requests_and_audio_info(  # noqa: PLR0917
+    kind: str, make_speech: Any, timing: Timing, session: Session, sound: Any, tmp_path: Path
 ) -> None:
     def more(make: Maker) -> list[tuple[int, str, Any]]:
         fields = {
@@ -114,7 +114,7 @@ def test_what_a_robot_is_told_to_say_and_audio_info_are_understood(  # noqa: PLR
             "coding_format": "wave",
         }
         info = (START_NS, "/audio_info", make("audio_common_msgs/msg/AudioInfo", fields))
-        return [info, *said(make)]
+        return [info, *make_speech(make)]
 
     bag = bag_of(tmp_path / "bag", f"audio_common_msgs/msg/{kind}", sound, more)
     # Neither rate nor channels are given but by the AudioInfo.
@@ -169,14 +169,14 @@ def test_each_voice_is_followed_and_its_words_are_the_persons(session: Session, 
 
     def nobody_is_left() -> bool:
         note = "/humans/voices/tracked: no voice is tracked; if somebody speaks"
-        return any(told.startswith(note) for status in observer.statuses for told in status.notes)
+        return any(status_note.startswith(note) for status in observer.statuses for status_note in status.notes)
 
     def is_over() -> bool:
         return len(session.finals) == 2 and nobody_is_left()
 
     session.play(bag, {"words_from": "voices"}, is_over, "two utterances, and voices that have gone")
-    assert {(one.speaker_id, one.text) for one in session.finals} == SPEAKERS
-    assert {one.timing for one in session.finals} == {Timing.ARRIVAL}
+    assert {(utterance.speaker_id, utterance.text) for utterance in session.finals} == SPEAKERS
+    assert {utterance.timing for utterance in session.finals} == {Timing.ARRIVAL}
     assert observer.counted("ids_invalid") == 2  # once each, however often they are listed
     replayed = CliRunner().invoke(app, ["hear", str(bag), "--words-topic", "/humans", "--json"])
-    assert {(one["speaker_id"], one["text"]) for one in json.loads(replayed.stdout)} == SPEAKERS
+    assert {(utterance["speaker_id"], utterance["text"]) for utterance in json.loads(replayed.stdout)} == SPEAKERS

@@ -55,7 +55,7 @@ def test_an_invalid_message_is_refused_with_its_fault(observer: Observer, stream
     assert "RobotSpeech.state is 9" in line["record"]["problem"]
 
 
-def test_it_ends_well_when_asked_to(observer: Observer, stream: Stream) -> None:
+def test_stream_ends_cleanly_on_a_signal(observer: Observer, stream: Stream) -> None:
     observer.until(lambda: observer.node.count_subscribers("/tactful/flags"), "the stream")
     stream.terminate()
     assert stream.wait() == 0

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.ros
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_its_bag_complete(number: int, domain_id: int, tmp_path: Path) -> None:
+def test_signal_ends_recorder_with_complete_bag(number: int, domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "bag", domain_id) as process:
         os.kill(process.pid, number)
         assert process.wait(PATIENCE_S) == 0
@@ -49,7 +49,7 @@ def test_a_signal_ends_it_with_its_bag_complete(number: int, domain_id: int, tmp
         ("bag_player", {"ROS_LOG_DIR": "/proc/nowhere"}, "set ROS_LOG_DIR"),
     ],
 )
-def test_bad_input_is_one_clear_error(  # noqa: PLR0917
+def test_host_reports_bad_input_without_traceback(  # noqa: PLR0917
     domain_id: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -65,14 +65,14 @@ def test_bad_input_is_one_clear_error(  # noqa: PLR0917
     assert "Traceback" not in ended.stderr
 
 
-def test_its_last_heartbeat_says_that_it_ends(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+def test_last_heartbeat_is_finalized(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     statuses = observer.watch_status()
     with recorder(tmp_path / "bag", domain_id):
         observer.meet("bag_recorder")
     observer.until(lambda: statuses[-1].state is NodeState.FINALIZED, "the last heartbeat")
 
 
-def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_path: Path) -> None:
+def test_younger_of_two_hosts_gives_way(domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "first", domain_id) as elder:
         younger = host(*command("bag_recorder", bag=tmp_path / "second")[3:])
         assert younger.returncode == 4
@@ -80,9 +80,7 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
         assert elder.is_running()
 
 
-def test_the_status_of_an_elder_that_a_player_repeats_ends_no_node(
-    domain_id: int, observer: Observer, tmp_path: Path
-) -> None:
+def test_replayed_status_of_an_elder_ends_no_node(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     from norm_nodes.base.convert import record_class, to_ros
     from norm_nodes.base.endpoint import STATUS_QOS
 
@@ -176,15 +174,15 @@ def test_a_full_disk_ends_the_recorder_with_an_error_not_a_traceback(domain_id: 
         with player(words(tmp_path, 20, size=500_000), domain_id) as playing:
             assert playing.wait(PATIENCE_S) == 0
         limited.send_signal(signal.SIGTERM)
-        _, said = limited.communicate(timeout=PATIENCE_S)
+        _, errors = limited.communicate(timeout=PATIENCE_S)
     finally:
         limited.kill()
     assert limited.returncode == 1
-    assert "File too large" in said
-    assert "Traceback" not in said
+    assert "File too large" in errors
+    assert "Traceback" not in errors
 
 
-def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) -> None:
+def test_nodes_end_with_their_starter(domain_id: int, tmp_path: Path) -> None:
     code = (
         "import time; from norm_monitor.replay.node_process import NodeProcess\n"
         f"with NodeProcess(['bag_recorder'], {{'bag_recorder': {{'bag': {str(tmp_path / 'bag')!r}}}}}) as node:\n"
@@ -198,7 +196,7 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
     assert ends_in_time(pid)
 
 
-def test_a_node_whose_starter_went_before_it_runs_ends(domain_id: int, tmp_path: Path) -> None:
+def test_node_of_an_ended_starter_ends(domain_id: int, tmp_path: Path) -> None:
     ended = host("--parent=1", *command("bag_recorder", bag=tmp_path / "bag")[3:])
     assert (ended.returncode, ended.stdout) == (0, "running /tactful/bag_recorder\n")
 

@@ -25,7 +25,7 @@ def recorder(request: pytest.FixtureRequest, domain_id: int, tmp_path: Path) -> 
         yield process
 
 
-def test_a_whole_life(recorder: NodeProcess, observer: Observer, tmp_path: Path) -> None:
+def test_recorder_goes_through_all_lifecycle_states(recorder: NodeProcess, observer: Observer, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
     from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import String

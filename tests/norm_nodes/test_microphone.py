@@ -39,20 +39,20 @@ def test_sound_is_published_with_the_stamp_of_its_first_sample(
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "problem"),
     [
         ("echo 'open failed: Permission denied' >&2; exit 1", "sudo usermod -aG audio $USER"),
         ("exit 3", "parec: ended with 3; plug a microphone in"),
     ],
     ids=["permission", "silent"],
 )
-def test_what_fails_is_told_with_its_remedy(  # noqa: PLR0917
-    script: str, told: str, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
+def test_microphone_failure_is_stated_with_its_remedy(  # noqa: PLR0917
+    script: str, problem: str, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder(tmp_path, script, monkeypatch)
     statuses = observer.watch_status()
     with NodeProcess(["microphone"], None, domain_id):
-        observer.until_told(told)
+        observer.until_told(problem)
     assert statuses[-1].health is Health.STALE
 
 

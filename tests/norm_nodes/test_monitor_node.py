@@ -118,7 +118,7 @@ def flags(observer: Observer) -> Callable[..., list[Any]]:
     return collect
 
 
-def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_id: int, observer: Observer) -> None:
+def test_busy_monitor_loses_no_words_to_silence_marks(domain_id: int, observer: Observer) -> None:
     from norm_nodes.base.convert import record_class, to_ros
     from norm_nodes.base.endpoint import SPEECH
 
@@ -140,13 +140,15 @@ def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_i
         observer.until(node.executor.create_task(node.trigger_cleanup).done, "the clean-up")
 
 
-def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: Observer) -> None:
+def test_too_late_utterance_is_stated(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with monitor(domain_id):
         play(observer, near(0, 60, 2.0), until_s=60)
         play(observer, user(1, 3, "Where is the lift?"), until_s=0)
         observer.until_told("too late for any window")
-        observer.until(lambda: any("outside parity" in note for one in statuses for note in one.notes), "the note")
+        observer.until(
+            lambda: any("outside parity" in note for status in statuses for note in status.notes), "the note"
+        )
 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
@@ -203,7 +205,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
 
 
 @pytest.mark.parametrize("shadow", [False, True])
-def test_what_the_robot_is_about_to_say_is_read_in_the_talk(domain_id: int, observer: Observer, shadow: bool) -> None:
+def test_check_utterance_reads_text_after_the_talk(domain_id: int, observer: Observer, shadow: bool) -> None:
     from norm_interfaces.srv import CheckUtterance
 
     service = "/tactful/check_utterance"
@@ -262,7 +264,7 @@ class CheckGoals:
         return asked.result().status, asked.result().result
 
 
-def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
+def test_utterance_checks_end_with_their_reason(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from norm_nodes.utterance_checks import MAX_WAITING
@@ -270,7 +272,7 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
 
     released, reading = Event(), Event()
 
-    def check(*given: Any) -> Any:
+    def check(*arguments: Any) -> Any:
         reading.set()
         released.wait(PATIENCE_S)
         raise LookupError("that is how it reads")
@@ -279,8 +281,8 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
     monkeypatch.setattr(UtteranceCheck, "follow", lambda *_: [].pop())
     put = BoundedQueue.put
 
-    def put_early(*given: Any) -> Any:
-        dropped = put(*given)
+    def put_early(*arguments: Any) -> Any:
+        dropped = put(*arguments)
         time.sleep(0.05)  # the thread takes what was put before the executor's thread goes on
         return dropped
 
@@ -426,8 +428,8 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
         review_and_kill()
     contents = read(log)
     assert [fault for fault in contents.faults if not fault.harmless] == []
-    kept = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
-    assert all(from_message(SocialFlag, message) in kept for message in seen)
+    logged = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
+    assert all(from_message(SocialFlag, message) in logged for message in seen)
     recording = open_recording(log)
     assert [(r.event_id, r.coder, r.verdict) for r in recording.reviews] == [(reviewed[0], "r1", Verdict.REJECT)]
     assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
@@ -435,7 +437,7 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     assert recording.robot_speech
 
 
-def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
+def test_shadow_monitor_publishes_nothing_on_usual_topics(domain_id: int, observer: Observer, flags: Any) -> None:
     usual, shadow = flags(), flags("shadow/flags")
     with monitor(domain_id, shadow=True, fusion={"muted": ["no_response"]}):
         play(observer, [*TALK, *near(15, 19, 0.3)])
@@ -445,7 +447,7 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
 
 
 @pytest.mark.parametrize(
-    ("engine", "counter", "told"),
+    ("engine", "counter", "problem"),
     [
         (f"openai\nsource: {{url: '{DEAD_URL}'}}\nsettings: {{tries: 1}}", "judge_failed", "cues go on alone"),
         ("transformers\nsource: {path: nowhere}", "judge_load_failures", "cannot be loaded, and cues go on alone"),
@@ -453,7 +455,7 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
     ids=["dead", "absent"],
 )
 def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # noqa: PLR0917
-    domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
+    domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, problem: str
 ) -> None:
     from norm_nodes.base.endpoint import EVENTS
     from std_msgs.msg import Empty
@@ -471,7 +473,7 @@ def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # 
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "judge" in " ".join(s.reasons)],
             "the status",
         )
-        assert told in " ".join(degraded[0].reasons)
+        assert problem in " ".join(degraded[0].reasons)
         observer.until(ended.get_subscription_count, "the monitor to listen for the end")
         ended.publish(Empty())
         observer.until(
@@ -490,8 +492,8 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
             play(observer, TALK)
             observer.until(lambda: observer.counted("judge_timed_out") > 0, "the judge to time out")
             observer.until_told("raise judge.deadline_s")
-            told = f"judge: slow none, by openai on {server.url}, sees no pictures"
-            assert any(told in s.notes for s in statuses)
+            note = f"judge: slow none, by openai on {server.url}, sees no pictures"
+            assert any(note in s.notes for s in statuses)
 
 
 def test_a_flag_waits_for_no_note_and_is_updated_by_it(
@@ -500,10 +502,10 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
     seen, _ = flags(), observer.watch_status()
 
     def rationales() -> dict[str, list[str]]:
-        told: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for flag in (from_message(SocialFlag, message) for message in seen):
-            told.setdefault(flag.event_id, []).append(flag.rationale)
-        return told
+            texts.setdefault(flag.event_id, []).append(flag.rationale)
+        return texts
 
     with serving() as server:
         answer = server.complete
@@ -526,7 +528,7 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
             play(observer, TALK)
             observer.until(server.reached.is_set, "a note to be asked for")
             judged = observer.until(
-                lambda: [name for name, told in rationales().items() if "The model takes" in told[-1]], "flags"
+                lambda: [name for name, texts in rationales().items() if "The model takes" in texts[-1]], "flags"
             )
             server.released.set()
             observer.until(lambda: all(rationales()[name][-1] == "A note." for name in judged), "the notes")
@@ -548,13 +550,13 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     with spinning_monitor(domain_id):
         play(observer, [*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")])
         observer.until(lambda: observer.counted("records_failed"), "the fault in the status")
-        observer.until(lambda: sum(isinstance(one, RobotSpeech) for one in taken) == 2, "the records that follow")
+        observer.until(lambda: sum(isinstance(record, RobotSpeech) for record in taken) == 2, "the records that follow")
     faulty = [status for status in statuses if "ZeroDivisionError" in " ".join(status.reasons)]
     assert {status.health for status in faulty} == {Health.DEGRADED}
     assert observer.counted("records_failed") == 1
 
 
-def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, observer: Observer) -> None:
+def test_missing_robot_is_stated_until_it_speaks(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     people = [entry for start_s in (3, 11, 20, 28, 34) for entry in user(start_s, start_s + 2, "Do you hear me?")]
 

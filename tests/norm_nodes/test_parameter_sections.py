@@ -38,8 +38,8 @@ def test_the_node_that_a_section_misses_is_named(tmp_path: Path, text: str, name
 
 
 def test_a_file_for_another_namespace_is_named(tmp_path: Path) -> None:
-    found = complaints(tmp_path, section("/tactful/monitor", "/tactful/ears"), namespace="/pepper")
-    assert sorted(found) == ["/pepper/ears", "/pepper/monitor"]
+    nodes = complaints(tmp_path, section("/tactful/monitor", "/tactful/ears"), namespace="/pepper")
+    assert sorted(nodes) == ["/pepper/ears", "/pepper/monitor"]
 
 
 @pytest.mark.parametrize(

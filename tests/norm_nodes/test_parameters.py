@@ -74,7 +74,7 @@ def test_the_api_page_names_each_parameter_that_is_live() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("parameters", "complaint"),
     [
         ({"left__focus_m": 0.0}, "parameters of tripod: left.focus_m: input should be greater than 0, not 0.0"),
         ({"stand__lens__focus_m": "far"}, "stand.lens.focus_m: input should be a valid number"),
@@ -87,10 +87,10 @@ def test_the_api_page_names_each_parameter_that_is_live() -> None:
     ],
 )
 def test_a_parameter_that_does_not_fit_is_named_with_its_part(
-    make_node: Any, given: dict[str, Any], complaint: str
+    make_node: Any, parameters: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        make_node(**given)
+        make_node(**parameters)
 
 
 def test_a_change_is_reviewed_by_the_rules_of_its_part(make_node: Any) -> None:

@@ -34,9 +34,9 @@ class Session:
 
     def publisher(self, type_: Any, topic: str) -> Any:
         """A publisher that is made while ears run, once they have found it."""
-        made = self._observer.node.create_publisher(type_, topic, 50)
-        self._observer.until(made.get_subscription_count, f"ears to find {topic}")
-        return made
+        publisher = self._observer.node.create_publisher(type_, topic, 50)
+        self._observer.until(publisher.get_subscription_count, f"ears to find {topic}")
+        return publisher
 
 
 @pytest.fixture
@@ -47,15 +47,15 @@ def session(observer: Observer) -> Session:
 def test_robot_speech_on_another_topic_reaches_every_node(domain_id: int, observer: Observer, session: Session) -> None:
     from norm_nodes.base.convert import record_class, to_ros
 
-    said = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
+    speech = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/robot/edges"}}, domain_id):
         observer.meet("ears")
         observer.until(lambda: "/robot/edges: nobody publishes it" in session.reasons(), "the missing topic to be told")
         robot = session.publisher(record_class(RobotSpeech), "/robot/edges")
-        robot.publish(to_ros(said))
-        observer.until(lambda: session.edges == [said], "the same on robot_speech")
+        robot.publish(to_ros(speech))
+        observer.until(lambda: session.edges == [speech], "the same on robot_speech")
         observer.until(lambda: "nobody publishes" not in session.reasons(), "the topic to be found")
-        robot.publish(to_ros(replace(said, text="word " * 2_000_000)))
+        robot.publish(to_ros(replace(speech, text="word " * 2_000_000)))
         observer.until(lambda: len(session.edges) == 2, "the long text on robot_speech")
         assert len(session.edges[1].text) == MAX_SPEECH_CHARACTERS
         observer.until(lambda: "texts: some that came were too long" in session.reasons(), "the cut to be told")
@@ -94,7 +94,7 @@ def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Obser
         assert session.reasons().endswith("or correct robot_speaking_topic of ears")
 
 
-def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
+def test_wrong_type_and_rival_publisher_are_stated(domain_id: int, observer: Observer, session: Session) -> None:
     from norm_nodes.base.convert import to_ros
     from std_msgs.msg import String
 

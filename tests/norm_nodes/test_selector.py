@@ -275,7 +275,7 @@ def test_no_peer_reads_a_file_or_stops_a_node_by_a_parameter(
     assert not [reason for status in statuses for reason in status.reasons if SECRET in reason]
 
 
-def test_a_goal_without_a_decision_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_goal_is_reported_as_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from norm_interfaces.action import SelectAction
     from norm_nodes.tools import graph_commands
 

@@ -94,7 +94,7 @@ def test_nodes_of_a_process_serve_while_a_model_is_loaded(
         observer.until(lambda: "being loaded" not in str(statuses[-1].reasons), "a node that has loaded")
 
 
-def test_a_process_that_loads_a_model_ends_when_it_is_told_to(
+def test_process_ends_while_it_loads_a_model(
     domain_id: int, observer: Observer, tmp_path: Path, own_models: Path
 ) -> None:
     (program := tmp_path / "slow.py").write_text(SLOW_HOST)

@@ -126,8 +126,8 @@ def _measure(name: str, fault: Fault, graph: RunningGraph) -> FaultResult:
 
     began_s = time.monotonic()
     if graph.until(lambda: gives_since(began_s) and not is_said(graph.reasons(began_s)), AWAIT_RECOVERY_S) is None:
-        given = {kind: len(graph.heard(kind)) for kind in fault.gives}
-        raise TimeoutError(f"nothing to harm: {given}; {graph.reasons(began_s)}")
+        counts = {kind: len(graph.heard(kind)) for kind in fault.gives}
+        raise TimeoutError(f"nothing to harm: {counts}; {graph.reasons(began_s)}")
     memory_mb = graph.memory_mb()
     fault_s = time.monotonic()
 

@@ -152,9 +152,9 @@ def _sampled(hours: float, folder: Path, on_sample: Callable[[SoakSample], None]
             if isinstance(entry, Query):
                 records += [selector.decide(due).decision for due in selector.take(entry)]
             latencies_s.append(time.thread_time() - began_s)
-            for one in (entry, *records):
-                if type(one) in KINDS:
-                    log.put(one, at_ns)
+            for record in (entry, *records):
+                if type(record) in KINDS:
+                    log.put(record, at_ns)
             if at_ns >= due_ns:
                 log.flush(FLUSH_S)
                 sample = _sample((at_ns - START_NS) / HOUR_NS, latencies_s, flags)

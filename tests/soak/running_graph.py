@@ -22,9 +22,9 @@ STUDY = "study"  # folder of the log
 START_S, END_S, POLL_S = 240.0, 40.0, 0.05
 # As records of one kind are told apart in the log.
 IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
-    "flag": lambda one: (one.event_id, one.state),
-    "utterance": lambda one: (one.utterance_id,),
-    "robot_speech": lambda one: (one.speech_id, one.state),
+    "flag": lambda record: (record.event_id, record.state),
+    "utterance": lambda record: (record.utterance_id,),
+    "robot_speech": lambda record: (record.speech_id, record.state),
 }
 
 Heard = tuple[float, GraphLine]  # with the monotonic time of its arrival
@@ -109,7 +109,7 @@ class RunningGraph:
 
     def heard(self, kind: str, since_s: float = 0.0) -> list[Heard]:
         """List the messages of a kind since a monotonic time."""
-        return [one for one in list(self._messages) if one[1].kind == kind and one[0] >= since_s]
+        return [message for message in list(self._messages) if message[1].kind == kind and message[0] >= since_s]
 
     def take_messages(self) -> list[Heard]:
         """Return the messages since the last call, and keep them no longer."""
@@ -170,10 +170,10 @@ class RunningGraph:
         for kind, identity in IDENTITY.items():
             for at_s, line in self.heard(kind, since_s):
                 was_away = kind != "flag" and without[0] - 1.0 <= at_s <= without[1]
-                said = line.read()
-                is_partial = kind == "utterance" and not (said.final and said.text)
-                if not (was_away or is_partial or (kind, *identity(said)) in logged):
-                    lost.append(f"{kind} {' '.join(identity(said))}")
+                record = line.read()
+                is_partial = kind == "utterance" and not (record.final and record.text)
+                if not (was_away or is_partial or (kind, *identity(record)) in logged):
+                    lost.append(f"{kind} {' '.join(identity(record))}")
         return lost
 
     def _listen(self, stream: GraphStream) -> None:

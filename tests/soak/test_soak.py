@@ -20,7 +20,7 @@ def soak_process(*arguments: str) -> CompletedProcess[str]:
 
 
 @pytest.mark.ros
-def test_a_fault_is_run_against_the_nodes_and_measured() -> None:
+def test_fault_is_measured_against_real_nodes() -> None:
     done = soak_process("--only", "kill_camera")
     (result,) = json.loads(done.stdout)["faults"]
     assert result["name"] == "kill_camera"
@@ -31,7 +31,7 @@ def test_a_fault_is_run_against_the_nodes_and_measured() -> None:
     assert "1 of 1: kill_camera" in done.stderr
 
 
-def test_talk_of_a_quarter_of_an_hour_is_measured() -> None:
+def test_quarter_of_an_hour_of_talk_is_measured() -> None:
     done = soak_process("--hours", "0.25")
     report = json.loads(done.stdout)
     assert [sample["hours"] for sample in report["samples"]] == pytest.approx([0.1, 0.2], abs=0.01)

@@ -47,7 +47,7 @@ def test_an_unknown_type_is_refused_by_name(tmp_path: Path) -> None:
         bag.write_serialized("/zoo", "zoo_msgs/msg/Unicorn", b"", 0)
 
 
-def test_what_is_no_bag_says_so(tmp_path: Path) -> None:
+def test_reader_refuses_what_is_not_a_bag(tmp_path: Path) -> None:
     with pytest.raises(BagError, match="no such folder"):
         BagReader(tmp_path / "none")
     with pytest.raises(BagError, match=r"has no metadata\.yaml"):
@@ -66,7 +66,7 @@ def test_what_is_no_bag_says_so(tmp_path: Path) -> None:
     ],
     ids=["deep", "alias", "date"],
 )
-def test_a_hostile_metadata_yaml_is_told_and_the_messages_are_read(small_bag: Path, metadata: str, fault: str) -> None:
+def test_hostile_metadata_is_noted_and_messages_are_read(small_bag: Path, metadata: str, fault: str) -> None:
     (small_bag / "metadata.yaml").write_text(metadata)
     with BagReader(small_bag) as reader:
         assert re.search(fault, reader.notes[0])

@@ -149,15 +149,17 @@ DECIDED = {"stamp_ns": 1, "decision_id": "d", "outcome": Outcome.ANSWERED, "deci
         (Decision, DECIDED | {"chosen_index": None}, "decision d"),
     ],
 )
-def test_a_record_that_cannot_be_is_refused(kind: Any, fields: dict[str, Any], complaint: str) -> None:
+def test_invalid_record_is_refused(kind: Any, fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         kind(**fields)
 
 
 @pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh"), ("pt_BR", "pt"), ("EN", "en"), ("", "")])
 def test_the_language_of_an_utterance_is_that_of_its_locale(locale: str, language: str) -> None:
-    said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text="a", start_ns=1, end_ns=2, locale=locale)
-    assert said.language == language
+    utterance = Utterance(
+        stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text="a", start_ns=1, end_ns=2, locale=locale
+    )
+    assert utterance.language == language
 
 
 @pytest.mark.parametrize("cls", RECORDS.values(), ids=lambda cls: cls.__name__)

@@ -46,7 +46,7 @@ SPEECH = (RobotSpeech(stamp_ns=3, speech_id="s", state=SpeechEdge.START),)
 WINDOW = Window(start_ns=0, end_ns=10, frames=FRAMES, utterances=UTTERANCES, robot_speech=SPEECH)
 
 
-def test_the_digest_is_this_one_everywhere() -> None:
+def test_window_digest_is_the_same_on_every_machine() -> None:
     spelled_out = b'{"bounds":[0,10],"frames":[[1,"/camera","aa"]],"robot_speech":[],"utterances":[]}'
     assert window_digest(Window(start_ns=0, end_ns=10, frames=FRAMES[:1])) == hashlib.sha256(spelled_out).hexdigest()
 
@@ -66,7 +66,7 @@ def test_the_order_of_arrival_does_not_matter(frames: list[Frame], utterances: l
     ],
     ids=["lateness", "tiles", "estimates"],
 )
-def test_what_is_not_of_the_source_leaves_the_digest(same: Window) -> None:
+def test_derived_data_leaves_the_digest_unchanged(same: Window) -> None:
     assert window_digest(same) == window_digest(WINDOW)
 
 
@@ -83,7 +83,7 @@ def test_what_is_not_of_the_source_leaves_the_digest(same: Window) -> None:
     ],
     ids=["end", "start", "a frame less", "a payload", "a stamp", "a word", "robot speech"],
 )
-def test_whatever_is_of_the_source_changes_the_digest(other: Window) -> None:
+def test_source_data_changes_the_digest(other: Window) -> None:
     assert window_digest(other) != window_digest(WINDOW)
 
 
@@ -101,6 +101,6 @@ def test_gathering_takes_the_start_and_leaves_the_end_and_the_unfinished() -> No
         ({"start_ns": 0, "end_ns": 10, "utterances": (utterance(1, final=False),)}, "only final"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(wrong: dict[str, Any], why: str) -> None:
+def test_invalid_window_is_refused(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Window(**wrong)

@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_S
 
 
 @given(st.lists(st.one_of(st.integers(0, 99), st.none())), st.integers(1, 4), st.sampled_from(OverflowPolicy))
-def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int, policy: OverflowPolicy) -> None:
+def test_queue_counts_every_loss(steps: list[int | None], capacity: int, policy: OverflowPolicy) -> None:
     """A number is put, a None is a get; whatever went in is out, inside or counted as dropped."""
     queue: BoundedQueue[int] = BoundedQueue("q", capacity, policy)
     taken = 0
@@ -25,11 +25,11 @@ def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int,
         assert status.received == taken + status.depth + status.dropped
 
 
-@pytest.mark.parametrize(("policy", "kept"), [(OverflowPolicy.LATEST_WINS, [2, 3]), (OverflowPolicy.REFUSE, [1, 2])])
-def test_the_latest_wins_or_is_refused(policy: OverflowPolicy, kept: list[int]) -> None:
+@pytest.mark.parametrize(("policy", "entries"), [(OverflowPolicy.LATEST_WINS, [2, 3]), (OverflowPolicy.REFUSE, [1, 2])])
+def test_the_latest_wins_or_is_refused(policy: OverflowPolicy, entries: list[int]) -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2, policy)
     assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
-    assert [queue.get(0), queue.get(0), queue.get(0)] == [*kept, None]
+    assert [queue.get(0), queue.get(0), queue.get(0)] == [*entries, None]
 
 
 @pytest.mark.parametrize("policy", OverflowPolicy)
@@ -52,7 +52,7 @@ def test_a_full_queue_keeps_orders_in_their_place(policy: OverflowPolicy) -> Non
     assert queue.put_order("late") is False
 
 
-def test_what_is_withdrawn_leaves_its_place() -> None:
+def test_withdrawn_entry_frees_its_place() -> None:
     queue: BoundedQueue[str] = BoundedQueue("q", 2, OverflowPolicy.REFUSE)
     assert [queue.put(entry) for entry in "abc"] == [True, True, False]
     queue.withdraw("a")
@@ -61,7 +61,7 @@ def test_what_is_withdrawn_leaves_its_place() -> None:
     assert [queue.get(0), queue.get(0), queue.get(0)] == ["b", "d", None]
 
 
-def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
+def test_closing_queue_wakes_consumers_and_keeps_entries() -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2)
     got: list[int | None] = []
     waiter = Thread(target=lambda: got.append(queue.get(timeout_s=PATIENCE_S)))

@@ -79,10 +79,10 @@ def test_every_query_is_given_once_and_not_before_its_sources(data: st.DataObjec
     queries, answered = held(), []
     seen_ns = heard_ns = -1
     while any(rest):
-        one = data.draw(st.sampled_from([lane for lane in rest if lane])).pop(0)
-        seen_ns = one.stamp_ns + NS_PER_S if isinstance(one, Frame) else seen_ns
-        heard_ns = one.start_ns if isinstance(one, Utterance) else heard_ns
-        ready = queries.add(one)
+        record = data.draw(st.sampled_from([lane for lane in rest if lane])).pop(0)
+        seen_ns = record.stamp_ns + NS_PER_S if isinstance(record, Frame) else seen_ns
+        heard_ns = record.start_ns if isinstance(record, Utterance) else heard_ns
+        ready = queries.add(record)
         assert all(q.stamp_ns < min(seen_ns, heard_ns) for q in ready)
         answered += ready
     assert sorted(answered, key=lambda q: q.stamp_ns) == asked
