@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
-from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
+from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS
 from norm_core.files.plain_file import open_plain_file, read_plain_file
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
@@ -57,7 +57,7 @@ def compute_similarity(
     cosines[:, [not text for text in flat_columns]] = 0.0
     cosines = np.maximum.reduceat(cosines, _compute_starts(row_parts), axis=0)
     cosines = np.maximum.reduceat(cosines, _compute_starts(column_parts), axis=1)
-    return np.asarray(np.clip(cosines, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
+    return np.asarray(np.clip(cosines, -1.0, 1.0).round(COSINE_DECIMALS), np.float64)
 
 
 def encode_ahead(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
@@ -238,7 +238,7 @@ def find_nearest(
     vectors: NDArray[np.float32], query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
 ) -> list[tuple[int, float]]:
     """Find the `count` most similar rows with their cosines, the most similar first. The lower row wins a tie."""
-    cosines = (vectors @ query).astype(float).round(COSINE_DIGITS)
+    cosines = (vectors @ query).astype(float).round(COSINE_DECIMALS)
     rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
     if 0 < count < len(rows):
         # Sort only the rows from the threshold on, which are few of a million.

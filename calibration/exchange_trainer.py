@@ -147,7 +147,7 @@ Products = NDArray[np.float32]  # Gram matrix of turns' features, and solutions 
 
 def main() -> None:
     """Train the exchange classifier on the shipped talks, and write its artefact."""
-    write(list(exchanges(read_talks())), SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
+    write(list(exchanges(read_talks())), SentenceEncoder(cache_size=100_000), talks_sha256(), SHIPPED)
 
 
 def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_digest: str, path: Path) -> None:

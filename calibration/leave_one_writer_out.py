@@ -168,7 +168,7 @@ class CrossValidation:
     def __init__(self, chosen: Sequence[EncounterSource], collected: Sequence[MeasuredEncounter]) -> None:
         """Bring together what was measured; takes a minute for thousands of turns."""
         self.chosen, self.collected = chosen, collected
-        self.encoder = SentenceEncoder(remembered=100_000)
+        self.encoder = SentenceEncoder(cache_size=100_000)
         talks = [
             FittedTalk(
                 writer=source.writer,

@@ -32,7 +32,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_it_names_every_folder_in_the_users_home(home: Path) -> None:
-    written = [Store().root, Catalogue().own, site_folder("calibration"), make_cache_folder("sentences")]
+    written = [Store().root, Catalogue().own_folder, site_folder("calibration"), make_cache_folder("sentences")]
     named = [home / row.strip(" `").removeprefix("~/") for row in ROWS if row.startswith(" `~/")]
     assert [path for path in written if not any(path.is_relative_to(each) for each in named)] == []
 

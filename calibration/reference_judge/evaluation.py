@@ -139,4 +139,4 @@ def _likely(closed: Sequence[UnitEvidence], judged: Mapping[str, UnitJudgement],
 @cache
 def _shared() -> tuple[EncoderMatcher, ThresholdTable]:
     """Load what every encounter of a process needs."""
-    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()
+    return EncoderMatcher(SentenceEncoder(cache_size=50_000), Concepts.shipped()), ThresholdTable.shipped()

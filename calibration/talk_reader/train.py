@@ -26,8 +26,8 @@ from torch.nn import functional
 from calibration.command import run_command
 from calibration.talk_reader.decoder import GOOD, HELD, ReaderModel
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
-from norm_core.engines.reader.gguf_tokenizer import tokenizer_of
-from norm_core.engines.reader.reader_setup import decoder_shape, decoder_tensor
+from norm_core.engines.reader.gguf_tokenizer import load_tokenizer
+from norm_core.engines.reader.reader_setup import read_decoder_shape, read_decoder_tensor
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, OPTION_OUTPUTS, TURN_OUTPUTS
 from norm_core.models.gguf_file import GgufFile
 from norm_core.records.flag import Attribute
@@ -200,12 +200,12 @@ class Teaching:
         """Load the base onto a device."""
         self.device, self.steps, self.step, self.tokens = device, max(steps, 1), 0, 0
         self.passes = self.pass_began = 0  # whole passes, and the step at which the present one began
-        kind, shape = torch.bfloat16, decoder_shape(base)
+        kind, shape = torch.bfloat16, read_decoder_shape(base)
 
         def tensor(name: str) -> Tensor | None:
             if name not in base.shapes:
                 return None
-            values = torch.from_numpy(np.array(decoder_tensor(base, shape, name)))
+            values = torch.from_numpy(np.array(read_decoder_tensor(base, shape, name)))
             return values.to(device, kind if values.dim() > 1 else torch.float32)
 
         self.model = ReaderModel(shape, tensor, rank).to(device)
@@ -357,7 +357,7 @@ def teach(  # noqa: PLR0917
     left_out = [talk for talk in talks if {talk.corpus, talk.writer} & set(without or ())]
     taught = _taught(talks, left_out, share, seed)
     base = GgufFile(base_file)
-    tokenizer = tokenizer_of(base)
+    tokenizer = load_tokenizer(base)
     packer = Packer(lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids), corpora, length, rows)
     per_pass = sum(1 for _ in packer.batches(taught))
     if not per_pass:

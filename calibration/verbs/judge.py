@@ -63,7 +63,7 @@ def calibrate(  # noqa: PLR0917
 ) -> None:
     """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
     clock = WallClock()
-    engine = open_engine(Catalogue().manifest(model), clock)  # a missing model fails at once
+    engine = open_engine(Catalogue().read_manifest(model), clock)  # a missing model fails at once
     try:
         sources = read_labels(labels)
         _check_shipped(sources, writes=write is not None)
@@ -89,7 +89,7 @@ def calibrate(  # noqa: PLR0917
 
 
 def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
-    meaning, table = EncoderMatcher(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
+    meaning, table = EncoderMatcher(SentenceEncoder(cache_size=100_000), Concepts.shipped()), ThresholdTable.shipped()
     model = shipped_unit_model()
     units = []
     for source in track(sources, "measuring the facts", console=err):

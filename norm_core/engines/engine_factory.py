@@ -10,8 +10,8 @@ from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.settings import OpenAISettings, TransformersSettings
-from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
-from norm_core.models.machine import free_ram_mb
+from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_cpu
+from norm_core.models.machine import measure_free_ram_mb
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import C, check_config
@@ -36,7 +36,7 @@ def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None)
         raise InvalidRequestError(
             f"{manifest.name} runs on {manifest.engine}, which answers no questions; name a model for {kinds}"
         )
-    weights = (store or Store()).open(manifest)
+    weights = (store or Store()).open_files(manifest)
     try:
         check_memory(manifest)
         backend = OPENERS[manifest.engine](manifest, weights)
@@ -67,7 +67,7 @@ def check_memory(manifest: Manifest) -> None:
     memory_name, free_mb = measure_free_memory(manifest)
     need_mb = need.peak_mb
     if memory_name == MAIN_MEMORY:
-        need_mb *= 2 if doubles_on_a_cpu(manifest) else 1
+        need_mb *= 2 if doubles_on_cpu(manifest) else 1
     elif need.estimated:  # A measured peak is complete. The CUDA context of transformers exists already.
         context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
         need_mb = max(need_mb, need_mb / MEMORY_SHARE - context_mb)
@@ -84,7 +84,7 @@ def measure_free_memory(manifest: Manifest) -> tuple[str, float]:
     if manifest.engine is EngineKind.TRANSFORMERS:
         device = _read_settings(TransformersSettings, manifest).device
         gpu = None if device == "cpu" else _ask_torch_for_gpu(int(device.partition(":")[2] or 0))
-    return gpu or (MAIN_MEMORY, free_ram_mb())
+    return gpu or (MAIN_MEMORY, measure_free_ram_mb())
 
 
 def _ask_torch_for_gpu(index: int) -> tuple[str, float] | None:
@@ -100,7 +100,7 @@ def _ask_torch_for_gpu(index: int) -> tuple[str, float] | None:
         free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
         # A Jetson has one memory, from which caches are dropped.
         if torch.cuda.get_device_properties(index).is_integrated:
-            free_mb = max(free_mb, free_ram_mb())
+            free_mb = max(free_mb, measure_free_ram_mb())
         # What torch holds in reserve is free for this process's next model.
         free_mb += (torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)) / 1e6
     except RuntimeError as error:

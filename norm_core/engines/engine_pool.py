@@ -275,7 +275,7 @@ class EnginePool:
         """
         with self._lock:
             if name not in self._engines:
-                engine = open_engine(Catalogue().manifest(name), self._clock)
+                engine = open_engine(Catalogue().read_manifest(name), self._clock)
                 self._engines[name] = SharedEngine(engine, name=f"engine_{name}")
             lease = EngineLease(self._engines[name], urgency, lambda lease: self._close_lease(name, lease))
             self._leases.setdefault(name, set()).add(lease)

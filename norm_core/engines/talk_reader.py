@@ -23,8 +23,8 @@ from norm_core.models.reader_folder import (
     TOKENIZER,
     ReaderManifest,
     ReaderSize,
+    find_reader_folder,
     read_manifest,
-    reader_folder,
 )
 from norm_core.models.store import find_damages
 from norm_core.records.flag import Attribute, Polarity
@@ -222,10 +222,10 @@ def open_reader(name: str) -> TalkReader | None:
     if name == NO_READER:
         return None
     if name != AUTO:
-        folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
+        folder = find_reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
         return _open_cached(folder, _compute_digest(read_manifest(folder)), verify=True)
     for size in ReaderSize:
-        folder = reader_folder(size)
+        folder = find_reader_folder(size)
         if manifest := read_manifest(folder):
             return _open_cached(folder, _compute_digest(manifest), verify=False)
     return None

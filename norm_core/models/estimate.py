@@ -1,4 +1,4 @@
-"""Estimates of a model's memory, used until it is measured."""
+"""Estimates of the memory of a model, used until it is measured."""
 
 from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed
 
@@ -7,39 +7,45 @@ from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed
 FILE_BITS = {
     "bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5, "compressed-tensors": 4.5, "q4_k_m": 4.9,
 }  # fmt: skip
-# transformers makes compressed-tensors dense at the first question, and keeps the scales.
-BITS = FILE_BITS | {"compressed-tensors": 16.5}
-# The usable share of free memory: a tenth is left for a display, activations, torch's reserve and the CUDA context.
+# Bits per weight in memory: transformers makes compressed-tensors dense at the first question, and keeps the scales.
+MEMORY_BITS = FILE_BITS | {"compressed-tensors": 16.5}
+# The usable share of free memory: a tenth is left for a display, activations, and the reserve of torch and CUDA.
 MEMORY_SHARE = 0.9
+# The memory that CUDA takes in a process.
 CUDA_CONTEXT_MB = 650.0
 
 
 def estimate_memory(manifest: Manifest, quantization: str, size_bytes: int = 0) -> MemoryNeed | None:
     """Estimate the weights, by parameters or else by file size, and the peak, with the cache of a full context.
 
-    Return None if the manifest lacks data and no size is given.
+    Returns None if the manifest lacks data and no size is given.
     """
-    parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
-    bits, cache_mb = BITS.get(quantization), (kv or 0) * (context or 0) / 1e6
+    parameters = manifest.parameters_million
+    kv_bytes = manifest.kv_bytes_per_token
+    context_tokens = manifest.context_tokens
+    bits = MEMORY_BITS.get(quantization)
+    cache_mb = (kv_bytes or 0) * (context_tokens or 0) / 1e6
     if parameters and cache_mb and bits and (bits >= 16 or manifest.precise_million is not None):
-        whole = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
-        load_mb = float(max(1, round((parameters - whole) * bits / 8 + whole * 2)))
+        precise_million = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
+        load_mb = float(max(1, round((parameters - precise_million) * bits / 8 + precise_million * 2)))
         cache_mb = round(cache_mb)
         how = f"{parameters:g} million parameters at {bits:g} bits"
-        how += f", {whole:g} million of them at 16" if whole else ""
+        how += f", {precise_million:g} million of them at 16" if precise_million else ""
     elif size_bytes:
-        load_mb, how = max(0.1, round(size_bytes / 1e6, 1)), "the size of the files"
+        load_mb = max(0.1, round(size_bytes / 1e6, 1))
+        how = "the size of the files"
     else:
         return None
     if cache_mb:
-        how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
+        how += f"; at the peak {kv_bytes} bytes of keys and values for each of {context_tokens} tokens; "
+        how += "activations are not counted"
     return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + cache_mb, 1), estimated=True, how=how)
 
 
-def doubles_on_a_cpu(manifest: Manifest) -> bool:
+def doubles_on_cpu(manifest: Manifest) -> bool:
     """Whether a model takes twice its estimate on a CPU, where transformers widens 16-bit weights to 32 bits."""
     is_estimate = manifest.memory is not None and manifest.memory.estimated
-    widens = manifest.engine is EngineKind.TRANSFORMERS and (
+    is_widened = manifest.engine is EngineKind.TRANSFORMERS and (
         manifest.quantization in ("bf16", "f16") or manifest.reads_gguf
     )
-    return is_estimate and widens and "dtype" not in manifest.settings
+    return is_estimate and is_widened and "dtype" not in manifest.settings

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from norm_core.models.find_model import matching
+from norm_core.models.find_model import select_names
 from norm_core.models.manifest import FilePath, Manifest
-from norm_core.models.store import Lock, PullError, check_room, find_damages, hashed_file
+from norm_core.models.store import Lock, PullError, check_room, describe_file, find_damages
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-_PATHS = TypeAdapter(FilePath)
+_PATH_ADAPTER = TypeAdapter(FilePath)
 
 
 @record
@@ -28,16 +28,16 @@ class Repository:
 
 
 def list_repository(name: str, revision: str) -> Repository:
-    """Ask the hub for the files of a revision."""
+    """Ask the hub for the files of a revision. Raises PullError if that fails."""
     from huggingface_hub import HfApi  # noqa: PLC0415  takes a fifth of a second
 
     with _explain_errors(name):
         info = HfApi().model_info(name, revision=revision or None, files_metadata=True)
     files = info.siblings or []
     try:
-        sizes = {_PATHS.validate_python(file.rfilename): file.size or 0 for file in files}
+        sizes = {_PATH_ADAPTER.validate_python(file.rfilename): file.size or 0 for file in files}
     except ValidationError as error:
-        raise PullError(f"{name}: lists a file by a path that leads out of its folder; do not use it") from error
+        raise PullError(f"{name}: lists a file outside of its folder; do not use this repository") from error
     return Repository(
         commit=info.sha or "",
         sizes=sizes,
@@ -47,36 +47,44 @@ def list_repository(name: str, revision: str) -> Repository:
 
 
 def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Lock:
-    """Download missing or damaged files, and return the lock. An earlier lock fixes the commit and all hashes."""
+    """Download missing or damaged files, and return the lock. An earlier lock fixes the commit and all hashes.
+
+    Raises PullError if the download fails or does not match.
+    """
     source = manifest.source
     assert source.hub
     if earlier and source.revision and earlier.revision != source.revision:
         raise PullError(
-            f"{manifest.name} is locked at {earlier.revision}, and its manifest now says {source.revision}: "
-            f"remove {folder} to pull that one"
+            f"{manifest.name} is locked at {earlier.revision}, and its manifest now says {source.revision}; "
+            f"remove {folder} to pull that revision"
         )
     if earlier:
-        damaged = list(find_damages(folder, earlier))
-        for path in damaged:  # the hub's client would take a changed file for its own
+        damaged_paths = list(find_damages(folder, earlier))
+        # Removed, because the client of the hub would accept a changed file.
+        for path in damaged_paths:
             (folder / path).unlink(missing_ok=True)
-        if damaged:
-            _download(source.hub, earlier.revision, damaged, folder)
+        if damaged_paths:
+            _download(source.hub, earlier.revision, damaged_paths, folder)
         lock = earlier
     else:
         repository = list_repository(source.hub, source.revision or "")
-        names = matching(list(repository.sizes), source.include)
+        names = select_names(list(repository.sizes), source.include)
         if not names:
-            raise PullError(f"{source.hub}: no file at {repository.commit} matches {', '.join(source.include)}")
+            raise PullError(
+                f"{source.hub}: no file at {repository.commit} matches {', '.join(source.include)}; correct that"
+            )
         check_room(folder, sum(repository.sizes[name] for name in names))
         _download(source.hub, repository.commit, names, folder)
-        files = tuple(hashed_file(folder, name) for name in names)
+        files = tuple(describe_file(folder, name) for name in names)
         sha256_by_path = dict(repository.sha256) | {file.path: file.sha256 for file in manifest.files}
-        expected = (file.model_copy(update={"sha256": sha256_by_path.get(file.path, file.sha256)}) for file in files)
-        lock = Lock(source=source.hub, revision=repository.commit, files=tuple(expected))
+        locked_files = (
+            file.model_copy(update={"sha256": sha256_by_path.get(file.path, file.sha256)}) for file in files
+        )
+        lock = Lock(source=source.hub, revision=repository.commit, files=tuple(locked_files))
     if damages := find_damages(folder, lock):
-        path, fault = next(iter(damages.items()))
+        path, damage = next(iter(damages.items()))
         (folder / path).unlink(missing_ok=True)
-        raise PullError(f"{path}: {fault}; it was removed: run the same command again")
+        raise PullError(f"{path}: {damage}; it was removed: run the same command again")
     return lock
 
 
@@ -89,18 +97,18 @@ def _download(repository: str, commit: str, names: list[str], folder: Path) -> N
 
 @contextmanager
 def _explain_errors(repository: str) -> Iterator[None]:
-    """Turn the errors of the hub's client into a PullError with a remedy."""
+    """Turn errors of the client of the hub into a PullError with a remedy."""
     try:
         yield
     except (httpx2.HTTPError, OSError, ValueError) as error:
         response = getattr(error, "response", None)
         status = getattr(response, "status_code", 0)
-        remedy = "after a fault of the network, the same command goes on from what came"
+        remedy = "after a network failure, run the same command again; it resumes the download"
         if status in (401, 403, 404):
             remedy = "check its name and revision; for a gated model, accept its terms on the hub and set HF_TOKEN"
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        where = os.environ.get("HF_ENDPOINT", "the hub")
+        hub = os.environ.get("HF_ENDPOINT", "the hub")
         raise PullError(
-            f"{repository}: {where} does not give it: {reason}; {remedy}. Without a network, copy the folder that "
+            f"{repository}: {hub} does not send it: {reason}; {remedy}. Without a network, copy the folder that "
             f"{PROGRAM} models add prints elsewhere to TACTFUL_WEIGHTS here"
         ) from error

@@ -11,14 +11,21 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.server_address import check_server_url
 
 
-def _inside(path: str) -> str:
-    pure = PurePosixPath(path)
-    if not pure.name or pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) != path:
-        raise ValueError("a file's path is relative, with / between folders, and leads nowhere else")
+def _check_path(path: str) -> str:
+    """Return a path that stays in its folder. Raises ValueError for another."""
+    pure_path = PurePosixPath(path)
+    if (
+        not pure_path.name
+        or pure_path.is_absolute()
+        or ".." in pure_path.parts
+        or "\\" in path
+        or str(pure_path) != path
+    ):
+        raise ValueError("the path of a file must be relative, with / between folders, and stay in its folder")
     return path
 
 
-FilePath = Annotated[str, AfterValidator(_inside)]
+FilePath = Annotated[str, AfterValidator(_check_path)]
 
 
 class Task(StrEnum):
@@ -39,7 +46,7 @@ class EngineKind(StrEnum):
     TRANSFORMERS = "transformers"
     OPENAI = "openai"
     ENCODER = "encoder"
-    ONNX = "onnxruntime"  # a session without questions, such as face detection
+    ONNX = "onnxruntime"  # a session that answers no questions, such as face detection
     CTRANSLATE2 = "ctranslate2"
     TFLITE = "tflite"  # converted to ONNX before use
 
@@ -49,7 +56,7 @@ EXTRAS = {EngineKind.TRANSFORMERS: "transformers"}
 
 
 class HashedFile(BaseModel):
-    """A file by its path in the model's folder, with its size and hash."""
+    """A file by its path in the folder of a model, with its size and hash."""
 
     model_config = Config.model_config
 
@@ -73,14 +80,14 @@ class ModelSource(Config):
     include: tuple[str, ...] = Field(
         ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"), description="Files of the repository to pull."
     )
-    path: str | None = Field(None, description="A folder; in a file, relative to the file's own.")
+    path: str | None = Field(None, description="A folder; a relative one starts at the folder of the manifest.")
     url: Annotated[str, AfterValidator(check_server_url)] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_source(self) -> Self:
         sources = [name for name in ("packages", "hub", "path", "url") if getattr(self, name)]
         if len(sources) != 1 and sources != ["packages", "url"]:
-            raise ValueError(f"give one of packages, hub, path and url (given: {', '.join(sources) or 'none'})")
+            raise ValueError(f"state one of packages, hub, path and url (stated: {', '.join(sources) or 'none'})")
         if self.revision and not self.hub:
             raise ValueError("a revision belongs to a hub repository")
         return self
@@ -95,9 +102,9 @@ class MemoryNeed(Config):
     how: str = ""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Self:
+    def _check_order(self) -> Self:
         if self.peak_mb < self.load_mb:
-            raise ValueError(f"the peak is at least what loading takes, {self.load_mb:g} MB")
+            raise ValueError(f"the peak is below the memory after loading, {self.load_mb:g} MB; correct one of them")
         return self
 
 
@@ -124,12 +131,12 @@ class Manifest(Config):
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _files_fit(self) -> Self:
+    def _check_files(self) -> Self:
         paths = [file.path for file in self.files]
-        if repeated := next((path for path in paths if paths.count(path) > 1), None):
-            raise ValueError(f"the file {repeated} appears twice")
+        if repeated_path := next((path for path in paths if paths.count(path) > 1), None):
+            raise ValueError(f"the file {repeated_path} appears twice; remove one entry")
         if self.source.packages and not self.files:
-            raise ValueError("files taken from packages are listed with their hashes")
+            raise ValueError("files from packages need their hashes; list them in files")
         return self
 
     @property

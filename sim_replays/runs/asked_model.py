@@ -159,7 +159,7 @@ def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
     """Open a model by name, which may take long; the name `random` opens one that answers at random, by the seed."""
     if name == RANDOM:
         return DirectEngine(RandomBackend(seed), clock)
-    manifest = Catalogue().manifest(name)
+    manifest = Catalogue().read_manifest(name)
     if manifest.engine is EngineKind.OPENAI:
         manifest = manifest.model_copy(update={"settings": {"answers": "auto", **manifest.settings}})
     return open_engine(manifest, clock)

@@ -206,7 +206,7 @@ def evaluate(
     if model and talks.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
-    engine = open_engine(Catalogue().manifest(model), clock) if model else None  # a missing model fails at once
+    engine = open_engine(Catalogue().read_manifest(model), clock) if model else None  # a missing model fails at once
     chosen, meaning = talks.read(), load_meaning()
     by_sensitivity = {
         sensitivity: _run_monitor(talks, chosen, meaning, sensitivity)

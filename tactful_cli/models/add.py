@@ -1,4 +1,4 @@
-"""Download the weights of a model, and write the manifest of one's own from its files and the options."""
+"""Download the weights of a model, and write the manifest of a new model from its files and the options."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from typing import Any
 from norm_core.engines.openai.served import find_served_model
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, matching
+from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, select_names
 from norm_core.models.hub import list_repository
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.pull import pull_model
-from norm_core.models.store import LOCK_NAME, Store, describe_source, hashed_file
+from norm_core.models.store import LOCK_NAME, Store, describe_file, describe_source
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import format_install_command
@@ -23,12 +23,13 @@ from tactful_cli.console import err
 
 _HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
 _NUMBER_FORMATS = {"bf16", "f16", "f32"}
-_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
+# The images that a new model takes by its task, if its files state none.
+_MAX_IMAGES_BY_TASK = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
 
 
 @record
 class StatedFields:
-    """What the user states; None or empty leaves it to the model's files."""
+    """The fields that the user states; the files of the model decide on those that are None or empty."""
 
     name: str = ""
     task: Task | None = None
@@ -40,24 +41,27 @@ class StatedFields:
     api_key_variable: str = ""
 
 
-def pull_listed(name: str, stated: StatedFields) -> dict[str, Any]:
-    """Download the weights of a listed model. Returns the values that the command prints."""
+def pull_known_model(name: str, stated: StatedFields) -> dict[str, Any]:
+    """Download the weights of a listed model, and return the values that the command prints.
+
+    Raises ConfigError if the user states fields of its manifest.
+    """
     if stated != StatedFields():
         raise ConfigError(
-            f"{name}: is listed already, so that no option applies; change its manifest, or write ./{name} for a "
+            f"{name}: is listed already, so options do not apply; change its manifest, or write ./{name} for a "
             "folder of that name"
         )
-    return pull(Catalogue().manifest(name))
+    return pull_weights(Catalogue().read_manifest(name))
 
 
-def pull(manifest: Manifest) -> dict[str, Any]:
-    """Download the weights of a model. Returns the values that the command prints."""
+def pull_weights(manifest: Manifest) -> dict[str, Any]:
+    """Download the weights of a model, and return the values that the command prints."""
     store = Store()
     with err.status(f"{manifest.name}: downloading {describe_source(manifest)} ..."):
         lock = pull_model(manifest, store)
     return {
         "name": manifest.name,
-        "folder": str(store.folder(manifest)),
+        "folder": str(store.folder_of(manifest)),
         "revision": lock.revision,
         "size_mb": sum(file.size_bytes for file in lock.files) / 1e6,
         "files": [file.model_dump() for file in lock.files],
@@ -65,86 +69,92 @@ def pull(manifest: Manifest) -> dict[str, Any]:
 
 
 def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
-    """Write the manifest, after a download from a hub. Returns the values that the command prints."""
-    path, catalogue = Path(source).expanduser(), Catalogue()
-    pulled: dict[str, Any] = {}
+    """Write the manifest of a model, and return the values that the command prints.
+
+    Raises ConfigError if the source or a stated field cannot be used.
+    """
+    path = Path(source).expanduser()
+    catalogue = Catalogue()
+    download: dict[str, Any] = {}
     if source.startswith(("http://", "https://")):
         fields = find_served_model(source, stated.served_model, stated.api_key_variable)
         name = fields["settings"]["model"].rpartition("/")[2]
     elif path.exists():
-        fields = _of_files(path.absolute(), stated)
+        fields = _describe_files(path.absolute(), stated)
         name = path.absolute().name if path.is_dir() else path.stem
     elif _HUB_NAME.match(source):
         name = source.rpartition("/")[2]
-        catalogue.check_free(stated.name or _name_of(name))
-        fields, pulled = _of_hub(source, stated)
+        catalogue.check_free(stated.name or _make_name(name))
+        fields, download = _download_from_hub(source, stated)
     elif "/" not in source:
-        raise ConfigError(f"{source}: is not a folder or file here, and {catalogue.unknown(source)}")
+        raise ConfigError(f"{source}: is not a folder or file here, and {catalogue.describe_unknown(source)}")
     else:
         raise ConfigError(
-            f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME or a server's URL"
+            f"{source}: there is no such folder or file; correct the path, or give OWNER/NAME of a hub or a URL"
         )
-    size_bytes = sum(file["size_bytes"] for file in pulled.get("files", fields.get("files", ())))
-    plain = _merged(fields, stated, stated.name or _name_of(name))
+    size_bytes = sum(file["size_bytes"] for file in download.get("files", fields.get("files", ())))
+    plain = _merge_fields(fields, stated, stated.name or _make_name(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
-    # transformers makes 16-bit weights of a GGUF file.
+    # transformers converts a GGUF file to 16-bit weights.
     if memory := estimate_memory(manifest, "bf16" if manifest.reads_gguf else manifest.quantization, size_bytes):
         plain["memory"] = memory.model_dump(mode="json")
     written = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
-    return pulled | written | {"next": _next_steps(manifest)}
+    return download | written | {"next": _list_next_steps(manifest)}
 
 
-def _of_files(path: Path, stated: StatedFields) -> dict[str, Any]:
-    """Return fields of the manifest of a folder's files, or of one file and those that --include adds."""
+def _describe_files(path: Path, stated: StatedFields) -> dict[str, Any]:
+    """Return fields of the manifest for the files of a folder, or for one file and those of --include."""
     folder = path if path.is_dir() else path.parent
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != LOCK_NAME)
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be read: {error.strerror}; check its permissions") from error
-    chosen = _chosen(names, stated.include)
-    names = sorted({path.name, *chosen}) if path != folder else chosen or names
+    chosen_names = _choose_names(names, stated.include)
+    names = sorted({path.name, *chosen_names}) if path != folder else chosen_names or names
     model = find_model(folder, names)
     with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
-        files = [hashed_file(folder, name).model_dump() for name in model.files]
+        files = [describe_file(folder, name).model_dump() for name in model.files]
     source = {"path": str(folder)}
     return {**model.fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source, "files": files}
 
 
-def _of_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Download a repository's model; return fields of its manifest, and what the download printed."""
+def _download_from_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Download the model of a repository; return fields of its manifest, and the values to print."""
     repository = list_repository(hub, stated.revision)
     names = list(repository.sizes)
     include = stated.include or CHECKPOINT_FILES
-    if not matching(_chosen(names, include if stated.include else ()) or names, ("*.gguf", "*.safetensors")):
-        raise ConfigError(f"{hub}: holds no weights in .safetensors or .gguf; name a repository that holds them")
-    if not stated.include and not matching(names, ("*.safetensors",)):
-        gguf = matching(names, ("*.gguf",))[0]
-        raise ConfigError(f"{hub}: holds GGUF files alone; choose one with --include, as {gguf}")
-    if stated.include and not matching(names, stated.include)[0].endswith(".gguf"):
+    if not select_names(_choose_names(names, include if stated.include else ()) or names, ("*.gguf", "*.safetensors")):
+        raise ConfigError(f"{hub}: has no weights in .safetensors or .gguf; name a repository with such files")
+    if not stated.include and not select_names(names, ("*.safetensors",)):
+        gguf_name = select_names(names, ("*.gguf",))[0]
+        raise ConfigError(f"{hub}: has only GGUF files; choose one with --include, such as {gguf_name}")
+    if stated.include and not select_names(names, stated.include)[0].endswith(".gguf"):
         include = tuple(dict.fromkeys((*CHECKPOINT_FILES, *stated.include)))
     source = {"hub": hub, "revision": stated.revision or None, "include": list(include) if stated.include else None}
     source = {key: value for key, value in source.items() if value}
-    fields = {"name": _name_of(hub.rpartition("/")[2]), "task": Task.LANGUAGE, "engine": EngineKind.TRANSFORMERS}
-    provisional = check_config(
+    fields = {"name": _make_name(hub.rpartition("/")[2]), "task": Task.LANGUAGE, "engine": EngineKind.TRANSFORMERS}
+    provisional_manifest = check_config(
         Manifest, {**fields, "source": source, "quantization": "unknown", "licence": "not stated"}, hub
     )
-    pulled = pull(provisional)
-    model = find_model(Path(pulled["folder"]), [file["path"] for file in pulled["files"]])
+    download = pull_weights(provisional_manifest)
+    model = find_model(Path(download["folder"]), [file["path"] for file in download["files"]])
     fields = {"licence": repository.licence, **{key: value for key, value in model.fields.items() if value is not None}}
-    return {**fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source}, pulled
+    return {**fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source}, download
 
 
-def _chosen(names: list[str], patterns: tuple[str, ...]) -> list[str]:
-    """Return the names that a user's patterns choose; raise ConfigError for a pattern that chooses none."""
+def _choose_names(names: list[str], patterns: tuple[str, ...]) -> list[str]:
+    """Return the names that match the patterns of the user. Raises ConfigError for a pattern without a match."""
     for pattern in patterns:
-        if not matching(names, (pattern,)):
+        if not select_names(names, (pattern,)):
             raise ConfigError(f"--include: no file matches {pattern}; there are {', '.join(names) or 'none'}")
-    return matching(names, patterns)
+    return select_names(names, patterns)
 
 
-def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[str, Any]:
-    engine, quantization = fields["engine"], stated.quantization or fields["quantization"]
+def _merge_fields(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[str, Any]:
+    """Return the content of the manifest. Raises ConfigError if a stated field contradicts the files, or is missing."""
+    engine = fields["engine"]
+    quantization = stated.quantization or fields["quantization"]
     if quantization != fields["quantization"] and fields["quantization"] not in ("unknown", "gguf", *_NUMBER_FORMATS):
         raise ConfigError(
             f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
@@ -152,7 +162,9 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         )
     task = stated.task or fields.get("task")
     if task is None:
-        raise ConfigError(f"{name}: the server does not say what it is for; state --task, one of {', '.join(_IMAGES)}")
+        raise ConfigError(
+            f"{name}: the server does not state the task; state it with --task, one of {', '.join(_MAX_IMAGES_BY_TASK)}"
+        )
     plain = {
         "name": name,
         "task": task.value,
@@ -162,22 +174,25 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "quantization": quantization,
         **{key: fields.get(key) for key in ("parameters_million", "kv_bytes_per_token")},
         "context_tokens": fields.get("context_tokens"),
-        "max_images": fields.get("max_images", _IMAGES[task]),
+        "max_images": fields.get("max_images", _MAX_IMAGES_BY_TASK[task]),
         "settings": fields.get("settings"),
         "licence": stated.licence or fields.get("licence") or "not stated",
     }
     return {key: value for key, value in plain.items() if value is not None}
 
 
-def _name_of(text: str) -> str:
-    """Return a name of a manifest that is as near to a file's name as the rule for names allows."""
+def _make_name(text: str) -> str:
+    """Return a name for a manifest, as similar to the text as the rule for names allows.
+
+    Raises ConfigError if nothing remains.
+    """
     name = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")
     if not name:
-        raise ConfigError(f"{text}: gives no name for the model; state --name")
+        raise ConfigError(f"{text}: cannot be the name of a model; state one with --name")
     return name
 
 
-def _next_steps(manifest: Manifest) -> list[str]:
+def _list_next_steps(manifest: Manifest) -> list[str]:
     """List the commands that make the model usable on this machine."""
     steps = []
     if manifest.engine is EngineKind.TRANSFORMERS and find_spec("transformers") is None:

@@ -1,4 +1,4 @@
-"""`tactful models send`: ask a server what a batch left to be asked later."""
+"""`tactful models send`: send the requests of a batch to a server."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
-from tactful_cli.models.choose import known_names
+from tactful_cli.models.choose import complete_name
 
 
 def send_batch(
@@ -23,28 +23,31 @@ def send_batch(
         typer.Argument(
             metavar="MODEL|URL",
             help="Model behind a server (`models add URL`), or the URL of an OpenAI-compatible API.",
-            autocompletion=known_names,
+            autocompletion=complete_name,
         ),
     ],
-    served_model: Annotated[str, typer.Option(help="Server's name of the model; default: that in the requests.")] = "",
-    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of requests side by side.")] = 8,
+    served_model: Annotated[
+        str, typer.Option(help="Name of the model on the server; default: that in the requests.")
+    ] = "",
+    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of requests at a time.")] = 8,
 ) -> None:
-    """Send the requests of a batch that have no answer yet. Shows their size first.
+    """Send the requests of a batch that have no answer yet, after printing their size.
 
-    After an interruption, the same command goes on. Exits with 1 if a request has no answer at the end,
-    and with 2 if nothing can be sent or too many fail in a row.
+    After an interruption, the same command sends the rest. The exit code is 1 if a request has no answer at the end,
+    and 2 if nothing can be sent or too many requests fail in a row.
     """
     from norm_core.engines.openai.batch import BatchSize  # noqa: PLC0415
     from norm_core.engines.openai.batch_sender import TIMEOUT_S, BatchSender  # noqa: PLC0415
     from norm_core.engines.openai.client import OpenAIServer  # noqa: PLC0415
 
-    url, settings = _server_of(server)
+    url, settings = _find_server(server)
     if served_model:
         settings = settings.model_copy(update={"model": served_model})
     connection = OpenAIServer(
         url, api_key_variable=settings.api_key_variable, tries=settings.tries, stall_s=max(settings.stall_s, TIMEOUT_S)
     )
-    sender, size = BatchSender(folder, connection, settings), BatchSize()
+    sender = BatchSender(folder, connection, settings)
+    size = BatchSize()
     try:
         for request in sender.find_unanswered():
             size.add(request)
@@ -54,19 +57,19 @@ def send_batch(
             sender.send(concurrency, lambda: progress.advance(task))
     finally:
         connection.close()
-        for reason, number in sender.failure_reasons.most_common(3):
-            err.print(f"failed {count_of(number, 'time')}: {reason}", soft_wrap=True, markup=False)
-    if left := sum(1 for _ in sender.find_unanswered()):
-        err.print(f"{folder}: {count_of(left, 'request')} without an answer; the same command asks again")
+        for reason, count in sender.failure_reasons.most_common(3):
+            err.print(f"failed {count_of(count, 'time')}: {reason}", soft_wrap=True, markup=False)
+    if missing_count := sum(1 for _ in sender.find_unanswered()):
+        err.print(f"{folder}: {count_of(missing_count, 'request')} without an answer; the same command asks again")
         raise typer.Exit(1)
 
 
-def _server_of(name: str) -> tuple[str, OpenAISettings]:
-    """Return a server's address and settings. Raises ConfigError for another model."""
+def _find_server(name: str) -> tuple[str, OpenAISettings]:
+    """Return the address and settings of a server. Raises TactfulError for a model without one."""
     if "://" in name:
         return name, OpenAISettings()
-    manifest = Catalogue().manifest(name)
+    manifest = Catalogue().read_manifest(name)
     if manifest.engine is not EngineKind.OPENAI or not manifest.source.url:
-        raise TactfulError(f"{name}: runs in this process, not behind a server; name a server's model or its URL")
+        raise TactfulError(f"{name}: runs in this process, not behind a server; name a model on a server, or its URL")
     settings = check_config(OpenAISettings, manifest.settings, f"{name}: settings")
     return manifest.source.url, settings.model_copy(update={"model": settings.model or manifest.name})

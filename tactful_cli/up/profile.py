@@ -104,7 +104,7 @@ class Profile:
             if not model or not isinstance(model, str) or (node == "ears" and self._needs_no_whisper(model)):
                 continue
             try:
-                Store().open(catalogue.manifest(model), verify=False)
+                Store().open_files(catalogue.read_manifest(model), verify=False)
             except (ConfigError, WeightsError) as error:
                 problems.append(f"parameters of {node}: {parameter}: {error}")
         return problems
@@ -123,7 +123,7 @@ class Profile:
         if not model or not isinstance(model, str):
             return ""
         try:
-            return "" if Catalogue().manifest(model).engine is EngineKind.OPENAI else model
+            return "" if Catalogue().read_manifest(model).engine is EngineKind.OPENAI else model
         except ConfigError:
             return ""  # the node says what is wrong with it
 

@@ -149,7 +149,7 @@ def test_answers_about_a_minute_make_flags_and_each_failure_is_counted(ask: Ask,
         (("--answers", "missing"), "there are no answers"),
     ],
 )
-def test_what_cannot_be_is_refused_before_a_bag_runs(
+def test_conflicting_options_are_refused_before_a_bag_runs(
     ask: Ask, bag: Path, tmp_path: Path, options: tuple[str, ...], problem: str
 ) -> None:
     ask()
@@ -172,15 +172,6 @@ def test_answers_of_another_bag_and_conflicting_answers_are_named(bag: Path, tmp
     result = tactful("flags", bag, "--summary", "--answers", answers)
     assert result.returncode == 2
     assert f"1 request has different answers, such as {key}" in result.stderr
-
-
-def test_prose_is_named_and_a_bag_without_talk_asks_nothing(ask: Ask, bag: Path, tmp_path: Path) -> None:
-    (request,) = ask()
-    write_answers(tmp_path / "batch", [answer(request["custom_id"], "The robot was rude.")])
-    assert "the answer is not JSON of the asked form" in flags_with(bag, tmp_path / "batch")[1]
-    silent = write_talk(tmp_path / "silent", [], 2)
-    result = tactful("flags", silent, "--summary", "--ask-later", tmp_path / "none")
-    assert (result.returncode, "nothing to ask" in result.stderr) == (0, True)
 
 
 def test_encounters_are_asked_about_and_measured_with_the_answers(tmp_path: Path) -> None:

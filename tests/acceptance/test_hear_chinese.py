@@ -22,7 +22,7 @@ VOICE, SPEED_WPM = "cmn-latn-pinyin", 190
 
 @pytest.fixture(scope="module", autouse=True)
 def weights() -> None:
-    if Store().found(Catalogue().manifest(MODEL)) is None:
+    if Store().find(Catalogue().read_manifest(MODEL)) is None:
         pytest.skip(f"the weights of {MODEL} are not here: run ./tactful models add {MODEL}")
 
 

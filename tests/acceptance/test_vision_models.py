@@ -1,4 +1,4 @@
-"""Models that see, each a tiny one of its real architecture: from a camera's topic to flags and decisions.
+"""A vision model, a tiny one of a real architecture: from the topic of a camera to flags and decisions.
 
 Weights are random, so nothing is said of quality. What must hold: pictures reach the model and change decisions,
 the judge answers about every unit, and a flag names its model.
@@ -42,9 +42,6 @@ CANDIDATES = ["Greet the guest.", "Lay the table.", "Wait by the door."]
 Json = dict[str, Any]
 Colour = tuple[int, int, int]
 BLUE, RED, GREY = (220, 60, 20), (20, 60, 200), (128, 128, 128)
-# Those marked slow run on demand:
-# .venv-transformers/bin/python -m pytest -m "torch and slow" tests/acceptance/test_vision_models.py
-ON_DEMAND = ["idefics3", "smolvlm", "qwen2_5_vl", "internvl", "gemma3"]
 
 
 def jpeg_of(colour: Colour, width_px: int) -> bytes:
@@ -162,7 +159,7 @@ def check(observer: Observer, domain_id: int) -> Run:
         assert tile is not None
         assert np.abs(tile[40, [0, width_px - 8, width_px + 8]].astype(int) - [BLUE, BLUE, GREY]).max() < 25
     assert set(run.outcomes) == {"answered"}
-    engine = open_engine(Catalogue().manifest(NAME), WallClock())
+    engine = open_engine(Catalogue().read_manifest(NAME), WallClock())
     weights_sha256 = engine.model_info.weights_sha256
     engine.close()
     assert [decision.outcome for decision in run.decisions] == [Outcome.ANSWERED] * 3
@@ -176,14 +173,11 @@ def check(observer: Observer, domain_id: int) -> Run:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "family", ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.thorough) for name in ON_DEMAND)]
-)
-def test_a_checkpoint_answers_by_what_a_camera_sees(
-    family: str, observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
+def test_a_checkpoint_answers_by_the_pictures_of_a_camera(
+    observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
 ) -> None:
     from tests.norm_core.engines.tiny_checkpoints import built
 
-    add(built(family, tmp_path / family, CONTEXT_TOKENS, seed=2))
+    add(built("qwen3_vl", tmp_path / "qwen3_vl", CONTEXT_TOKENS, seed=2))
     run = check(observer, domain_id)
-    assert run.flags or family != "qwen3_vl"  # by the weights of this seed, a unit is no ordinary conduct
+    assert run.flags  # With the weights of this seed, a unit is not ordinary conduct.

@@ -153,7 +153,7 @@ def test_its_extras_bring_the_parts(with_parts: Path, wheels: Path, away: Path) 
 
 def test_it_lists_the_models(installed: Path, away: Path) -> None:
     listed = json.loads(run(installed / "bin/tactful", "models", "list", "--json", cwd=away, HOME=str(away)))
-    assert [model["name"] for model in listed] == Catalogue((ROOT / "models",)).names()
+    assert [model["name"] for model in listed] == Catalogue((ROOT / "models",)).list_names()
 
 
 def test_its_messages_name_the_command_that_exists(installed: Path, away: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TalkReader, open_reader
-from norm_core.models.store import sha256_of_file
+from norm_core.models.store import hash_file
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.site_thresholds import hash_parts
 from norm_monitor.monitor import MonitorConfig
@@ -121,7 +121,7 @@ def test_given_utterances_need_no_sound() -> None:
 def reader_folder(tmp_path: Path) -> Path:
     """A talk reader of a tiny model."""
     write_tiny_decoder(tmp_path / "base.gguf")
-    write_adapter(tmp_path / "adapter.safetensors", sha256_of_file(tmp_path / "base.gguf"))
+    write_adapter(tmp_path / "adapter.safetensors", hash_file(tmp_path / "base.gguf"))
     write_reader(tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "reader")
     return tmp_path / "reader"
 

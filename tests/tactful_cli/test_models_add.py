@@ -58,20 +58,13 @@ def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path, monkey
     assert (shown["manifest"]["task"], shown["manifest"]["licence"]) == ("vision-language", "mit")
 
 
-def test_a_listed_model_takes_no_options(models: Any) -> None:
-    code, _, complained = models("models", "add", "tiny-vl", "--licence", "MIT")
-    assert code == 2
-    assert "tiny-vl: is listed already, so that no option applies" in complained
-    assert "did you mean tiny-vl?" in models("models", "add", "tiny-vll")[2]
-
-
 def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tiny_decoder(tmp_path / "a-q8.gguf")
     files = {"README.md": b"", "a-q4.gguf": b"", "a-q8.gguf": (tmp_path / "a-q8.gguf").read_bytes()}
     with serving_hub(files, monkeypatch, tmp_path / "hf") as hub:
         refused = models("models", "add", REPOSITORY, "--name", "ours")
         assert refused[0] == 2
-        assert "choose one with --include, as a-q4.gguf" in refused[2]
+        assert "choose one with --include, such as a-q4.gguf" in refused[2]
         chosen = models("models", "add", REPOSITORY, "--name", "ours", "--include", "a-q8.gguf", "--json")
     assert chosen[0] == 0, chosen[2]
     assert hub.sent == ["a-q8.gguf"]
@@ -87,7 +80,7 @@ def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:
         refused = models("models", "add", url)
         added = models("models", "add", url, "--name", "lab", "--task", "vision-language")
         assert added[0] == 0, added[2]
-    assert "state --task" in refused[2]
+    assert "with --task" in refused[2]
     manifest = json.loads(models("models", "list", "lab", "--json")[1])["manifest"]
     assert manifest["settings"] == {"model": "Team/Tiny-VL", "guide": "structured_outputs"}
     assert (manifest["source"], manifest["context_tokens"], manifest["max_images"]) == ({"url": url}, 4096, 15)
@@ -105,14 +98,6 @@ def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
     silent = ("models", "add", f"http://127.0.0.1:{free_port()}/v1", "--task", "language")
     assert "cannot be reached" in models(*silent)[2]
     assert models(*silent, "--served-model", "two")[0] == 0
-
-
-def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path / "tiny")
-    taken = models("models", "add", str(folder), "--name", "tiny-vl")
-    assert taken[0] == 2
-    assert "--name: there is a model tiny-vl already; give another name" in taken[2]
-    assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
 
 
 COUNT = 12
@@ -157,7 +142,7 @@ def test_each_request_is_answered_once_beside_the_others(batch: Path, server: Fa
     assert len(server.bodies) == COUNT  # nothing was open
 
 
-def test_what_failed_is_counted_and_alone_asked_again(batch: Path, server: FakeServer) -> None:
+def test_only_failed_requests_are_sent_again(batch: Path, server: FakeServer) -> None:
     server.faults += [answering(*error(429, "slow down"), Retry_After="0.01"), answering(*error(400, "no such thing"))]
     server.faults += [answering(200, b"<html>")]
     with (batch / "answers.jsonl").open("w", encoding="utf-8") as file:
@@ -195,7 +180,7 @@ def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: Fa
         (("nowhere",), 2, "nowhere"),
     ],
 )
-def test_what_cannot_go_on_says_why(
+def test_send_names_the_reason_why_it_stops(
     batch: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...], code: int, problem: str
 ) -> None:
     monkeypatch.setattr(batch_sender, "MAX_FAILURES", 2)
@@ -213,3 +198,11 @@ def test_a_folder_without_requests_is_refused(tmp_path: Path, server: FakeServer
     result = send(tmp_path, server)
     assert result.returncode == 2
     assert "there are no requests" in result.stderr
+
+
+def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "tiny")
+    taken = models("models", "add", str(folder), "--name", "tiny-vl")
+    assert taken[0] == 2
+    assert "--name: there is a model tiny-vl already; give another name" in taken[2]
+    assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]

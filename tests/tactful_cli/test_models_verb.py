@@ -31,7 +31,7 @@ def test_one_bad_manifest_does_not_hide_the_others(models: Any, tmp_path: Path) 
     assert "bad.yaml: license: unknown key; did you mean licence?" in complained
 
 
-def test_pull_show_and_a_changed_file(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_is_named_after_a_pull(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"config.json": b"{}", "model.safetensors": b"weights" * 1000}
     with serving_hub(files, monkeypatch, tmp_path / "hf") as hub:
         code, printed, complained = models("models", "add", "tiny-vl", "--json")

@@ -1,1 +1,1 @@
-"""Make the reader of talk from a base model and an adapter."""
+"""Make the talk reader from a base model and an adapter."""

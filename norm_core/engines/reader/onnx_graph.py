@@ -11,12 +11,12 @@ from norm_core.runtime.extras import format_install_command
 
 
 def import_for_weights(module: str) -> Any:
-    """Import a module of the extra `weights`; raise EngineFailedError if it is missing."""
+    """Import a module of the extra `weights`. Raises EngineFailedError if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
         raise EngineFailedError(
-            f"{error.name}: writing ONNX models needs it, and it is not installed; run "
+            f"{error.name}: this package writes ONNX models, and is not installed; run "
             f"{format_install_command('weights')}"
         ) from error
 
@@ -30,7 +30,7 @@ class OnnxGraph:
         self.constants: dict[str, Any] = {}
 
     def add(self, operator: str, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> str:
-        """Add a node; without `outputs`, it has one under a name of its own."""
+        """Add a node, by default with one output that gets a new name."""
         outputs = outputs or [f"{operator}_{len(self.nodes)}"]
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, outputs, **attributes))
         return outputs[0]

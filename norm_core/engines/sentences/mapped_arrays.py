@@ -13,22 +13,23 @@ from numpy.typing import NDArray
 
 from norm_core.files.atomic_file import atomic_file
 from norm_core.files.data_files import make_cache_folder
-from norm_core.models.store import sha256_of_file
+from norm_core.models.store import hash_file
 
 Arrays = dict[str, NDArray[Any]]
 
 _log = logging.getLogger(__name__)
-file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
+# Cached, because several objects ask for the hash of the same weights.
+hash_file_once = lru_cache(maxsize=4)(hash_file)
 
 
-def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Map the arrays from a cached file, which is computed if it is missing.
+def load_mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
+    """Map the arrays of a cached file, which is written first if it is missing.
 
     Only pages that are read take memory. If the cache cannot be written, the arrays stay in memory.
     """
     file = make_cache_folder("sentences") / name
-    if mapped := _map(file):
-        return mapped
+    if arrays := _map_file(file):
+        return arrays
     arrays = compute()
     layout = np.dtype([(key, array.dtype, array.shape) for key, array in arrays.items()])
     try:
@@ -36,27 +37,31 @@ def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
         with atomic_file(file, concurrent=True) as stream:
             np.save(stream, np.array([tuple(arrays.values())], layout))
     except OSError as error:
-        _log.warning("%s: cannot be written, so each start computes the arrays anew: %s", file.parent, error)
+        _log.warning(
+            "%s: cannot be written, so each start computes the arrays anew: %s; free room there, or make it writable",
+            file.parent,
+            error,
+        )
         return arrays
-    return _map(file) or arrays
+    return _map_file(file) or arrays
 
 
-def _map(file: Path) -> Arrays:
+def _map_file(file: Path) -> Arrays:
     """Map the arrays of a cached file; return an empty dict if it is missing or damaged."""
     try:
-        record = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
-        if record.dtype.names is None:
-            raise ValueError("it holds one array alone")
-        return {key: np.asarray(record[key][0]) for key in record.dtype.names}
+        table = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
+        if table.dtype.names is None:
+            raise ValueError("it is a single array")
+        return {key: np.asarray(table[key][0]) for key in table.dtype.names}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, IndexError, TokenError) as error:
-        _log.warning("%s is damaged, and made anew: %s", file, error)
+        _log.warning("%s is damaged, and computed anew: %s", file, error)
         return {}
 
 
 def release_pages(array: Any) -> None:
-    """Release the mapped pages that were read, until they are read again."""
+    """Release the mapped pages that were read; the next access reads them again."""
     while isinstance(array, np.ndarray):
         array = array.base
     if isinstance(array, mmap.mmap):

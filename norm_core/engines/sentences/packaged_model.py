@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
-from norm_core.engines.sentences.mapped_arrays import Arrays, file_sha256, mapped_arrays, release_pages
+from norm_core.engines.sentences.mapped_arrays import Arrays, hash_file_once, load_mapped_arrays, release_pages
 from norm_core.engines.sentences.tokenizer import Tokenizer
 from norm_core.files.data_files import shipped_file
 
-PARTS = 17  # the package stores the embeddings in this many parts, interleaved by token, each with its own scale
-
+# The package stores the embeddings in this many parts, interleaved by token, each with its own scale.
+PART_COUNT = 17
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
 # Each convolution: its width in tokens, and the number of tokens before the current one.
 ORDERS = ((2, 0), (3, 1), (5, 2))
+# The number of values that each convolution returns for a token.
 WIDTH = 256
-# The limit of tokens in one run: more takes memory and saves no time.
+# The limit of tokens in one run, because more take memory and save no time.
 MAX_TOKENS = 384
 # Sentences of several lengths, which cover every kind of block of a matrix product.
 _PROBES = (
@@ -39,25 +40,27 @@ Vectors = NDArray[np.float32]
 
 
 class SentenceModel:
-    """An encoder with the weights in a package's folder, sp.model and weights.npz."""
+    """An encoder with the weights in the folder of a package, sp.model and weights.npz."""
 
     def __init__(self, resources: Path) -> None:
         """Read the weights. Raises EngineFailedError if they are missing or damaged."""
         try:
             self._tokenizer = Tokenizer(resources / "sp.model")
             file = resources / "weights.npz"
-            arrays = mapped_arrays(f"{file_sha256(file)[:16]}.encoder.npy", lambda: _read(file))
+            arrays = load_mapped_arrays(f"{hash_file_once(file)[:16]}.encoder.npy", lambda: _read_weights(file))
         except (OSError, KeyError, ValueError, BadZipFile) as error:
             raise EngineFailedError(
-                f"{resources}: holds no weights of this encoder: {error}: install it anew"
+                f"{resources}: the weights of the encoder cannot be read: {error}; install the package again"
             ) from error
-        self._table, self._scale, self._low = arrays.pop("table"), arrays.pop("scale"), arrays.pop("lo")
-        # Always on the CPU: an answer must not depend on the graphics card.
+        self._table = arrays.pop("table")
+        self._scale = arrays.pop("scale")
+        self._low = arrays.pop("lo")
+        # Always on the CPU, because an answer must not depend on the graphics card.
         self._session = open_session(GRAPH, providers=(CPU,), weights=arrays)
         self._can_batch = True
-        alone = np.concatenate([self.encode([probe]) for probe in _PROBES])
+        separate = np.concatenate([self.encode([probe]) for probe in _PROBES])
         # If sums on this processor depend on neighbouring rows, sentences run one by one.
-        self._can_batch = np.array_equal(alone, self.encode(_PROBES))
+        self._can_batch = np.array_equal(separate, self.encode(_PROBES))
 
     @property
     def dimensions(self) -> int:
@@ -67,10 +70,10 @@ class SentenceModel:
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one unit vector per sentence as a row, identical to the last digit in any batch."""
         tokens = [np.array(self._tokenizer.encode(sentence), np.int64) for sentence in sentences]
-        rows = [self.run_group(group) for group in self._groups(tokens)]
+        rows = [self.run_group(group) for group in self._group_tokens(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
-    def _groups(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
+    def _group_tokens(self, tokens: list[Tokens]) -> Iterator[list[Tokens]]:
         group: list[Tokens] = []
         for ids in tokens:
             if group and (not self._can_batch or sum(map(len, group)) + len(ids) > MAX_TOKENS):
@@ -85,9 +88,9 @@ class SentenceModel:
         tokens = np.concatenate(group)
         lengths = np.array([len(ids) for ids in group])
         sentence_of = np.repeat(np.arange(len(group)), lengths)
-        part = tokens % PARTS
+        parts = tokens % PART_COUNT
         inputs = {
-            "embedded": self._table[tokens] * self._scale[part, None] + self._low[part, None],
+            "embedded": self._table[tokens] * self._scale[parts, None] + self._low[parts, None],
             "sentence_of": sentence_of[:, None],
             "lengths": lengths[:, None].astype(np.float32),
         }
@@ -96,27 +99,28 @@ class SentenceModel:
         for order, tokens_before in ORDERS:
             positions = np.arange(len(tokens))[:, None] + np.arange(order) - tokens_before
             inputs[f"places_{order}"] = np.where((positions >= begins) & (positions < ends), positions, len(tokens))
-        release_pages(self._table)  # otherwise all pages that were ever read count as memory
+        release_pages(self._table)  # Otherwise, all pages that were ever read count as memory.
         (vectors,) = self._session.run(["vector"], inputs)
         return np.asarray(vectors, np.float32)
 
 
-def _read(file: Path) -> Arrays:
-    """Read the package's embeddings as one table of tokens, and the weights by their names in the graph.
+def _read_weights(file: Path) -> Arrays:
+    """Read the embeddings of the package as one table of tokens, and the weights by their names in the graph.
 
     The graph joins the projections of the three convolutions.
     """
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     orders = [order for order, _ in ORDERS]
-    joined = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
-    separate = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
-    separate += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
+    joined_names = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
+    separate_names = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
+    separate_names += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
     weights = {
-        name: np.concatenate([arrays[f"{prefix}{order}"] for order in orders], -1) for name, prefix in joined.items()
+        name: np.concatenate([arrays[f"{prefix}{order}"] for order in orders], -1)
+        for name, prefix in joined_names.items()
     }
-    weights |= {name: arrays[name] for name in separate}
-    table = np.stack([arrays[f"q{part + 1}"] for part in range(PARTS)], axis=1)
+    weights |= {name: arrays[name] for name in separate_names}
+    table = np.stack([arrays[f"q{part + 1}"] for part in range(PART_COUNT)], axis=1)
     return {
         "table": table.reshape(-1, table.shape[-1]),
         "scale": arrays["scale"],

@@ -12,8 +12,12 @@ import numpy as np
 from norm_core.engines.reader.onnx_graph import OnnxGraph
 from norm_core.engines.sentences.packaged_model import GRAPH, ORDERS, WIDTH
 
-_EMBEDDED, _EPSILON, _OPSET = 512, 1e-12, 18
+# The number of values of an embedding.
+_EMBEDDED = 512
+_EPSILON = 1e-12
+_OPSET = 18
 _FEATURES = _EMBEDDED + len(ORDERS) * WIDTH
+# The shape of each tensor of weights, by its name.
 _SHAPES: dict[str, tuple[int, ...]] = {
     "proj": (_EMBEDDED, 3 * WIDTH),
     "cnn_W": (_FEATURES, _EMBEDDED),
@@ -32,17 +36,19 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-def sentence_graph() -> Any:
+def make_sentence_graph() -> Any:
     """Return the model: the token embeddings of sentences in, one unit vector per sentence out."""
     graph = _SentenceGraph()
-    graph.forward()
+    graph.add_forward_pass()
     onnx = graph.onnx
     opset = onnx.helper.make_opsetid("", _OPSET)
     return onnx.helper.make_model(graph.build(), opset_imports=[opset], ir_version=8, producer_name="tactful")
 
 
 class _SentenceGraph(OnnxGraph):
-    def forward(self) -> None:
+    """The graph of the encoder, with its weights as external tensors."""
+
+    def add_forward_pass(self) -> None:
         """Add three two-layer convolutions over the tokens, the projected sum, and a deep averaging network."""
         projected = self.add("Add", self.add("MatMul", "embedded", "proj"), "proj_b")
         projected = self.add_norm(projected, "proj_ln_g", "proj_ln_b", _EPSILON)
@@ -50,11 +56,11 @@ class _SentenceGraph(OnnxGraph):
         self.add("Split", projected, outputs=parts, axis=1, num_outputs=len(parts))
         features = ["embedded"]
         for (order, _), part in zip(ORDERS, parts, strict=True):
-            first = self.add("Add", self._convolved(part, 1, order), part)
-            features.append(self.add("Add", self._convolved(first, 2, order), first))
+            first = self.add("Add", self._add_convolution(part, 1, order), part)
+            features.append(self.add("Add", self._add_convolution(first, 2, order), first))
         normed = self.add_norm(self.add("Concat", *features, axis=1), "ln_g", "ln_b", _EPSILON)
-        # Sum before the projection: the two commute, and only one row per sentence is left to project. Add the rows one
-        # by one: a matrix product adds in blocks, whose bounds depend on the position of the sentence.
+        # The sum comes before the projection, because then only one row per sentence is left to project. The rows are
+        # added one by one, because a matrix product adds in blocks that depend on the position of the sentence.
         nothing = self.add_constant("nothing", np.zeros((1, _FEATURES), np.float32))
         total = self.add("ScatterND", self.add("Mul", "lengths", nothing), "sentence_of", normed, reduction="add")
         shifted = self.add("Add", self.add("MatMul", total, "cnn_W"), self.add("Mul", "lengths", "cnn_b"))
@@ -69,6 +75,7 @@ class _SentenceGraph(OnnxGraph):
         self.add("Div", last, norm, outputs=["vector"])
 
     def build(self) -> Any:
+        """Return the graph with its inputs, output and weights."""
         types, value = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info
         inputs = [
             value("embedded", types.FLOAT, ["tokens", _EMBEDDED]),
@@ -76,19 +83,19 @@ class _SentenceGraph(OnnxGraph):
             value("lengths", types.FLOAT, ["sentences", 1]),
             *(value(f"places_{order}", types.INT64, ["tokens", order]) for order, _ in ORDERS),
         ]
-        constants = [*self.constants.values(), *(self._weight(name, shape) for name, shape in _SHAPES.items())]
+        constants = [*self.constants.values(), *(self._declare_weight(name, shape) for name, shape in _SHAPES.items())]
         vector = value("vector", types.FLOAT, ["sentences", _EMBEDDED])
         return self.onnx.helper.make_graph(self.nodes, "sentence_encoder", inputs, [vector], constants)
 
-    def _convolved(self, tokens: str, layer: int, order: int) -> str:
+    def _add_convolution(self, tokens: str, layer: int, order: int) -> str:
         """Join each token with its neighbours; beyond the ends of the sentence, they are zeros."""
         padded = self.add("Pad", tokens, self.add_ints("one_row", [0, 0, 1, 0]))
-        around = self.add("Gather", padded, f"places_{order}", axis=0)
-        flat = self.add("Reshape", around, self.add_ints(f"flat_{order}", [-1, order * WIDTH]))
+        neighbours = self.add("Gather", padded, f"places_{order}", axis=0)
+        flat = self.add("Reshape", neighbours, self.add_ints(f"flat_{order}", [-1, order * WIDTH]))
         weighed = self.add("Add", self.add("MatMul", flat, f"w{layer}_{order}"), f"b{layer}_{order}")
         return self.add("Relu", weighed)
 
-    def _weight(self, name: str, shape: tuple[int, ...]) -> Any:
+    def _declare_weight(self, name: str, shape: tuple[int, ...]) -> Any:
         """Declare a tensor that is supplied when the graph is loaded."""
         tensor = self.onnx.TensorProto(name=name, data_type=self.onnx.TensorProto.FLOAT, dims=shape)
         tensor.data_location = self.onnx.TensorProto.EXTERNAL
@@ -97,4 +104,4 @@ class _SentenceGraph(OnnxGraph):
 
 
 if __name__ == "__main__":
-    (Path(sys.argv[1]) if len(sys.argv) > 1 else GRAPH).write_bytes(sentence_graph().SerializeToString())
+    (Path(sys.argv[1]) if len(sys.argv) > 1 else GRAPH).write_bytes(make_sentence_graph().SerializeToString())

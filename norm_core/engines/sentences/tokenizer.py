@@ -15,12 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers.normalizers import Precompiled
 
-from norm_core.engines.sentences.mapped_arrays import file_sha256, mapped_arrays
+from norm_core.engines.sentences.mapped_arrays import hash_file_once, load_mapped_arrays
 
-_UNKNOWN, _BEGIN, _END = range(3)  # token numbers of the package
+# The special tokens of the package.
+_UNKNOWN = 0
+_BEGIN = 1
+_END = 2
+# Below every sum of scores.
 _NO_SCORE = -1e38
+# The score of an unknown character is lower than the lowest of a piece by this.
+_UNKNOWN_PENALTY = 10.0
 _SPACE = "▁"
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5  # wire types of protocol buffers
+# The wire types of protocol buffers.
+_VARINT = 0
+_EIGHT_BYTES = 1
+_BYTES = 2
+_FOUR_BYTES = 5
+# The numbers of the fields in a model file. The field of the normalizer is that of an old layout.
+_PIECE_FIELD = 1
+_NORMALIZER_FIELD = 3
+_TEXT_FIELD = 1
+_SCORE_FIELD = 2
+_TABLE_FIELD = 2
 
 
 class Tokenizer:
@@ -32,12 +48,12 @@ class Tokenizer:
 
     def __init__(self, model: Path) -> None:
         """Map the pieces of a model file, which is parsed at the first start."""
-        arrays = mapped_arrays(f"{file_sha256(model)[:16]}.pieces.npy", lambda: _pieces(model))
+        arrays = load_mapped_arrays(f"{hash_file_once(model)[:16]}.pieces.npy", lambda: _read_pieces(model))
         self._characters, self._children, self._tokens, self._scores = (
             arrays[name].data for name in ("characters", "children", "tokens", "scores")
         )
         self._normalizer = Precompiled(arrays["normalizer"].tobytes())
-        self._unknown_score = min(self._scores) - 10.0
+        self._unknown_score = min(self._scores) - _UNKNOWN_PENALTY
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, with those for its beginning and end."""
@@ -48,75 +64,88 @@ class Tokenizer:
     def _split(self, text: str) -> list[int]:
         """Return the pieces with the highest sum of scores (Viterbi), in the package's order of summation."""
         characters, children, tokens, scores = self._characters, self._children, self._tokens, self._scores
-        codes, length = [*map(ord, text)], len(text)
-        best, pieces = [0.0] + [_NO_SCORE] * length, [(0, _UNKNOWN)] * (length + 1)
+        codes = [*map(ord, text)]
+        length = len(text)
+        # For each end: the best sum of scores up to it, and the start and token of the last piece.
+        best_scores = [0.0] + [_NO_SCORE] * length
+        last_pieces = [(0, _UNKNOWN)] * (length + 1)
         for begin in range(length):
-            row, single = 0, False
+            row = 0
+            is_character_known = False
             for end in range(begin + 1, length + 1):
-                code, after = codes[end - 1], children[row + 1]
-                row = bisect_left(characters, code, children[row], after)
-                if row == after or characters[row] != code:
+                code = codes[end - 1]
+                rows_end = children[row + 1]
+                row = bisect_left(characters, code, children[row], rows_end)
+                if row == rows_end or characters[row] != code:
                     break
                 if token := tokens[row]:
-                    single |= end == begin + 1
-                    score = best[begin] + scores[token - 1]
-                    if score > best[end]:
-                        best[end], pieces[end] = score, (begin, token - 1)
-            score = best[begin] + self._unknown_score
-            if not single and score > best[begin + 1]:
-                best[begin + 1], pieces[begin + 1] = score, (begin, _UNKNOWN)
-        reverse, end = [], length
+                    is_character_known |= end == begin + 1
+                    score = best_scores[begin] + scores[token - 1]
+                    if score > best_scores[end]:
+                        best_scores[end] = score
+                        last_pieces[end] = begin, token - 1
+            score = best_scores[begin] + self._unknown_score
+            if not is_character_known and score > best_scores[begin + 1]:
+                best_scores[begin + 1] = score
+                last_pieces[begin + 1] = begin, _UNKNOWN
+        reverse_tokens = []
+        end = length
         while end:
-            end, token = pieces[end]
-            reverse.append(token)
-        return reverse[::-1]
+            end, token = last_pieces[end]
+            reverse_tokens.append(token)
+        return reverse_tokens[::-1]
 
 
-def _pieces(model: Path) -> dict[str, NDArray[Any]]:
-    """Parse a model's pieces, and return the rows of the trie."""
-    prefixes, scores, table, count = dict[str, int](), array("f"), b"", 0
-    for number, content in _fields(model.read_bytes()):
-        if number == 1:
-            piece = dict(_fields(content))
-            text, count = piece[1].decode(), count + 1
-            scores.append(struct.unpack("<f", piece[2])[0] if 2 in piece else 0.0)
+def _read_pieces(model: Path) -> dict[str, NDArray[Any]]:
+    """Parse the pieces of a model, and return the rows of the trie."""
+    # The token of each prefix, plus one; 0 for a prefix that is not a piece.
+    prefixes: dict[str, int] = {}
+    scores = array("f")
+    table = b""
+    for field, content in _read_fields(model.read_bytes()):
+        if field == _PIECE_FIELD:
+            piece = dict(_read_fields(content))
+            text = piece[_TEXT_FIELD].decode()
+            scores.append(struct.unpack("<f", piece[_SCORE_FIELD])[0] if _SCORE_FIELD in piece else 0.0)
             for length in range(1, len(text)):
                 prefixes.setdefault(text[:length], 0)
-            prefixes[text] = count
-        elif number == 3:  # the normalizer in this old layout
-            table = dict(_fields(content))[2]
-    beginnings = ["", *sorted(prefixes, key=lambda text: (len(text), text))]
-    rows = {text: row for row, text in enumerate(beginnings)}
-    parents = [rows[text[:-1]] for text in beginnings[1:]]
+            prefixes[text] = len(scores)
+        elif field == _NORMALIZER_FIELD:
+            table = dict(_read_fields(content))[_TABLE_FIELD]
+    row_texts = ["", *sorted(prefixes, key=lambda text: (len(text), text))]
+    rows = {text: row for row, text in enumerate(row_texts)}
+    parents = [rows[text[:-1]] for text in row_texts[1:]]
     return {
-        "characters": np.array([ord(text[-1:] or "\0") for text in beginnings], np.uint32),
+        "characters": np.array([ord(text[-1:] or "\0") for text in row_texts], np.uint32),
         "children": np.searchsorted(parents, np.arange(len(rows) + 1)).astype(np.uint32) + 1,
-        "tokens": np.array([prefixes.get(text, 0) for text in beginnings], np.uint32),
+        "tokens": np.array([prefixes.get(text, 0) for text in row_texts], np.uint32),
         "scores": np.array(scores, np.float32),
         "normalizer": np.frombuffer(table, np.uint8),
     }
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+def _read_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the number and bytes of each field of a protocol buffer, except varints."""
     offset = 0
 
-    def number() -> int:
+    def read_varint() -> int:
         nonlocal offset
-        value = shift = 0
+        value = 0
+        shift = 0
         while True:
-            byte, offset = message[offset], offset + 1
+            byte = message[offset]
+            offset += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
             shift += 7
 
     while offset < len(message):
-        tag = number()
-        kind = tag & 7
-        if kind == _VARINT:
-            number()
+        tag = read_varint()
+        wire_type = tag & 7
+        if wire_type == _VARINT:
+            read_varint()
             continue
-        length = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}[kind] if kind != _BYTES else number()
+        length = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}[wire_type] if wire_type != _BYTES else read_varint()
         yield tag >> 3, message[offset : offset + length]
         offset += length

@@ -10,30 +10,35 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.transformers.forward_pass import free_memory
-from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokenizer_of
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, load_tokenizer
 from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.program import PROGRAM
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+# Nothing is downloaded, and no code of a checkpoint runs.
 _LOCAL_FILES = {"local_files_only": True, "trust_remote_code": False}
 # The vision part and the last layer are small and lose most by quantization.
 _UNQUANTIZED_PARTS = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
+# Quantizations that only servers read.
 _SERVED_METHODS = ("awq", "gptq")
+# The package of a quantization, where its name differs.
 _PACKAGES = {"compressed-tensors": "compressed_tensors"}
 
 
 def load_model(
     folder: Path, *, dtype: str, quantization: str, device: str, gguf_file: str = ""
 ) -> tuple[Any, PromptTokenizer]:
-    """Return the model and its tokenizer; raise EngineFailedError if the checkpoint is faulty.
+    """Return the model and its tokenizer.
 
     The weights of a GGUF file are converted to `dtype`, whatever its `quantization`.
+
+    Raises EngineFailedError if the checkpoint or the settings are faulty.
     """
     if gguf_file:
-        _require("gguf", "GGUF")
+        _require_package("gguf", "GGUF")
     elif not (folder / "config.json").is_file():
         raise EngineFailedError(
-            f"{folder}: holds no transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
+            f"{folder}: is not a transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
         )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineFailedError(
@@ -43,7 +48,7 @@ def load_model(
         return free_memory(lambda: _load_checkpoint(folder, gguf_file, dtype, quantization, device))
     except EngineError:
         raise
-    except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
+    except Exception as error:  # noqa: BLE001  the libraries raise anything for a damaged checkpoint
         remedy = ", or serve it with llama-server" if gguf_file else ""
         raise EngineFailedError(
             f"{folder / gguf_file} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models "
@@ -57,37 +62,37 @@ def _load_checkpoint(
     options = {**_LOCAL_FILES, "gguf_file": gguf_file} if gguf_file else _LOCAL_FILES
     device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
     config = AutoConfig.from_pretrained(folder, **options)
-    sees = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-    if not sees and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+    has_vision = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    if not has_vision and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(
             f"{folder}: a {config.model_type} neither writes nor scores text; name a causal or image-text-to-text model"
         )
-    reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **options), images=sees)
-    if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
+    tokenizer = load_tokenizer(folder, config, AutoTokenizer.from_pretrained(folder, **options), has_vision=has_vision)
+    if not all(tokenizer.find_letter_tokens()[:2]):  # If the files are missing, transformers makes an empty tokenizer.
         raise EngineFailedError(
-            f"{folder}: the tokenizer knows no letters, so it is not whole; check it with {PROGRAM} models list MODEL"
+            f"{folder}: the tokenizer has no letters, so it is incomplete; check it with {PROGRAM} models list MODEL"
         )
-    kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
-    recipe = None if gguf_file else _recipe(quantization, config)
-    # If it is given, even as None, transformers ignores the quantization of the checkpoint itself.
-    quantized = {} if recipe is None else {"quantization_config": recipe}
-    model, report = kind.from_pretrained(
+    model_class = AutoModelForImageTextToText if has_vision else AutoModelForCausalLM
+    quantization_config = None if gguf_file else _make_quantization_config(quantization, config)
+    # An argument of None would make transformers ignore the quantization of the checkpoint.
+    if quantization_config is not None:
+        options = {**options, "quantization_config": quantization_config}
+    model, report = model_class.from_pretrained(
         folder,
-        dtype=_number_format(dtype, device),
+        dtype=_choose_number_format(dtype, device),
         device_map={"": device},
         output_loading_info=True,
-        **quantized,
         **options,
     )
-    if lacking := sorted(report["missing_keys"]):
+    if missing_keys := sorted(report["missing_keys"]):
         raise EngineFailedError(
-            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; "
+            f"{folder}: {len(missing_keys)} of the weights are missing, such as {missing_keys[0]}; "
             f"check it with {PROGRAM} models list MODEL"
         )
-    return model.eval(), reader
+    return model.eval(), tokenizer
 
 
-def _number_format(dtype: str, device: str) -> torch.dtype:
+def _choose_number_format(dtype: str, device: str) -> torch.dtype:
     if dtype == "auto":
         return torch.bfloat16 if device.startswith("cuda") else torch.float32
     if dtype not in _DTYPES:
@@ -95,7 +100,7 @@ def _number_format(dtype: str, device: str) -> torch.dtype:
     return _DTYPES[dtype]
 
 
-def _recipe(quantization: str, config: Any) -> Any:
+def _make_quantization_config(quantization: str, config: Any) -> Any:
     """Return the quantization config for loading; None without quantization, or if the checkpoint is quantized."""
     checkpoint_config = getattr(config, "quantization_config", None)
     if checkpoint_config:
@@ -104,22 +109,22 @@ def _recipe(quantization: str, config: Any) -> Any:
         )
         if quantization not in ("", method):
             raise EngineFailedError(
-                f"{quantization} was asked for, and the checkpoint is quantized by {method}; "
+                f"the manifest says {quantization}, and the checkpoint is quantized by {method}; "
                 "correct the manifest, or name a checkpoint that is not quantized"
             )
         if method in _SERVED_METHODS:
             raise EngineFailedError(
-                f"weights quantized by {method} are read by a server alone; serve them with vLLM, or name a checkpoint "
-                "that llm-compressor made"
+                f"weights quantized by {method} can be read only by a server; serve them with vLLM, or name a "
+                "checkpoint that llm-compressor made"
             )
-        _require(_PACKAGES.get(method, method), method)
+        _require_package(_PACKAGES.get(method, method), method)
         return None
     match quantization:
         case "":
             return None
         # Imported below, so that bitsandbytes is needed only on request.
         case "int8" | "nf4":
-            _require("bitsandbytes", quantization)
+            _require_package("bitsandbytes", quantization)
             from transformers import BitsAndBytesConfig  # noqa: PLC0415
 
             if quantization == "int8":
@@ -134,7 +139,7 @@ def _recipe(quantization: str, config: Any) -> Any:
             raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8 or nf4")
 
 
-def _require(package: str, quantization: str) -> None:
+def _require_package(package: str, quantization: str) -> None:
     if find_spec(package) is None:
         raise EngineFailedError(
             f"{quantization} weights need {package}, which is not installed; "

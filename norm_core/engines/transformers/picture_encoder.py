@@ -9,9 +9,9 @@ import torch
 
 from norm_core.records.record import record
 
-# The fixed number of pictures in a pass. A kernel's order of summation depends on the size of its input, so with a
+# The fixed number of pictures in a pass. The order of sums in a kernel depends on the size of its input, so with a
 # variable number, other pictures would change an embedding. A GPU encodes four in about the time of one.
-_BATCHES = {"cpu": 1, "cuda": 4}
+_BATCH_SIZES = {"cpu": 1, "cuda": 4}
 # Families whose answers the tests compare with those of the joint pass.
 FAMILIES = {"gemma3", "idefics3", "internvl", "llava", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
 
@@ -30,25 +30,27 @@ class PictureEmbedding:
 
 
 class PictureEncoder:
-    """A model's own vision tower."""
+    """The vision tower of a model."""
 
     def __init__(self, model: Any) -> None:
-        self._core, self._device, self._dtype = model.model, model.device, model.dtype
-        self._takes = set(inspect.signature(self._core.get_image_features).parameters)
-        self.batch = _BATCHES.get(model.device.type, _BATCHES["cuda"])
+        self._core = model.model
+        self._device = model.device
+        self._dtype = model.dtype
+        self._input_names = set(inspect.signature(self._core.get_image_features).parameters)
+        self.batch_size = _BATCH_SIZES.get(model.device.type, _BATCH_SIZES["cuda"])
 
     def encode(self, features: dict[str, torch.Tensor], count: int) -> list[PictureEmbedding]:
         """Run the vision tower once on the joined features of `count` pictures of one shape."""
         inputs = {
             name: value.to(self._device, self._dtype) if value.is_floating_point() else value.to(self._device)
             for name, value in features.items()
-            if name in self._takes
+            if name in self._input_names
         }
         with torch.inference_mode():
             output = self._core.get_image_features(**inputs, return_dict=True)
         layers = [output.pooler_output, *(getattr(output, "deepstack_features", None) or ())]
-        # Copies, because a part of a batch would keep the memory of the whole.
-        pictures = zip(*([part.clone() for part in _flat(layer).chunk(count)] for layer in layers), strict=True)
+        # Cloned, because a part of a batch would keep the memory of the whole batch.
+        pictures = zip(*([part.clone() for part in _to_tensor(layer).chunk(count)] for layer in layers), strict=True)
         return [PictureEmbedding(tokens=tokens, deep=tuple(deep)) for tokens, *deep in pictures]
 
 
@@ -61,7 +63,7 @@ def join_embeddings(embeddings: Sequence[PictureEmbedding]) -> dict[str, Any]:
     return {"image": SimpleNamespace(pooler_output=pooled, deepstack_features=deep)}
 
 
-def encodes_apart(model: Any) -> bool:
+def can_encode_apart(model: Any) -> bool:
     """Whether the family is one of FAMILIES, and this transformers passes embeddings to its text pass."""
     core = getattr(model, "model", None)
     return (
@@ -71,6 +73,6 @@ def encodes_apart(model: Any) -> bool:
     )
 
 
-def _flat(value: Any) -> torch.Tensor:
-    """Return a tensor from a tensor or from a list with one tensor a picture."""
+def _to_tensor(value: Any) -> torch.Tensor:
+    """Return one tensor from a tensor, or from a list with one for each picture."""
     return value if isinstance(value, torch.Tensor) else torch.cat(tuple(value))

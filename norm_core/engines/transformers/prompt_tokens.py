@@ -19,10 +19,11 @@ from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
 
 # A placeholder for the question, which no chat template changes.
-_ASKED = "TACTFUL-ASKS"
+_PLACEHOLDER = "TACTFUL-ASKS"
 # Settings that cut a picture into several pictures, by the family's image processor.
-_TILING = ("crop_to_patches", "do_image_splitting", "do_pan_and_scan")
-_NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
+_TILING_SETTINGS = ("crop_to_patches", "do_image_splitting", "do_pan_and_scan")
+# The outputs of a processor that are not features of a picture.
+_NON_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 
 
 @record
@@ -43,32 +44,37 @@ class TokenSpan:
         return cls(ids=ids, pictured=torch.zeros_like(ids), features={})
 
     def __len__(self) -> int:
-        """The number of tokens, those of images included."""
+        """The number of tokens, with those of images."""
         return int(self.ids.shape[-1])
 
 
 def can_join(spans: Sequence[TokenSpan]) -> bool:
     """Whether the images' features have the same shape except for their count."""
-    pictured = [(span.features, _count_dimension(span.features)) for span in spans if span.features]
-    shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
+    shapes = [
+        {name: value.shape[_find_count_dimension(span.features) + 1 :] for name, value in span.features.items()}
+        for span in spans
+        if span.features
+    ]
     return all(shape == shapes[0] for shape in shapes)
 
 
 def join_spans(spans: Sequence[TokenSpan]) -> TokenSpan:
     """Return spans that can join as one."""
-    pictured = [span.features for span in spans if span.features]
+    image_features = [span.features for span in spans if span.features]
     return TokenSpan(
         ids=torch.cat([span.ids for span in spans], dim=-1),
         pictured=torch.cat([span.pictured for span in spans], dim=-1),
         features={
-            name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
-            for name in (pictured[0] if pictured else ())
+            name: torch.cat(
+                [features[name] for features in image_features], dim=_find_count_dimension(image_features[0])
+            )
+            for name in (image_features[0] if image_features else ())
         },
         embeddings=tuple(embedding for span in spans for embedding in span.embeddings),
     )
 
 
-def _count_dimension(features: dict[str, torch.Tensor]) -> int:
+def _find_count_dimension(features: dict[str, torch.Tensor]) -> int:
     """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
     return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
 
@@ -80,37 +86,42 @@ class PromptTokenizer:
     """Turn parts into token spans. Only the chat template places images; words cannot."""
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
-        self.tokenizer, self.processor = tokenizer, processor
+        self.tokenizer = tokenizer
+        self.processor = processor
         self._picture_settings: dict[str, bool] = {}
-        self._control = re.compile("|".join(re.escape(token) for token in _specials(tokenizer)) or r"(?!)")
-        self._frame(template)
+        self._control = re.compile("|".join(re.escape(token) for token in _list_control_tokens(tokenizer)) or r"(?!)")
+        self._derive_frame(template)
 
     @property
-    def sees(self) -> bool:
+    def has_vision(self) -> bool:
         """Whether the model takes images."""
         return self.processor is not None
 
-    def opening(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
+    def tokenize_opening(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return the start of a turn and the parts, without the end of the turn; `read_picture` reads each image."""
         head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
-        return self._pieces([head, *self._joined(parts)], read_picture or self.picture)
+        return self._tokenize_all([head, *self._join_parts(parts)], read_picture or self.tokenize_picture)
 
-    def closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
+    def tokenize_closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return further parts, the end of the turn and the start of the model's turn."""
-        return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
+        return self._tokenize_all(["\n", *self._join_parts(parts), self.tail], read_picture or self.tokenize_picture)
 
-    def limit_picture_tokens(self, usual: Image, limit: int) -> None:
-        """Do not tile pictures if the tiles of a usual one exceed the limit; raise if the picture alone does."""
-        if self.processor and len(self.picture(usual)) > limit:
-            pictures = self.processor.image_processor
-            self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
-        if (tokens := len(self.picture(usual))) > limit:
+    def limit_picture_tokens(self, usual: Image, max_tokens: int) -> None:
+        """Stop tiling pictures if the tiles of a usual one exceed the limit.
+
+        Raises EngineFailedError if the picture exceeds it without tiles.
+        """
+        if self.processor and len(self.tokenize_picture(usual)) > max_tokens:
+            image_processor = self.processor.image_processor
+            self._picture_settings = {name: False for name in _TILING_SETTINGS if hasattr(image_processor, name)}
+        if (token_count := len(self.tokenize_picture(usual))) > max_tokens:
             raise EngineFailedError(
-                f"{self.tokenizer.name_or_path}: a picture of 448 x 336 px takes {tokens} tokens, and {limit} have "
-                "room; correct picture_tokens in the manifest, set context_tokens higher, or max_images lower"
+                f"{self.tokenizer.name_or_path}: a picture of 448 x 336 px takes {token_count} tokens, and "
+                f"{max_tokens} have room; correct picture_tokens in the manifest, set context_tokens higher, or "
+                "max_images lower"
             )
 
-    def letters(self) -> list[list[int]]:
+    def find_letter_tokens(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""
         ids_by_letter = []
         for letter in OPTION_LETTERS:
@@ -118,61 +129,64 @@ class PromptTokenizer:
             ids_by_letter.append(sorted({ids[0] for ids in encoded if len(ids) == 1}))
         return ids_by_letter
 
-    def _frame(self, template: str | None) -> None:
+    def _derive_frame(self, template: str | None) -> None:
         """Derive the control text around a message and the image mark from the chat template."""
-        question: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
+        question: Any = [{"type": "text", "text": _PLACEHOLDER}] if self.processor else _PLACEHOLDER
         self.mark = getattr(self.processor, "image_token", "")
         self.has_template = bool(template)
         if not template:
             self.head, self.tail = self.tokenizer.bos_token or "", "\nAnswer:"
             self.head_of_picture = self.head
             return
-        self.head, _, self.tail = self._rendered(question, template).partition(_ASKED)
+        self.head, _, self.tail = self._render(question, template).partition(_PLACEHOLDER)
         if self.processor:
             picture = {"type": "image"}
-            before, between, _ = self._rendered([*question, picture, *question], template).split(_ASKED)
+            before, between, _ = self._render([*question, picture, *question], template).split(_PLACEHOLDER)
             # Some templates move all images to the front.
             self.mark = (between or before.removeprefix(self.head)).strip()
-            self.head_of_picture = self._rendered([picture, *question], template).partition(self.mark)[0]
+            self.head_of_picture = self._render([picture, *question], template).partition(self.mark)[0]
         else:
             self.head_of_picture = self.head
 
-    def _rendered(self, content: Any, template: str) -> str:
+    def _render(self, content: Any, template: str) -> str:
         turn = [{"role": "user", "content": content}]
         options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
         rendered: str = self.tokenizer.apply_chat_template(turn, chat_template=template, **options)
         return rendered
 
-    def _joined(self, parts: Sequence[Part]) -> Iterable[str | Image]:
+    def _join_parts(self, parts: Sequence[Part]) -> Iterable[str | Image]:
         """Join the parts as Prompt.as_text does, but keep images separate and break control tokens in the text."""
         for index, part in enumerate(parts):
             if index:
                 yield "\n"
             yield part if isinstance(part, Image) else self._control.sub(_break_token, write_part(part))
 
-    def _pieces(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
-        pieces = []
+    def _tokenize_all(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
+        spans = []
         for is_picture, group in groupby(items, lambda item: isinstance(item, Image)):
             if is_picture:
-                pieces += [read_picture(item) for item in group if isinstance(item, Image)]
+                spans += [read_picture(item) for item in group if isinstance(item, Image)]
             else:
                 text = "".join(item for item in group if isinstance(item, str))
                 ids = self.tokenizer.encode(text, add_special_tokens=False)
-                pieces.append(TokenSpan.of_words(torch.tensor([ids], dtype=torch.long)))
-        return [piece for piece in pieces if len(piece)]
+                spans.append(TokenSpan.of_words(torch.tensor([ids], dtype=torch.long)))
+        return [span for span in spans if len(span)]
 
-    def picture(self, image: Image) -> TokenSpan:
-        """Return an image's tokens and the features that the processor computes."""
+    def tokenize_picture(self, image: Image) -> TokenSpan:
+        """Return the tokens of an image, and its features from the processor.
+
+        Raises InvalidRequestError if the model has no vision, or if the image cannot be read.
+        """
         if self.processor is None:
-            raise InvalidRequestError("the prompt has a picture, and the model reads words alone; name a vision model")
+            raise InvalidRequestError("the prompt has a picture, and the model reads only words; name a vision model")
         pixels = decode_picture(image.jpeg)
         if pixels is None:
             raise InvalidRequestError(
-                f"a picture of {len(image.jpeg)} bytes is no JPEG that can be decoded; encode pictures as JPEG"
+                f"a picture of {len(image.jpeg)} bytes cannot be decoded as JPEG; encode pictures as JPEG"
             )
         height, width = pixels.shape[:2]
         try:
-            read = self.processor(
+            outputs = self.processor(
                 text=[self.mark],
                 images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)],
                 return_tensors="pt",
@@ -182,38 +196,42 @@ class PromptTokenizer:
             raise InvalidRequestError(
                 f"a picture of {width}x{height} cannot be read: {error}; send a larger picture"
             ) from None
-        features = {name: value for name, value in read.items() if name not in _NOT_FEATURES}
-        # Families that do not need it omit it.
-        pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
-        return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
+        features = {name: value for name, value in outputs.items() if name not in _NON_FEATURES}
+        # Families that do not need the mask omit it.
+        no_mask = torch.zeros_like(outputs["input_ids"])
+        pictured = outputs.get("mm_token_type_ids", outputs.get("token_type_ids", no_mask))
+        return TokenSpan(ids=outputs["input_ids"], pictured=pictured, features=features)
 
 
-def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:
-    """Return a checkpoint's tokenizer; its processor takes only images, because video needs torchvision."""
-    if not images:
+def load_tokenizer(folder: Path, config: Any, tokenizer: Any, *, has_vision: bool) -> PromptTokenizer:
+    """Return the tokenizer of a checkpoint; its processor accepts only images, because video needs torchvision.
+
+    Raises EngineFailedError if transformers has no picture processor for the family.
+    """
+    if not has_vision:
         return PromptTokenizer(tokenizer, None, tokenizer.chat_template)
     if type(config) not in PROCESSOR_MAPPING:
         raise EngineFailedError(
             f"{folder}: transformers has no picture processor for {config.model_type}; "
             "set max_images: 0 or name another model"
         )
-    kind: Any = PROCESSOR_MAPPING[type(config)]
+    processor_class: Any = PROCESSOR_MAPPING[type(config)]
 
-    class ImageOnly(kind):  # type: ignore[misc]  # the family is known only from the checkpoint
+    class ImageOnly(processor_class):  # type: ignore[misc]  # the family is known only from the checkpoint
         def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
             return None if argument is None else super().check_argument_for_proper_class(name, argument)
 
-    settings, _ = kind.get_processor_dict(folder, local_files_only=True)
+    settings, _ = processor_class.get_processor_dict(folder, local_files_only=True)
     template = settings.pop("chat_template", None) or tokenizer.chat_template
     for part in ("processor_class", "image_processor", "video_processor"):
         settings.pop(part, None)
-    pictures = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
-    parts = {"image_processor": pictures, "tokenizer": tokenizer, "video_processor": None}
-    parts = {name: part for name, part in parts.items() if name in kind.get_attributes()}
+    image_processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+    parts = {"image_processor": image_processor, "tokenizer": tokenizer, "video_processor": None}
+    parts = {name: part for name, part in parts.items() if name in processor_class.get_attributes()}
     return PromptTokenizer(tokenizer, ImageOnly(**parts, **settings), template)
 
 
-def _specials(tokenizer: Any) -> list[str]:
+def _list_control_tokens(tokenizer: Any) -> list[str]:
     """Return the control tokens, longest first; spaces and newlines stay text."""
     added = [token for token in tokenizer.added_tokens_decoder.values() if token.special]
     return sorted({token.content for token in added if token.content.strip()}, key=len, reverse=True)

@@ -61,7 +61,7 @@ def prepare_onnx_file(name: str, folder: Path | None = None) -> Path:
 def _find_tflite_file(name: str) -> Path:
     """Find the file of a model without importing its package, which needs tensorflow."""
     model = _MODELS.get(name, name)
-    files = Store().found(Catalogue().manifest(model))
+    files = Store().find(Catalogue().read_manifest(model))
     source = files[0] / f"{name}.tflite" if files else None
     if source is None or not source.is_file():
         raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models add {model}")

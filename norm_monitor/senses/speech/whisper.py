@@ -38,13 +38,13 @@ def find_model_folder(model: str) -> Path:
     """Find the folder of a model. Raises ConfigError for a model that is unknown, damaged or not installed."""
     catalogue = Catalogue()
     name = model or DEFAULT_MODEL
-    if "/" in name or (name not in catalogue.names() and Path(name).is_dir()):
+    if "/" in name or (name not in catalogue.list_names() and Path(name).is_dir()):
         return Path(name)
-    manifest = catalogue.manifest(name)
+    manifest = catalogue.read_manifest(name)
     if manifest.task is not Task.SPEECH_TO_TEXT:
         raise ConfigError(f"{name}: is a model for {manifest.task}; name one for {Task.SPEECH_TO_TEXT}")
     try:
-        folder = Store().open(manifest).folder
+        folder = Store().open_files(manifest).folder
     except WeightsError as error:
         raise ConfigError(str(error)) from error
     if folder is None:

@@ -7,18 +7,12 @@ import pytest
 from norm_core.engines.openai.served import find_served_model
 from norm_core.models.manifest import ModelSource
 from norm_core.runtime.config import ConfigError, check_config
-from norm_core.runtime.server_address import check_server_url, is_on_this_machine
+from norm_core.runtime.server_address import is_on_this_machine
 
 BAD = [
     "http://[::1", "http://[zz]/v1", "http://[::1]:x/v1", "http://host:99999/v1", "http://host:80:80", "http://",
     "http:///v1", "http://ho st/v1", "http://a\nb/", "http://\0", "http://ä..b/v1", f"http://{'a' * 64}/", "ftp://host/v1",
 ]  # fmt: skip
-GOOD = [
-    "http://gpu-box:8000/v1",
-    "https://[::1]:8000/v1",
-    "http://10.0.0.2",
-    "http://bücher.de",
-]
 
 
 @pytest.mark.parametrize(
@@ -33,11 +27,6 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="is not the address of a server") as refused:
         check_config(ModelSource, {"url": url}, "here")
     assert "hunter2" not in str(refused.value)
-
-
-@pytest.mark.parametrize("url", GOOD)
-def test_an_address_is_taken(url: str) -> None:
-    assert check_server_url(url) == url
 
 
 @pytest.mark.parametrize("url", BAD)

@@ -31,7 +31,7 @@ def line(response: Any, error: Any = None) -> bytes:
     return json.dumps({"custom_id": "k", "response": response, "error": error}).encode()
 
 
-def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
+def test_requests_are_split_into_files_by_size(tmp_path: Path) -> None:
     writer = BatchWriter(tmp_path / "batch", "m", max_file_bytes=8_000)
     for number in range(5):
         writer.add(request(f"k{number}", bytes(2_000)))
@@ -65,9 +65,7 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
         (line(None), Outcome.FAILED, "no answer"),
     ],
 )
-def test_each_line_is_an_answer_or_says_why_there_is_none(
-    tmp_path: Path, answered: bytes, outcome: Outcome, reason: str
-) -> None:
+def test_each_line_is_an_answer_or_a_reason(tmp_path: Path, answered: bytes, outcome: Outcome, reason: str) -> None:
     (tmp_path / "out.jsonl").write_bytes(answered + b"\n")
     answer = read_answers(tmp_path).by_id["k"]
     assert (answer.outcome, answer.text) == (outcome, "yes" if outcome is Outcome.ANSWERED else "")

@@ -18,7 +18,7 @@ from norm_core.models.store import ModelFiles
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_MS, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, score
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, score
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.patience import PATIENCE_S
@@ -59,15 +59,7 @@ def pool() -> EnginePool:
     return EnginePool(WallClock())
 
 
-class TestLease(EngineContract):
-    @pytest.fixture
-    def engine(self, opener: Opener, pool: EnginePool) -> Iterator[EngineLease]:
-        lease = pool.lease(NAME, Urgency.WINDOW)
-        yield lease
-        lease.close()
-
-
-def test_one_engine_a_name_which_the_last_lease_closes(opener: Opener, pool: EnginePool) -> None:
+def test_the_last_lease_of_a_name_closes_its_engine(opener: Opener, pool: EnginePool) -> None:
     judge, selector, other = (
         pool.lease(name, urgency)
         for name, urgency in ((NAME, Urgency.WINDOW), (NAME, Urgency.ACTION), ("other", Urgency.WINDOW))
@@ -88,7 +80,7 @@ def test_one_engine_a_name_which_the_last_lease_closes(opener: Opener, pool: Eng
     again.close()
 
 
-def test_of_many_threads_one_opens(opener: Opener, pool: EnginePool) -> None:
+def test_many_threads_open_an_engine_once(opener: Opener, pool: EnginePool) -> None:
     together = Barrier(8)
 
     def lease_and_close() -> Outcome:
@@ -175,7 +167,7 @@ def test_an_action_goes_before_a_window(shared: SharedEngine, gate: Gate, thread
     assert gate.order == ["first", "action", "window"]
 
 
-def test_the_oldest_of_the_least_urgent_gives_way(
+def test_a_full_queue_drops_the_oldest_of_the_least_urgent(
     shared: SharedEngine, gate: Gate, threads: ThreadPoolExecutor
 ) -> None:
     asked = {}
@@ -192,7 +184,7 @@ def test_the_oldest_of_the_least_urgent_gives_way(
     assert asked["new window"].result(PATIENCE_S).outcome is Outcome.ANSWERED
 
 
-def test_no_window_slips_in_between_two_questions_of_an_action(
+def test_a_window_waits_until_all_questions_of_an_action_are_answered(
     shared: SharedEngine, gate: Gate, threads: ThreadPoolExecutor
 ) -> None:
     asked = [threads.submit(score, EngineLease(shared), SCENE, ("first", "other"))]
@@ -208,7 +200,7 @@ def test_no_window_slips_in_between_two_questions_of_an_action(
     assert gate.order == ["first", "viewpoint", "choice", "window"]
 
 
-def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
+def test_a_stuck_model_times_out_its_callers(shared: SharedEngine, gate: Gate) -> None:
     clock = WallClock()
     scores = EngineLease(shared).ask_many(SCENE, QUESTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS))
     assert [answer.outcome for answer in scores] == [Outcome.TIMED_OUT] * 3
@@ -220,7 +212,9 @@ def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
     assert score(EngineLease(shared), SCENE, OPTIONS).outcome is Outcome.ANSWERED
 
 
-def test_closing_declines_what_waits(shared: SharedEngine, gate: Gate, threads: ThreadPoolExecutor) -> None:
+def test_closing_an_engine_declines_waiting_requests(
+    shared: SharedEngine, gate: Gate, threads: ThreadPoolExecutor
+) -> None:
     threads.submit(score, EngineLease(shared), SCENE, OPTIONS)
     assert gate.entered.wait(PATIENCE_S)
     waiting = threads.submit(score, EngineLease(shared), SCENE, OPTIONS)

@@ -1,4 +1,4 @@
-"""The contract against a real llama-server, which xllamacpp runs in this process."""
+"""A real llama-server, which xllamacpp runs in this process."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -9,9 +9,11 @@ import pytest
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.openai.backend import OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.settings import Guide, OpenAISettings
+from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
+from tests.norm_core.engines.contract import OPTIONS, SCENE, Deed, assert_answered, score
 
 pytestmark = pytest.mark.torch  # in the environment of these tests, whose locks hold the server and its model
 
@@ -49,8 +51,16 @@ def engine(url: str) -> Iterator[DirectEngine]:
     engine.close()
 
 
-class TestLlamaServer(EngineContract):
-    """With the fixture above."""
+def test_a_server_scores_and_writes_by_a_schema(engine: DirectEngine) -> None:
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
+    generation = engine.generate(SCENE, Deed, max_tokens=48)
+    assert generation.outcome in {Outcome.ANSWERED, Outcome.UNPARSED}, generation.reason
+    assert (generation.value is not None) == (generation.outcome is Outcome.ANSWERED)
+
+
+def test_a_prompt_over_the_context_is_invalid(engine: DirectEngine) -> None:
+    endless = Prompt(version="1", parts=(Text(text="again and " * CONTEXT_TOKENS),))
+    assert score(engine, endless, OPTIONS).outcome is Outcome.INVALID
 
 
 def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: DirectEngine) -> None:

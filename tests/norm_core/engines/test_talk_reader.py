@@ -14,7 +14,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, ReadTalk, TalkReader, open_reader
 from norm_core.models.reader_folder import MANIFEST, ReaderManifest, write_manifest
-from norm_core.models.store import WeightsError, sha256_of_file
+from norm_core.models.store import WeightsError, hash_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.errors import TactfulError
 from tests.norm_core.models.tiny_decoder import WIDTH, Tensors, heads_of, write_adapter, write_tiny_decoder
@@ -30,7 +30,7 @@ LINES = [
 def write_files(folder: Path, family: str = "qwen2") -> tuple[Path, Tensors, Tensors]:
     """Write base.gguf, adapter.safetensors and the reader, and return the weights of the first two."""
     base = write_tiny_decoder(folder / "base.gguf", family=family)
-    adapter = write_adapter(folder / "adapter.safetensors", sha256_of_file(folder / "base.gguf"))
+    adapter = write_adapter(folder / "adapter.safetensors", hash_file(folder / "base.gguf"))
     write_reader(folder / "base.gguf", folder / "adapter.safetensors", folder / "reader")
     return folder, base, adapter
 
@@ -187,7 +187,7 @@ def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeyp
     assert talk.read(LINES) == reader.start().read(LINES)
 
 
-def test_a_talk_whose_beginning_was_dropped_is_read_on(reader: TalkReader, passes: list[int]) -> None:
+def test_a_talk_without_its_beginning_continues(reader: TalkReader, passes: list[int]) -> None:
     talk = reader.start()
     whole = talk.read(LINES)
     assert talk.read([*LINES[2:], LINES[0]])[:2] == whole[2:]
@@ -216,20 +216,6 @@ def test_the_reader_is_that_of_the_environment_or_none(
     assert open_reader("auto") is not None
 
 
-def test_the_smallest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
-    monkeypatch.delenv("TACTFUL_READER", raising=False)
-    for size in ("middle", "small"):
-        (folder := tmp_path / f"reader-{size}").mkdir()
-        sizes = {"max_tokens": 8, "layers": 1, "key_heads": 1, "head_width": 1, "weight_loss": 0.0, "adapter": {}}
-        about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size}
-        write_manifest(ReaderManifest(**about, **sizes), folder)  # type: ignore[arg-type]
-    for name, expected in (("auto", "small"), ("middle", "middle")):
-        reader = open_reader(name)
-        assert reader is not None
-        assert reader.manifest.size == expected
-
-
 @pytest.fixture
 def copies(files: tuple[Path, Tensors, Tensors], tmp_path: Path) -> Iterator[Path]:
     """A copy of the folder, in which no failed set-up leaves anything."""
@@ -252,7 +238,7 @@ def test_a_folder_that_has_changed_since_it_was_opened_is_not_loaded(copies: Pat
     [
         ({"base_sha256": "0" * 64}, "was made for 0000000000000000…; take the base model of that hash"),
         ({"layers.1.up.lora_b": np.zeros((8, 4))}, r"layers\.1\.up changes 8 by 128 weights, and base\.gguf has 256"),
-        ({"layers.1.up.lora_b": np.zeros(0)}, r"holds no layers\.1\.up\.lora_b"),
+        ({"layers.1.up.lora_b": np.zeros(0)}, r"has no layers\.1\.up\.lora_b"),
         ({"head.bias": np.zeros(37)}, "no head of 38 outputs"),
     ],
 )  # fmt: skip
@@ -269,12 +255,12 @@ def test_a_base_model_that_is_cut_or_of_another_family_is_refused(copies: Path) 
     base, adapter = copies / "base.gguf", copies / "adapter.safetensors"
     cut = base.read_bytes()[:-1000]
     base.write_bytes(cut)
-    write_adapter(adapter, sha256_of_file(base))
-    with pytest.raises(WeightsError, match="is no whole GGUF file"):
+    write_adapter(adapter, hash_file(base))
+    with pytest.raises(WeightsError, match="is not a complete GGUF file"):
         write_reader(base, adapter, copies / "reader")
     write_tiny_decoder(base, family="gemma3")
-    write_adapter(adapter, sha256_of_file(base))
-    with pytest.raises(EngineFailedError, match="is a gemma3 model; the reader is made of a qwen2 or llama model"):
+    write_adapter(adapter, hash_file(base))
+    with pytest.raises(EngineFailedError, match="is a gemma3 model; take a qwen2 or llama model"):
         write_reader(base, adapter, copies / "reader")
 
 
@@ -286,3 +272,17 @@ def test_a_damaged_or_absent_reader_names_the_remedy(copies: Path) -> None:
     (copies / "reader/reader.json").write_text("{")
     with pytest.raises(EngineFailedError, match=r"there is no reader; run .* models setup reader, with --size"):
         TalkReader.open(copies / "reader")
+
+
+def test_the_smallest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
+    monkeypatch.delenv("TACTFUL_READER", raising=False)
+    for size in ("middle", "small"):
+        (folder := tmp_path / f"reader-{size}").mkdir()
+        sizes = {"max_tokens": 8, "layers": 1, "key_heads": 1, "head_width": 1, "weight_loss": 0.0, "adapter": {}}
+        about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size}
+        write_manifest(ReaderManifest(**about, **sizes), folder)  # type: ignore[arg-type]
+    for name, expected in (("auto", "small"), ("middle", "middle")):
+        reader = open_reader(name)
+        assert reader is not None
+        assert reader.manifest.size == expected

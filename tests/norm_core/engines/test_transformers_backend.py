@@ -66,7 +66,7 @@ def test_reading_in_steps_equals_the_usual_single_pass(
     family: str, chunk_tokens: int, checkpoints: Checkpoints
 ) -> None:
     backend = TransformersBackend(checkpoints[family])
-    backend.loaded().runner.chunk_tokens = chunk_tokens
+    backend.loaded().forward_pass.chunk_tokens = chunk_tokens
     prefix, question = (SCENE, QUESTIONS[0]) if family == "llama" else (SCENE_SEEN, QUESTION_SEEN)
     shared = DirectEngine(backend, WallClock()).ask_many(prefix, [question, question])[1]
     assert_answered(shared, 3)
@@ -81,7 +81,7 @@ def single_pass(
     """What the family's own processor and model say, without a cache or steps, and the number of tokens."""
     import torch
 
-    reader, model = backend.loaded().reader, backend.loaded().runner.model
+    reader, model = backend.loaded().tokenizer, backend.loaded().forward_pass.model
     whole = question.after(prefix)
     head = reader.head_of_picture if whole.images else reader.head
     text = head + whole.as_text(reader.mark) + "\n" + format_options(question.options) + reader.tail
@@ -95,14 +95,14 @@ def single_pass(
     inputs.pop("rows", None), inputs.pop("cols", None)
     with torch.inference_mode():
         logits = model(**inputs).logits[0, -1]
-    weights = torch.tensor(backend.loaded().decider.weigh(logits, len(question.options)))
+    weights = torch.tensor(backend.loaded().decoder.weigh_letters(logits, len(question.options)))
     return weights.softmax(-1).tolist(), inputs["input_ids"].shape[1]
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
 def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints[family])
-    engine, runner = DirectEngine(backend, WallClock()), backend.loaded().runner
+    engine, runner = DirectEngine(backend, WallClock()), backend.loaded().forward_pass
     runner.chunk_tokens = 5000
     prefix, seen = (SCENE, ()) if family == "llama" else (SCENE_SEEN, (QUESTION_SEEN,))
     questions = [*QUESTIONS[1:], *seen, Question(parts=(), options=()), *QUESTIONS[:1]]
@@ -142,7 +142,7 @@ class Interrupting(RequestContext):
 
 def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"])
-    backend.loaded().runner.chunk_tokens = 40
+    backend.loaded().forward_pass.chunk_tokens = 40
     call = RequestContext(Deadline(WallClock()))
     with backend.encoded(SCENE_SEEN, call) as prefix:
         before = backend.score(prefix, QUESTION_SEEN, call)
@@ -151,21 +151,12 @@ def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: 
         assert backend.score(prefix, QUESTION_SEEN, call) == before
 
 
-def test_a_long_prefix_is_given_up_in_the_middle(checkpoints: Checkpoints) -> None:
-    backend = TransformersBackend(checkpoints["llama"])
-    call = Interrupting(checks=3)
-    with pytest.raises(PastDeadlineError), backend.encoded(long_scene(1500), call):
-        pass
-    assert call.left == 0
-    assert_answered(score(DirectEngine(backend, WallClock()), SCENE, OPTIONS), 3)
-
-
 def long_scene(tokens: int) -> Prompt:
     return Prompt(version="long-1", parts=(Text(text="a " * (tokens // 2)),))
 
 
 def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qwen.loaded().decider, "ends", lambda token: False)
+    monkeypatch.setattr(qwen.loaded().decoder, "is_end", lambda token: False)
     clock = Ticking()
     written: Generation[BaseModel] = DirectEngine(qwen, clock).generate(
         SCENE, max_tokens=1500, deadline=Deadline(clock, 60 * NS_PER_MS)
@@ -174,43 +165,31 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
     assert 0 < written.usage.completion_tokens < 100
 
 
-OUT_OF_MEMORY = {
-    "the allocator of the CPU": "",
-    "torch": "CUDA out of memory. Tried to allocate 2.00 GiB",
-    "CUDA": "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/cuda/",
-    "CUBLAS": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-    "CUDNN": "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
-    "CUDNN 9": "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-}
-
-
 class Starving:
     """A hook on a model's layer: no memory is left at its n-th pass after `arm`, or at each of too many tokens."""
 
-    def __init__(self, message: str = "", most_tokens: int | None = None) -> None:
-        self._message, self._left, self._most_tokens = message, 0, most_tokens
+    def __init__(self, max_tokens: int | None = None) -> None:
+        self._passes_left = 0
+        self._max_tokens = max_tokens
         self.held: weakref.ref[Any] | None = None
 
     def arm(self, passes: int) -> None:
-        self._left = passes
+        self._passes_left = passes
 
     def __call__(self, module: Any, inputs: Any, output: Any) -> None:
         import torch
 
         hidden = output[0] if isinstance(output, tuple) else output
-        self._left -= 1
-        if self._left == 0 or (self._most_tokens is not None and hidden.shape[1] > self._most_tokens):
+        self._passes_left -= 1
+        if self._passes_left == 0 or (self._max_tokens is not None and hidden.shape[1] > self._max_tokens):
             self.held = weakref.ref(hidden)
-            if self._message:
-                raise RuntimeError(self._message)
             torch.empty(1 << 60, dtype=torch.uint8)  # more than any machine has: the allocator itself says so
 
 
-@pytest.mark.parametrize("message", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
-def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, checkpoints: Checkpoints) -> None:
+def test_out_of_memory_asks_one_question_again_and_frees_the_rest(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["idefics3"])
-    starving = Starving(message)
-    backend.loaded().runner.model.model.text_model.layers[0].register_forward_hook(starving)
+    starving = Starving()
+    backend.loaded().forward_pass.model.model.text_model.layers[0].register_forward_hook(starving)
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
     engine = DirectEngine(backend, WallClock())
     usual = engine.ask_many(prefix, QUESTIONS)
@@ -230,7 +209,7 @@ def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Ch
     backend = TransformersBackend(checkpoints["llama"])
     engine = DirectEngine(backend, WallClock())
     usual, *_ = engine.ask_many(long_scene(1000), QUESTIONS[:1])
-    starving = backend.loaded().runner.model.model.layers[1].register_forward_hook(Starving(most_tokens=100))
+    starving = backend.loaded().forward_pass.model.model.layers[1].register_forward_hook(Starving(max_tokens=100))
     chunked = [engine.ask_many(long_scene(1000), QUESTIONS[:1])[0] for _ in range(2)]
     starving.remove()
     assert [usual.usage.chunks, *(answer.usage.chunks for answer in chunked)] == [0, 16, 16]
@@ -241,16 +220,16 @@ def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Ch
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
-def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -> None:
+def test_words_never_become_control_tokens(family: str, checkpoints: Checkpoints) -> None:
     from tests.norm_core.engines.tiny_checkpoints import FAMILIES
 
     backend = TransformersBackend(checkpoints[family])
-    reader = backend.loaded().reader
+    reader = backend.loaded().tokenizer
     control = {number for number, token in reader.tokenizer.added_tokens_decoder.items() if token.special}
 
     def controls(said: str) -> int:
         parts = (Text(text=said), Quoted(text=said, label=said), Text(text=format_options((said, "wave"))))
-        pieces = [*reader.opening(parts), *reader.closing(parts)]
+        pieces = [*reader.tokenize_opening(parts), *reader.tokenize_closing(parts)]
         return sum(int(number) in control for piece in pieces for number in piece.ids[0])
 
     usual = controls("Good morning!")
@@ -263,7 +242,7 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
 
 def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = TransformersBackend(checkpoints["llama"], context_tokens=120)
-    monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
+    monkeypatch.setattr(backend.loaded().decoder, "is_end", lambda token: False)
     written: Generation[BaseModel] = DirectEngine(backend, WallClock()).generate(SCENE, max_tokens=500)
     assert written.outcome is Outcome.ANSWERED
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
@@ -299,9 +278,9 @@ def test_tokens_over_a_cache_of_fixed_size_are_the_same(
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", lambda graph, capture_error_mode: nullcontext())
     backend = TransformersBackend(checkpoints[family])
-    runner = backend.loaded().runner
+    runner = backend.loaded().forward_pass
     runner.captures_graphs = captures
-    monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
+    monkeypatch.setattr(backend.loaded().decoder, "is_end", lambda token: False)
     prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
     engine = DirectEngine(backend, WallClock())
     written: list[list[str]] = []
@@ -313,7 +292,7 @@ def test_tokens_over_a_cache_of_fixed_size_are_the_same(
 
 def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
-    runner = backend.loaded().runner
+    runner = backend.loaded().forward_pass
     runner.chunk_tokens = 5000
     passes = noted_passes(runner.model)
     backend.warm_up()
@@ -327,18 +306,8 @@ def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoin
 @pytest.mark.parametrize(
     "jpeg", [b"", b"no picture", picture().jpeg[:40], b"\xff\xd8\xff"], ids=["empty", "text", "cut", "start"]
 )
-def test_a_picture_that_is_none_is_invalid(jpeg: bytes, qwen: TransformersBackend) -> None:
+def test_bytes_that_are_not_a_jpeg_are_invalid(jpeg: bytes, qwen: TransformersBackend) -> None:
     engine = DirectEngine(qwen, WallClock())
     scores = score(engine, Prompt(version="1", parts=(Image(jpeg=jpeg),)), OPTIONS)
     assert scores.outcome is Outcome.INVALID
     assert "JPEG" in scores.reason
-
-
-@pytest.mark.parametrize("size", [(1, 1), (1, 400), (400, 1), (640, 480)], ids=str)
-@pytest.mark.parametrize("family", SEEING)
-def test_a_picture_of_any_size_is_answered_or_invalid(
-    family: str, size: tuple[int, int], checkpoints: Checkpoints
-) -> None:
-    engine = DirectEngine(TransformersBackend(checkpoints[family]), WallClock())
-    scores = score(engine, Prompt(version="1", parts=(picture(*size),)), OPTIONS)
-    assert scores.outcome in {Outcome.ANSWERED, Outcome.INVALID}, scores.reason

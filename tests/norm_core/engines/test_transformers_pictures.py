@@ -59,30 +59,30 @@ def test_a_frame_is_encoded_once_for_windows_that_slide(checkpoints: Checkpoints
     assert counted(engine) == found(hits=6, encoded=6)
 
 
-def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> None:
+def test_the_picture_cache_stays_within_its_memory(checkpoints: Checkpoints) -> None:
     from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.picture_encoder import PictureEncoder
 
     parts = TransformersBackend(checkpoints["internvl"]).loaded()
-    encoder = PictureEncoder(parts.runner.model)
+    encoder = PictureEncoder(parts.forward_pass.model)
     large = [picture(size, size) for size in range(60, 64)]
-    size_bytes = encoder.encode(parts.reader.picture(large[0]).features, 1)[0].size_bytes
+    size_bytes = encoder.encode(parts.tokenizer.tokenize_picture(large[0]).features, 1)[0].size_bytes
     # Two pictures fit.
-    cache = PictureCache(2.5 * size_bytes / 1e6, parts.reader, encoder)
+    cache = PictureCache(2.5 * size_bytes / 1e6, parts.tokenizer, encoder)
     for images in (large, large[-1:], large[:1]):
-        assert cache.spans(images, lambda: None).keys() == {image.sha256 for image in images}
+        assert cache.get_spans(images, lambda: None).keys() == {image.sha256 for image in images}
     assert {counter.name: counter.count for counter in cache.counters} == found(hits=1, encoded=5, evicted=3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, checkpoints: Checkpoints) -> None:
+def test_pictures_of_one_shape_are_encoded_in_batches_of_fixed_size(family: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints[family])
     alone = DirectEngine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
     backend = TransformersBackend(checkpoints[family])
     parts = backend.loaded()
-    assert parts.pictures
-    encoder = parts.pictures.encoder
-    encoder.batch, encode = 3, Mock(wraps=encoder.encode)
+    assert parts.picture_cache
+    encoder = parts.picture_cache.encoder
+    encoder.batch_size, encode = 3, Mock(wraps=encoder.encode)
     encoder.encode = encode  # type: ignore[method-assign]
     together = DirectEngine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
     # Three of one shape, then the fourth, and one of another shape where the family has more than one.
@@ -97,7 +97,7 @@ def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, chec
 @pytest.mark.parametrize(
     "said", [{"picture_tokens": 4}, {"context_tokens": 150, "max_images": 10}], ids=["manifest", "context"]
 )
-def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
+def test_pictures_are_not_tiled_beyond_the_limit_of_tokens(
     family: str, said: dict[str, Any], checkpoints: Checkpoints
 ) -> None:
     seen = Prompt(version="1", parts=(picture(448, 336),))
@@ -110,5 +110,5 @@ def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
 
 
 def test_a_picture_of_more_tokens_than_the_manifest_says_is_refused_at_load(checkpoints: Checkpoints) -> None:
-    with pytest.raises(EngineFailedError, match="px takes 14 tokens, and 11 have room; correct"):
+    with pytest.raises(EngineFailedError, match="px takes 14 tokens, and 11 have room"):
         TransformersBackend(checkpoints["qwen3_vl"], picture_tokens=3)

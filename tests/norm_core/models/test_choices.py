@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.choices import ModelChoice, choose, plan
+from norm_core.models.choices import ModelChoice, plan_model, rank_models
 from norm_core.models.machine import Gpu, Machine
 
 SMALL_PC = Machine(ram_free_mb=6000.0, disk_free_mb=50_000.0)
@@ -17,7 +17,7 @@ SERVER = replace(SMALL_PC, gpus=(Gpu(name="H100", device="0", memory_mb=85_000.0
 
 def ranked(machine: Machine) -> dict[str, ModelChoice]:
     catalogue = Catalogue()
-    choices = choose(machine, [catalogue.manifest(name) for name in catalogue.names()])
+    choices = rank_models(machine, [catalogue.read_manifest(name) for name in catalogue.list_names()])
     return {choice.model: choice for choice in choices}
 
 
@@ -27,9 +27,9 @@ def test_the_largest_that_fits_on_the_gpu_comes_first(machine: Machine, best: st
     assert (first.model, first.device, first.runs) == (best, "GPU", True)
 
 
-def test_what_does_not_fit_says_why() -> None:
+def test_a_model_that_does_not_fit_has_an_obstacle() -> None:
     on_laptop = ranked(LAPTOP)
-    assert on_laptop["qwen3-vl-8b"].obstacle == ("needs about 18742 MB at its peak, and 7361 MB of GPU can be had")
+    assert on_laptop["qwen3-vl-8b"].obstacle == ("needs about 18742 MB at its peak, and 7361 MB of GPU are usable")
     full = replace(LAPTOP, disk_free_mb=3500.0)
     assert "and 3500 MB are free: free some, or set TACTFUL_WEIGHTS" in ranked(full)["qwen3-vl-4b-nf4"].obstacle
     assert ranked(SMALL_PC)["qwen3-vl-4b"].obstacle == "it needs an NVIDIA GPU, and there is none"
@@ -37,24 +37,17 @@ def test_what_does_not_fit_says_why() -> None:
     assert ranked(unknown)["qwen3-vl-2b-nf4"].obstacle == "the GPU memory of this machine is not known"
 
 
-def test_weights_that_are_here_need_no_disk() -> None:
-    model = Catalogue().manifest("qwen3-vl-2b-nf4")
-    full = replace(LAPTOP, disk_free_mb=100.0)
-    assert not plan(full, model).runs
-    assert (plan(full, model, pulled=True).runs, plan(full, model, pulled=True).download_mb) == (True, 0.0)
-
-
 def test_on_a_cpu_16_bit_weights_are_counted_as_32() -> None:
-    model = Catalogue().manifest("smolvlm2-256m")
+    model = Catalogue().read_manifest("smolvlm2-256m")
     assert model.memory
-    choice = plan(replace(SMALL_PC, extras=("transformers",)), model)
+    choice = plan_model(replace(SMALL_PC, extras=("transformers",)), model)
     assert (choice.runs, choice.peak_mb) == (True, 2 * model.memory.peak_mb)
 
 
 @pytest.mark.parametrize("quantization", ["awq", "gptq"])
-def test_what_only_a_server_reads_is_not_loaded_here(quantization: str) -> None:
-    model = Catalogue().manifest("qwen3-vl-2b").model_copy(update={"quantization": quantization})
-    assert plan(LAPTOP, model).obstacle.endswith("are read by a server alone: serve them with vLLM")
+def test_awq_and_gptq_models_need_a_server(quantization: str) -> None:
+    model = Catalogue().read_manifest("qwen3-vl-2b").model_copy(update={"quantization": quantization})
+    assert plan_model(LAPTOP, model).obstacle.endswith("can be read only by a server: serve them with vLLM")
 
 
 def test_a_server_of_this_machine_is_started_bound_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,8 +68,11 @@ def test_a_server_of_this_machine_is_started_bound_to_it(tmp_path: Path, monkeyp
     assert "vLLM needs an NVIDIA GPU" in ranked(SMALL_PC)["qwen3-vl-4b-vllm"].obstacle
 
 
-def test_a_server_on_another_machine_needs_nothing_here() -> None:
-    manifest = Catalogue().manifest("qwen3-vl-4b-vllm")
-    far = manifest.model_copy(update={"source": manifest.source.model_copy(update={"url": "http://gpu-box:8000/v1"})})
-    choice = plan(SMALL_PC, far)
-    assert (choice.obstacle, choice.commands, choice.extra, choice.device) == ("", (), "", "server")
+def test_weights_that_are_here_need_no_disk() -> None:
+    model = Catalogue().read_manifest("qwen3-vl-2b-nf4")
+    full = replace(LAPTOP, disk_free_mb=100.0)
+    assert not plan_model(full, model).runs
+    assert (plan_model(full, model, is_pulled=True).runs, plan_model(full, model, is_pulled=True).download_mb) == (
+        True,
+        0.0,
+    )

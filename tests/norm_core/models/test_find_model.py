@@ -62,12 +62,6 @@ def test_a_vision_checkpoint_is_read_by_its_text_part(tmp_path: Path) -> None:
     assert model.fields["max_images"] == 15
 
 
-def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
-    model = found(write_checkpoint(tmp_path / "tiny", quantization_config={"quant_method": "awq"}))
-    assert model.fields["quantization"] == "awq"
-    assert "parameters_million" not in model.fields
-
-
 def test_a_gguf_file_states_its_limits(tmp_path: Path) -> None:
     gguf(tmp_path, "tiny-q4.gguf")
     model = found(tmp_path)
@@ -111,15 +105,21 @@ def test_lists_in_lists_are_refused_however_deep_they_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("contents", "complaint"),
     [
-        ({"config.json": "[", "model.safetensors": ""}, "is no configuration of a model"),
+        ({"config.json": "[", "model.safetensors": ""}, "is not a configuration of a model"),
         ({"mmproj-tiny.gguf": ""}, "start llama-server with them and give its address"),
-        ({"a-00001-of-00002.gguf": "", "a-00002-of-00002.gguf": ""}, "one GGUF file of words is needed; choose it"),
-        ({"a.gguf": "<html>you are not"}, "is no GGUF file, as it begins with b'<html>you are no'; name another"),
-        ({"a.gguf": "version https://git-lfs.github.com/spec/v1"}, "is no GGUF file.*; fetch it with git lfs pull"),
-        ({}, "its files make no language model; name a folder"),
+        (
+            {"a-00001-of-00002.gguf": "", "a-00002-of-00002.gguf": ""},
+            "one GGUF file of a language model is needed; choose it",
+        ),
+        (
+            {"a.gguf": "<html>you are not"},
+            "is not a GGUF file, because it begins with b'<html>you are no'; name another",
+        ),
+        ({"a.gguf": "version https://git-lfs.github.com/spec/v1"}, "is not a GGUF file.*; fetch it with git lfs pull"),
+        ({}, "its files are not a language model; name a folder"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_a_remedy(contents: dict[str, str], complaint: str, tmp_path: Path) -> None:
+def test_unusable_files_are_refused_with_a_remedy(contents: dict[str, str], complaint: str, tmp_path: Path) -> None:
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(ConfigError, match=complaint):

@@ -68,8 +68,8 @@ def test_blocks_are_decoded_as_ggml_defines_them(
     width = 2 * len(plain(kind, blocks[0].tobytes()))
     path = write_gguf(tmp_path / "a.gguf", {}, {"weights": (number_of_kind, (3, width), blocks.tobytes())})
     expected = np.array([plain(kind, block.tobytes()) for block in blocks]).reshape(3, width)
-    np.testing.assert_allclose(GgufFile(path).tensor("weights"), expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(GgufFile(path).tensor("weights", slice(1, 3)), expected[1:], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(GgufFile(path).read_tensor("weights"), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(GgufFile(path).read_tensor("weights", slice(1, 3)), expected[1:], rtol=1e-5, atol=1e-5)
 
 
 def test_floats_and_metadata_are_read(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_floats_and_metadata_are_read(tmp_path: Path) -> None:
     file = GgufFile(write_gguf(tmp_path / "a.gguf", {"a": number(7), "b": texts(["é", ""])}, tensors))
     assert file.metadata == {"a": 7, "b": ["é", ""]}
     for name in tensors:
-        np.testing.assert_array_equal(file.tensor(name), values)
-    with pytest.raises(WeightsError, match="holds no tensor other"):
-        file.tensor("other")
+        np.testing.assert_array_equal(file.read_tensor(name), values)
+    with pytest.raises(WeightsError, match="has no tensor other"):
+        file.read_tensor("other")
 
 
 def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
@@ -89,16 +89,17 @@ def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut(tmp_path: Path) 
     cut = tmp_path / "cut.gguf"
     for length in range(0, len(whole) - 30, 7):  # the last bytes only fill the last block
         cut.write_bytes(whole[:length])
-        with pytest.raises(WeightsError, match=r"cut\.gguf: is no (whole )?GGUF file"):
+        with pytest.raises(WeightsError, match=r"cut\.gguf: is not a (complete )?GGUF file"):
             GgufFile(cut)
     with pytest.raises(WeightsError, match="cannot be read"):
         GgufFile(tmp_path / "absent.gguf")
 
 
 @pytest.mark.parametrize(
-    ("kind", "shape", "reason"), [(16, (1, 256), "has GGML's type 16"), (8, (1, 33), "no whole number of blocks")]
+    ("kind", "shape", "reason"),
+    [(16, (1, 256), "has the type 16 of GGML"), (8, (1, 33), "not a whole number of blocks")],
 )
 def test_tensors_of_another_kind_are_refused(kind: int, shape: tuple[int, ...], reason: str, tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "a.gguf", {}, {"weights": (kind, shape, bytes(512))})
     with pytest.raises(WeightsError, match=reason):
-        GgufFile(path).tensor("weights")
+        GgufFile(path).read_tensor("weights")

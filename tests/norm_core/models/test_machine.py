@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.models import machine as module
-from norm_core.models.machine import survey
+from norm_core.models.machine import survey_machine
 
 Smi = Callable[[str], None]
 
@@ -27,7 +27,7 @@ def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smi:
 
 def test_a_gpu_and_its_free_memory(smi: Smi) -> None:
     smi("echo '0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800'")
-    found = survey()
+    found = survey_machine()
     assert found.gpu is not None
     assert (found.gpu.name, found.gpu.device) == ("NVIDIA GeForce RTX 4060 Laptop GPU", "0")
     assert found.gpu.memory_mb == pytest.approx(8586, abs=1)
@@ -35,9 +35,9 @@ def test_a_gpu_and_its_free_memory(smi: Smi) -> None:
     assert found.faults == ()
 
 
-def test_a_driver_that_fails_is_told_with_its_words(smi: Smi) -> None:
+def test_the_message_of_a_failed_driver_is_a_fault(smi: Smi) -> None:
     smi("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18")
-    found = survey()
+    found = survey_machine()
     assert found.gpus == ()
     assert found.faults == (
         "nvidia-smi failed: Failed to initialize NVML: Driver/library version mismatch; "
@@ -48,15 +48,15 @@ def test_a_driver_that_fails_is_told_with_its_words(smi: Smi) -> None:
 def test_a_program_that_keeps_its_pipes_open_is_left_behind(smi: Smi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SMI_TIMEOUT_S", 0.2)
     smi("tail -f /dev/null --pid=$$ & exec tail -f /dev/null")  # the child holds standard output
-    assert "gave no answer in 0.2 s" in survey().faults[0]
+    assert "gave no answer in 0.2 s" in survey_machine().faults[0]
 
 
 @pytest.mark.parametrize("line", [",,,,,,", "a warning, with commas, and more", "0, GPU-0f, , 8188, 7800"])
-def test_a_line_that_describes_no_gpu_is_told(smi: Smi, line: str) -> None:
+def test_an_unknown_line_of_nvidia_smi_is_a_fault(smi: Smi, line: str) -> None:
     smi(f"echo '{line}'")
-    found = survey()
+    found = survey_machine()
     assert found.gpus == ()
-    assert "printed a line that is not understood" in found.faults[0]
+    assert "printed an unknown line" in found.faults[0]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_a_line_that_describes_no_gpu_is_told(smi: Smi, line: str) -> None:
 def test_hidden_gpus_do_not_count(smi: Smi, monkeypatch: pytest.MonkeyPatch, visible: str, names: list[str]) -> None:
     smi("echo '0, GPU-0f, A, 1000, 10'; echo '1, GPU-1f, B, 900, 800'")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    found = survey()
+    found = survey_machine()
     assert [gpu.name for gpu in found.gpus] == names
     assert bool(found.faults) == (not names)
 
 
 def test_a_gpu_without_memory_of_its_own_shares_that_of_the_cpu(smi: Smi) -> None:
     smi("echo '0, GPU-0f, Orin (nvgpu), [N/A], [N/A]'")
-    found = survey()
+    found = survey_machine()
     assert found.gpu_free_mb == found.ram_free_mb

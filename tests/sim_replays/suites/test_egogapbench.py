@@ -19,7 +19,7 @@ CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
 @pytest.fixture(scope="module")
 def encoder() -> SentenceEncoder:
-    return SentenceEncoder(remembered=20_000)
+    return SentenceEncoder(cache_size=20_000)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_each_item_is_answered_alone(pairs: tuple[list[EgoGapItem], list[Target]
     assert {uid: one.probabilities for uid, one in together.items()} == {
         uid: one.probabilities for uid, one in apart.items()
     }
-    fresh = SentenceEncoder(remembered=16)
+    fresh = SentenceEncoder(cache_size=16)
     for item in items[::20]:
         alone = answers([item], fresh)[item.uid]
         assert (alone.chosen, alone.probabilities) == (together[item.uid].chosen, together[item.uid].probabilities)
