@@ -127,9 +127,9 @@ def _choose_folder(is_tiny: bool) -> str | None:
 
 def _gpu_name() -> str:
     """Ask nvidia-smi, because torch would start CUDA before the steps fork."""
-    from norm_core.models.machine import survey
+    from norm_core.models.machine import survey_machine
 
-    gpu = survey().gpu
+    gpu = survey_machine().gpu
     return gpu.name if gpu else "a GPU without nvidia-smi"
 
 

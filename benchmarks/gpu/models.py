@@ -225,7 +225,7 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "") -> No
     if weights == "nf4" and find_spec("bitsandbytes") is None:
         raise SkippedError("bitsandbytes is not installed; carry its wheel (--wheels)")
     name = f"{model}-{weights}".strip("-")
-    label, manifest = name.replace("-", "_").replace(".", "_"), Catalogue().manifest(name)
+    label, manifest = name.replace("-", "_").replace(".", "_"), Catalogue().read_manifest(name)
     started_s = time.perf_counter()
     with bench.open(model, weights, picture_cache_mb=1000) as engine:
         load_s = time.perf_counter() - started_s
