@@ -1,4 +1,4 @@
-"""Run a session through the logic of the robot's nodes in this process."""
+"""A session that runs through the logic of the robot's nodes in this process."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,8 @@ def replay_in_process(bag: Path) -> Iterator[NodeOutput]:
     roles = _Roles(topics)
     with BagReader(bag) as reader:
         whisper = Whisper(hearing.whisper) if topics.audio else None
-        at_ns, began_s = 0, time.monotonic()  # after loading, as with nodes
+        at_ns = 0
+        began_s = time.monotonic()  # after loading, as with nodes
         for at_ns, sensed in BagSenses(reader, hearing, whisper, topics.audio).records():
             for topic, record in roles.take(sensed, at_ns):
                 wall_s = time.monotonic() - began_s

@@ -1,4 +1,4 @@
-"""Score the monitor's event detection, one to one in time, and weaker detectors to compare with."""
+"""The scores of the monitor's flags against labelled events, and of weaker detectors to compare with."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -16,8 +16,8 @@ from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval, percentiles
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-TOLERANCE_S = 2.0
-BOOTSTRAP_DRAWS = 1000  # of a bootstrap over encounters
+TOLERANCE_S = 2.0  # of the main figures
+BOOTSTRAP_DRAWS = 1000
 
 Bounds = tuple[float, float] | None  # None for one encounter: a bootstrap over encounters takes two
 
@@ -30,7 +30,7 @@ class Alarm:
     attributes: tuple[Attribute, ...]
     onset_ns: int
     known_ns: int
-    end_ns: int | None = None  # of its unit
+    end_ns: int | None = None  # of the flagged unit
     cue_id: str = ""
 
     @classmethod
@@ -86,16 +86,17 @@ def match_alarms(
     session: EventSession, tolerance_s: float, attribute: Attribute | None = None
 ) -> list[tuple[int, int]]:
     """Match events and alarms one to one, as many pairs as possible. Returns pairs of indices."""
-    events, alarms = session.truth.events, session.alarms
+    events = session.truth.events
+    alarms = session.alarms
 
-    def are_one(event: int, alarm: int) -> bool:
+    def is_match(event: int, alarm: int) -> bool:
         shared = set(events[event].attributes) & set(alarms[alarm].attributes)
         return events[event].polarity is alarms[alarm].polarity and bool(
             shared if attribute is None else attribute in shared
         )
 
     onsets_ns = ([event.onset_ns for event in events], [alarm.onset_ns for alarm in alarms])
-    return list(match_events(*onsets_ns, s_to_ns(tolerance_s), are_one).pairs)
+    return list(match_events(*onsets_ns, s_to_ns(tolerance_s), is_match).pairs)
 
 
 def score_online(
@@ -122,7 +123,7 @@ def score_online(
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _compute_f1(counted) for name, counted in rows.items()}
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
-    found_by_basis = _match_by_basis(chosen, at_s)
+    matches_by_basis = _match_by_basis(chosen, at_s)
     f1, f1_interval = _compute_f1(counts[at_s])
     lenient = [
         replace(session, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in session.alarms))
@@ -149,10 +150,8 @@ def score_online(
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
         attribute_confusion=_count_attribute_pairs(chosen, lenient, at_s),
-        by_basis={
-            basis: 100 * sum(found_by_basi) / len(found_by_basi) for basis, found_by_basi in found_by_basis.items()
-        },
-        events_by_basis={basis: len(found_by_basi) for basis, found_by_basi in found_by_basis.items()},
+        by_basis={basis: 100 * sum(matches) / len(matches) for basis, matches in matches_by_basis.items()},
+        events_by_basis={basis: len(matches) for basis, matches in matches_by_basis.items()},
     )
 
 
@@ -202,9 +201,9 @@ def _count_attribute_pairs(
 def _match_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
     matches_by_basis: dict[str, list[bool]] = {}
     for session in sessions:
-        hit = {event for event, _ in match_alarms(session, tolerance_s)}
-        for place, event in enumerate(session.truth.events):
-            matches_by_basis.setdefault(event.basis.value, []).append(place in hit)
+        matched_events = {event for event, _ in match_alarms(session, tolerance_s)}
+        for index, event in enumerate(session.truth.events):
+            matches_by_basis.setdefault(event.basis.value, []).append(index in matched_events)
     return dict(sorted(matches_by_basis.items()))
 
 
@@ -299,23 +298,23 @@ def _select_session_events(session: EventSession, bases: Collection[Basis]) -> E
         truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
     )
     matched = {alarm for _, alarm in match_alarms(chosen, TOLERANCE_S)}
-    left = [place for place in range(len(session.alarms)) if place not in matched]
+    unmatched = [index for index in range(len(session.alarms)) if index not in matched]
     others = EventSession(
         truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
-        alarms=tuple(session.alarms[place] for place in left),
+        alarms=tuple(session.alarms[index] for index in unmatched),
     )
-    elsewhere = {left[alarm] for _, alarm in match_alarms(others, TOLERANCE_S)}
-    alarms = tuple(alarm for place, alarm in enumerate(session.alarms) if place not in elsewhere)
+    of_others = {unmatched[alarm] for _, alarm in match_alarms(others, TOLERANCE_S)}
+    alarms = tuple(alarm for index, alarm in enumerate(session.alarms) if index not in of_others)
     return EventSession(truth=chosen.truth, alarms=alarms)
 
 
 def remove_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
-    """The baseline that never flags."""
+    """Return the sessions with the alarms of a baseline that never flags."""
     return [EventSession(truth=session.truth, alarms=()) for session in sessions]
 
 
 def draw_prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
-    """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
+    """Return the sessions with the alarms of a baseline that flags random robot turns at the rate of the labels."""
     marked = [(event.polarity, event.attributes) for session in sessions for event in session.truth.events]
     turns = sum(_list_robot_turns_ns(session.truth).size for session in sessions)
     chance = np.random.default_rng(seed)
@@ -324,7 +323,7 @@ def draw_prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[E
         onsets = [
             at_ns for at_ns in _list_robot_turns_ns(session.truth) if chance.random() < len(marked) / max(turns, 1)
         ]
-        drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
+        drawn = [marked[index] for index in chance.integers(0, len(marked), len(onsets))] if marked else []
         alarms = tuple(
             Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
             for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)

@@ -1,4 +1,4 @@
-"""Feed the monitor with encounters: their scripts' records, or what the senses made of their sound, with a cache."""
+"""Runs of the monitor on encounters: on the records of their scripts, or on the output of the senses, with a cache."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,8 @@ from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 
-VERSION = 6  # of the senses' output; raise it to invalidate cached records
+VERSION = 6  # of the output of the senses; raise it to invalidate cached records
+_MARK_PERIOD_NS = NS_PER_S // 2  # of silence marks
 
 
 class BenchSource(StrEnum):
@@ -108,9 +109,6 @@ def _read_cache(path: Path) -> SensedEncounter | None:
         return None
 
 
-_MARK_NS = NS_PER_S // 2
-
-
 def monitor_script(  # noqa: PLR0917
     encounter: Encounter,
     meaning: TextMatcher,
@@ -129,7 +127,7 @@ def monitor_script(  # noqa: PLR0917
 
 
 def make_script_records(
-    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS, start_ns: int = START_NS
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_PERIOD_NS, start_ns: int = START_NS
 ) -> tuple[list[tuple[int, Entry]], Truth]:
     """Return each record with its arrival time, including silence marks, and the labels."""
     senses, truth = records(encounter, seed, start_ns)
@@ -164,21 +162,21 @@ def _run_monitor(  # noqa: PLR0917
 ) -> EventSession:
     clock = ReplayClock()
     monitor = Monitor(config, table, meaning, clock, note_closed=note_closed)
-    first: dict[str, tuple[SocialFlag, int]] = {}
+    newest_by_id: dict[str, tuple[SocialFlag, int]] = {}  # with the time at which it became known
 
-    def note(flags: Iterable[SocialFlag]) -> None:
+    def note_flags(flags: Iterable[SocialFlag]) -> None:
         for flag in (*flags, *attend(monitor)):
-            _, known_ns = first.get(flag.event_id, (flag, clock.now_ns()))
-            first[flag.event_id] = flag, known_ns
+            _, known_ns = newest_by_id.get(flag.event_id, (flag, clock.now_ns()))
+            newest_by_id[flag.event_id] = flag, known_ns
 
-    for given_ns, entry in records:
-        clock.advance_to(max(given_ns, clock.now_ns()))
-        note(monitor.take(entry))
-    note(monitor.end_input())
+    for arrival_ns, entry in records:
+        clock.advance_to(max(arrival_ns, clock.now_ns()))
+        note_flags(monitor.take(entry))
+    note_flags(monitor.end_input())
     alarms = tuple(
-        Alarm.of(flag, known_ns) for flag, known_ns in first.values() if flag.state is not FlagState.WITHDRAWN
+        Alarm.of(flag, known_ns) for flag, known_ns in newest_by_id.values() if flag.state is not FlagState.WITHDRAWN
     )
-    withdrawn = tuple(flag.polarity for flag, _ in first.values() if flag.state is FlagState.WITHDRAWN)
+    withdrawn = tuple(flag.polarity for flag, _ in newest_by_id.values() if flag.state is FlagState.WITHDRAWN)
     return EventSession(truth=truth, alarms=alarms, withdrawn=withdrawn)
 
 

@@ -40,12 +40,16 @@ from sim_replays.monitor_bench.script_driver import BenchSource, monitor_from_so
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.flags import LaterJudge
 
+DEFAULT_SPLIT = "development"
+BALANCED = f"monitor, {Sensitivity.BALANCED}"
+DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
 NO_FIGURE = "–"  # a share of nothing
 NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"
 _SHARES = (f"F1 %\nat {TOLERANCE_S:g} s", "any\nattribute", "precision\n%", "recall\n%")
 
 Scores = Mapping[str, EncounterScores]
 Cells = Mapping[str, tuple[str, int]]  # a figure and its number of events, by group
+AttendOf = Callable[[Encounter], Attend]  # returns what attends to the monitor of an encounter
 
 
 def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
@@ -129,7 +133,7 @@ def _list_by_attribute(row: OnlineScores) -> Cells:
 
 
 def _format_shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
-    """Give F1, that for any attribute, precision and recall; a share of no flags or events is undefined."""
+    """Format F1, F1 for any attribute, precision and recall; a share of no flags or events is undefined."""
     f1 = format_with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
     return (
         f1,
@@ -153,14 +157,6 @@ def format_with_interval(value: float, interval: Bounds) -> str:
     return f"{value:.0f} [{bounds}]"
 
 
-DEFAULT_SPLIT = "development"
-BALANCED = f"monitor, {Sensitivity.BALANCED}"
-DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
-
-
-AttendOf = Callable[[Encounter], Attend]  # what attends to the monitor of each encounter
-
-
 @record
 class BenchInput:
     """The encounters to measure on, a shipped split or a folder, and where their words and sightings come from."""
@@ -179,8 +175,8 @@ class BenchInput:
 
     def read(self) -> tuple[Encounter, ...]:
         """Read the encounters."""
-        read = load_folder(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
-        return read[: self.limit or None]
+        every = load_folder(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
+        return every[: self.limit or None]
 
 
 def write_questions(talks: BenchInput, later: LaterJudge) -> None:
