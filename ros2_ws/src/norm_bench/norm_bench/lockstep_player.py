@@ -20,6 +20,7 @@ from norm_nodes.base.endpoint import EVENTS, STATUS_QOS
 from rclpy.publisher import Publisher
 from std_msgs.msg import Empty
 
+from norm_bench.batch import Batch
 from norm_bench.drain import DrainReport
 from norm_bench.player import Player, PlayerError, run_player
 from norm_core.bags.reader import BagMessage, BagReader
@@ -65,15 +66,6 @@ REPLY_TIMEOUT_S = 5.0
 BUSY_TIMEOUT_S = 600.0
 # After this long a missing message is lost. The middleware sends again only with its heartbeat, every three seconds.
 LOST_AFTER_S = 10.0
-# The longest stretch of the bag in one batch.
-BATCH_NS = 3 * NS_PER_S
-# The most messages of a topic in one batch: subscribers keep 30 messages, 50 utterances.
-MAX_BATCH = 25
-# The same for a topic whose subscribers keep every message.
-MAX_LOSSLESS_BATCH = 200
-# The size of a batch. The middleware's shared memory holds 512 kB, and messages beyond wait for its next heartbeat.
-MAX_BATCH_BYTES = 200_000
-MAX_ROOMY_BATCH_BYTES = 4_000_000
 # The pauses between two requests for reports, which grow from the first to the longest.
 FIRST_PAUSE_S = 0.0005
 LONGEST_PAUSE_S = 0.02
@@ -104,8 +96,7 @@ class LockstepPlayer(Player):
     def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
         super().__init__("play")
         self._bag, self._rate = bag, options.rate
-        self._max_batch_bytes = MAX_ROOMY_BATCH_BYTES if options.roomy else MAX_BATCH_BYTES
-        self._max_batches = dict.fromkeys(options.lossless, MAX_LOSSLESS_BATCH)
+        self._lossless, self._is_roomy = options.lossless, options.roomy
         self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
         self._skipped_topics: dict[str, str] = {}
@@ -200,25 +191,17 @@ class LockstepPlayer(Player):
             self._send(message)
 
     def _play_in_lockstep(self, topics: set[str]) -> None:
-        batch: Counter[str] = Counter()
-        from_ns = self._first_ns
-        size = 0
+        batch = Batch(int(self._first_ns), self._lossless, is_roomy=self._is_roomy)
         for message in self._bag.messages(topics):
             is_barrier = message.type_name in BARRIER_TYPES
-            size += len(message.data)
-            max_batch = self._max_batches.get(message.topic, MAX_BATCH)
-            is_full = batch[message.topic] >= max_batch or message.stamp_ns >= from_ns + BATCH_NS
-            is_full |= size > self._max_batch_bytes
-            if batch and (is_full or is_barrier):
+            if batch and (is_barrier or not batch.has_room_for(message)):
                 self._drain()
-                batch.clear()
-                from_ns = message.stamp_ns
-                size = len(message.data)
+                batch.begin(message.stamp_ns)
             self._send(message)
-            batch[message.topic] += 1
+            batch.add(message)
             if is_barrier:
                 self._drain()
-                batch.clear()
+                batch.begin(message.stamp_ns)
 
     def _send(self, message: BagMessage) -> None:
         self._at_ns = message.stamp_ns
