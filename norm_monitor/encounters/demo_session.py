@@ -25,10 +25,14 @@ from norm_monitor.encounters.library import HERE, Stretch, TrueEvent, TrueTurn, 
 from norm_monitor.encounters.media import RATE_HZ, render_empty_room
 from norm_monitor.senses.microphone.audio_message import make_stamp_label
 
-ROBOT_SPEECH, QUERIES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(QUERIES_TOPIC)
+ROBOT_SPEECH = full_topic(ROBOT_SPEECH_TOPIC)
+QUERIES = full_topic(QUERIES_TOPIC)
 AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"
-QUIET_S = 6.0  # after each encounter, time to transcribe the last words and read them
-_CHUNK_NS, _FRAME_NS = NS_PER_S // 10, NS_PER_S
+# The time after each encounter in which its last words are transcribed and read.
+QUIET_S = 6.0
+# The lengths of the silent sound messages and of the steps between empty pictures.
+_CHUNK_NS = NS_PER_S // 10
+_FRAME_NS = NS_PER_S
 
 Entry = tuple[int, str, Any]
 

@@ -35,7 +35,9 @@ def parse_moment(text: str) -> Moment:
     """Parse a moment. Raises ValueError for invalid text."""
     match = _FORM.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is no moment: write seconds (12.5), a turn (r3), its end (r3.end) or end, and +0.5")
+        raise ValueError(
+            f"{text!r} is not a moment: write seconds (12.5), a turn (r3), its end (r3.end) or end, and +0.5"
+        )
     return Moment(
         second=float(match["second"]) if match["second"] else None,
         turn=match["turn"] or "",
@@ -51,7 +53,7 @@ def parse_span(text: str) -> tuple[Moment, Moment]:
     if dots:
         return begin, parse_moment(second)
     if not begin.turn or begin.turn_end or begin.shift_s:
-        raise ValueError(f"{text!r} is no span: write a turn (r3) or two moments (r3..u4.end)")
+        raise ValueError(f"{text!r} is not a span: write a turn (r3) or two moments (r3..u4.end)")
     return begin, parse_moment(f"{first}.end")
 
 
@@ -160,7 +162,7 @@ class MarkedEvent(Config):
 
 
 class Encounter(Config):
-    """A complete script. timeline checks its times."""
+    """A complete script. The module timeline checks its times."""
 
     id: Name
     writer: str = Field(default="", exclude=True)  # no hash covers who wrote it
@@ -191,7 +193,7 @@ class Encounter(Config):
             earlier_ids.add(turn.id)
         for where, name in self._list_references():
             if name and name not in earlier_ids:
-                raise ValueError(f"{where} names turn {name}, which there is not")
+                raise ValueError(f"{where} names turn {name}, which does not exist: correct one of the two")
         return self
 
     def _list_references(self) -> Iterator[tuple[str, str]]:

@@ -25,18 +25,26 @@ from norm_monitor.encounters.media import RATE_HZ, USUAL_M, durations, mix, rend
 from norm_monitor.encounters.timeline import Sighting, SpeechPiece, SpokenTurn, Timeline, lay_out
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 
-AUDIO, CAMERA = "/audio", "/camera/image_raw/compressed"
-PRESENCE_HZ, DISTANCE_HZ = 1.0, 5.0
-SPLIT_S = 0.7  # a pause of this length splits a turn into two utterances
-AWAY_PITCH_DEG, TOWARDS_PITCH_DEG = -38.0, -8.0  # as measured on the generated images
-
-ROBOT_SPEECH, UTTERANCES = full_topic(ROBOT_SPEECH_TOPIC), full_topic(UTTERANCES_TOPIC)
-PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
-START_NS = 1_767_225_600 * NS_PER_S  # any fixed instant, so that a seed gives the same bytes
+AUDIO = "/audio"
+CAMERA = "/camera/image_raw/compressed"
+ROBOT_SPEECH = full_topic(ROBOT_SPEECH_TOPIC)
+UTTERANCES = full_topic(UTTERANCES_TOPIC)
+PERSONS = "/humans/persons/tracked"
+TRANSFORMS = "/tf"
+PRESENCE_HZ = 1.0
+DISTANCE_HZ = 5.0
+# A pause of this length splits a turn into two utterances.
+MIN_SPLIT_S = 0.7
+# The pitch of heads that look away and towards the camera, as measured on the generated images.
+AWAY_PITCH_DEG = -38.0
+TOWARDS_PITCH_DEG = -8.0
+# Any fixed instant, so that a seed gives the same bytes.
+START_NS = 1_767_225_600 * NS_PER_S
 CHUNK_S = 0.1
-FRAME_JITTER_NS = 8 * NS_PER_MS
-SIDEWAYS_M = 0.5  # between two persons in front of the robot
-# These packages are no part of ROS 2 Jazzy; the bag carries their definitions.
+MAX_FRAME_JITTER_NS = 8 * NS_PER_MS
+# The distance between two persons in front of the robot.
+SIDEWAYS_M = 0.5
+# Types of packages that are not part of ROS 2 Jazzy. The bag carries their definitions.
 _FOREIGN = {
     "audio_common_msgs/msg/AudioData": "uint8[] data",
     "audio_common_msgs/msg/AudioDataStamped": "std_msgs/Header header\naudio_common_msgs/AudioData audio",
@@ -133,7 +141,7 @@ def make_distances(timeline: Timeline, start_ns: int) -> tuple[Distance, ...]:
 def _split_at_pauses(spoken: SpokenTurn) -> list[list[SpeechPiece]]:
     stretches = [[spoken.pieces[0]]]
     for before, piece in pairwise(spoken.pieces):
-        if piece.start_s - before.end_s >= SPLIT_S:
+        if piece.start_s - before.end_s >= MIN_SPLIT_S:
             stretches.append([])
         stretches[-1].append(piece)
     return stretches
@@ -303,7 +311,7 @@ def _make_frame_entries(timeline: Timeline, config: GenerationConfig) -> Iterato
     chance = random.Random(config.seed)
     for index in range(int(timeline.length_s * config.frames_hz)):
         at_s = index / config.frames_hz
-        stamp_ns = START_NS + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
+        stamp_ns = START_NS + s_to_ns(at_s) + chance.randrange(MAX_FRAME_JITTER_NS)
         values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": render_frame(timeline, at_s)}
         yield stamp_ns, CAMERA, make_message("sensor_msgs/msg/CompressedImage", values)
 

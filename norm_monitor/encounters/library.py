@@ -14,10 +14,11 @@ from norm_monitor.encounters.encounter import Basis, Encounter
 from norm_monitor.encounters.timeline import TimedEvent, Timeline, TimelineError, lay_out
 
 HERE = shipped_file("norm_monitor.encounters")
-# Many hands have a folder for each writer. A wheel has only the first split.
+# The folders of encounters. A wheel has the first one alone; many_hands has a folder for each writer.
 SPLITS = tuple(split for split in ("development", "many_hands") if (HERE / split).is_dir())
 
-MAX_SHOWN = 20  # faults
+# The number of faults that an error lists.
+MAX_FAULTS = 20
 
 
 class ScenarioError(TactfulError, ValueError):
@@ -39,7 +40,7 @@ def encounters(split: str) -> tuple[Encounter, ...]:
 def load_folder(folder: Path) -> tuple[Encounter, ...]:
     """Read and check every encounter of a folder. The error lists the faults of all files."""
     if not folder.is_dir():
-        raise ScenarioError(f"{folder}: is no folder; give a folder of encounters, one NAME.yaml each")
+        raise ScenarioError(f"{folder}: is not a folder; give a folder of encounters, one NAME.yaml each")
     encounters: list[Encounter] = []
     faults: list[str] = []
     for path in sorted(folder.glob("*.yaml")):
@@ -48,8 +49,8 @@ def load_folder(folder: Path) -> tuple[Encounter, ...]:
         except TactfulError as error:
             faults += str(error).splitlines()
     if faults:
-        beyond = [f"{len(faults) - MAX_SHOWN} more faults"] if len(faults) > MAX_SHOWN else []
-        raise ScenarioError("\n".join([*faults[:MAX_SHOWN], *beyond]))
+        more = [f"{len(faults) - MAX_FAULTS} more faults"] if len(faults) > MAX_FAULTS else []
+        raise ScenarioError("\n".join([*faults[:MAX_FAULTS], *more]))
     if not encounters:
         raise ScenarioError(f"{folder}: holds no *.yaml; write encounters, see docs/how-to/scenarios.md")
     return tuple(encounters)

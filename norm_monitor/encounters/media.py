@@ -17,31 +17,44 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.encounter import ROBOT, Encounter, Noise, ScriptedTurn
 from norm_monitor.encounters.timeline import Sighting, Timeline
 
-WIDTH_PX, HEIGHT_PX = 320, 240
-USUAL_M = 1.4  # distance of a person where the script states none
-AWAY_YAW_DEG, AWAY_PITCH_DEG = 20.0, 30.0  # sideways and down, as to a phone
+WIDTH_PX = 320
+HEIGHT_PX = 240
+# The distance of a person if the script states none.
+USUAL_M = 1.4
+# The turn of a head that looks away: sideways and down, as to a phone.
+AWAY_YAW_DEG = 20.0
+AWAY_PITCH_DEG = 30.0
 JPEG_QUALITY = 75
 Pixels = NDArray[np.uint8]
 
-_BUST = (slice(0, 300), slice(70, 370))  # the square part of the photograph that is used
-_HEAD = (156, 102, 70, 92)  # centre and half axes of the head in it
-_LENS_PX = 300.0  # height of the square at one metre
-_LARGEST_PX = 420  # nearer than this, the camera would see only a chin
-_EDGE_DEG = 72.0  # beyond this, a head's edge is not hair
+# The square part of the photograph that is used, and the centre and half axes of the head in it.
+_BUST = (slice(0, 300), slice(70, 370))
+_HEAD = (156, 102, 70, 92)
+# The height of the square at one metre.
+_LENS_PX = 300.0
+# The largest height: if a person were nearer, the camera would see only a chin.
+_MAX_SIDE_PX = 420
+# Beyond this angle, the edge of a head is not hair.
+_MAX_EDGE_DEG = 72.0
 
 RATE_HZ = 16_000
-LOUDEST = 0.35  # peak of speech as a share of full scale
+# The peak of speech, as a share of full scale.
+SPEECH_PEAK = 0.35
 TIMEOUT_S = 20.0
 _HEADER_BYTES = 44
-_SILENT = 0.01  # samples below this share of the peak are silence at either end
+# Samples below this share of the peak are silence at either end.
+_MIN_AUDIBLE_RATIO = 0.01
 FLITE = "flite"
-ECHO = 0.4  # loudness of the robot's own voice in its microphone, relative to a person in front of it
-NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}  # root mean square as a share of full scale
-LOUDNESS_JITTER = 0.15
+# The loudness of the robot in its own microphone, relative to a person in front of it.
+ECHO_RATIO = 0.4
+# The root mean square of noise, as a share of full scale.
+NOISE = {Noise.QUIET: 0.0004, Noise.ROOM: 0.0015, Noise.BUSY: 0.005}
+# The share by which the loudness of a turn may vary.
+MAX_LOUDNESS_JITTER = 0.15
 
 
 class EncounterPictureError(TactfulError, RuntimeError):
-    """An image cannot be made; the message names the missing package."""
+    """A picture cannot be made. The message names the missing package."""
 
     exit_code = 3
 
@@ -75,7 +88,7 @@ def _draw_person(image: Pixels, person: Sighting, at_s: float, centre: float, mi
     bust, mask = _load_bust(person.is_away(at_s))
     if mirrored:
         bust, mask = bust[:, ::-1], mask[:, ::-1]
-    side = int(np.clip(_LENS_PX / _distance_m(person, at_s), 48, _LARGEST_PX))
+    side = int(np.clip(_LENS_PX / _distance_m(person, at_s), 48, _MAX_SIDE_PX))
     small: Any = cv2.resize(bust, (side, side), interpolation=cv2.INTER_AREA)
     shape: Any = cv2.resize(mask, (side, side), interpolation=cv2.INTER_AREA)[..., np.newaxis]
     left, top = round(centre * WIDTH_PX - side / 2), max(HEIGHT_PX - side, 0)
@@ -107,7 +120,7 @@ def _turn_head(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
     girth = half_width * np.sqrt(np.maximum(1 - up**2, 0.0))
     across = (columns - x) / np.maximum(girth, 1e-6)
     inside = np.abs(across) < 1
-    edge = np.radians(_EDGE_DEG)
+    edge = np.radians(_MAX_EDGE_DEG)
     longitude = np.clip(np.arcsin(np.clip(across, -1, 1)) - np.radians(yaw_deg), -edge, edge)
     latitude = np.clip(np.arcsin(np.clip(up, -1, 1)) - np.radians(pitch_deg) * np.cos(longitude), -edge, edge)
     source_x = np.where(inside, x + half_width * np.cos(latitude) * np.sin(longitude), columns)
@@ -217,8 +230,8 @@ def _trim(samples: Sound) -> Sound:
     peak = float(np.abs(samples).max(initial=0))
     if not peak:
         raise VoiceError("there is speech without a sound")
-    audible = np.flatnonzero(np.abs(samples) > _SILENT * peak)
-    return np.ascontiguousarray(samples[audible[0] : audible[-1] + 1] * (LOUDEST / peak))
+    audible = np.flatnonzero(np.abs(samples) > _MIN_AUDIBLE_RATIO * peak)
+    return np.ascontiguousarray(samples[audible[0] : audible[-1] + 1] * (SPEECH_PEAK / peak))
 
 
 def durations(encounter: Encounter, turn: ScriptedTurn) -> tuple[float, ...]:
@@ -232,7 +245,9 @@ def mix(encounter: Encounter, timeline: Timeline, seed: int) -> Sound:
     length = round(timeline.length_s * RATE_HZ)
     sound = _make_noise(length, NOISE[encounter.noise], chance)
     for spoken in timeline.spoken:
-        loudness = (ECHO if spoken.speaker == ROBOT else 1.0) * chance.uniform(1 - LOUDNESS_JITTER, 1 + LOUDNESS_JITTER)
+        loudness = (ECHO_RATIO if spoken.speaker == ROBOT else 1.0) * chance.uniform(
+            1 - MAX_LOUDNESS_JITTER, 1 + MAX_LOUDNESS_JITTER
+        )
         for piece in spoken.pieces:
             voice = speak(piece.text, encounter.voices[spoken.speaker])
             start = round(piece.start_s * RATE_HZ)

@@ -19,17 +19,22 @@ from norm_monitor.encounters.encounter import (
     parse_span,
 )
 
+# The time after the last turn.
 CLOSING_S = 2.0
-WALK_S = 1.5  # duration of a walk from one distance to the next
-MAX_JITTER = 0.1  # share of a gap by which a seed may change it
-# Speaking time in seconds per English letter, per Chinese character and per piece.
-LETTER_S, CHARACTER_S, PIECE_S = 0.061, 0.21, 0.12
+# The duration of a walk from one distance to the next.
+WALK_S = 1.5
+# The share of a gap by which a seed may change it.
+MAX_JITTER = 0.1
+# The speaking time of an English letter, of a Chinese character, and of a piece of speech in addition.
+LETTER_S = 0.061
+CHARACTER_S = 0.21
+PIECE_S = 0.12
 
 Durations = Callable[[ScriptedTurn], tuple[float, ...]]
 
 
 class TimelineError(TactfulError, ValueError):
-    """The times of an encounter contradict each other; the message names the turn or event."""
+    """The times of an encounter contradict each other. The message names the turn or event."""
 
 
 @record

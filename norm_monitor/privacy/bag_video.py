@@ -23,17 +23,19 @@ from norm_monitor.senses.camera.picture import PictureFormatError, make_picture
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, Samples, SoundError
 
-FPS, RATE_HZ = 60, 48_000
+FPS = 60
+RATE_HZ = 48_000
 _FRAME_NS = NS_PER_S // FPS
-_BLOCK = 1024
-# A stamp so close to the end of the samples before it continues them.
-_JITTER_NS = 10 * NS_PER_MS
+# The samples that are encoded at a time.
+_BLOCK_SAMPLES = 1024
+# A stamp this close to the end of the samples before it continues them.
+_MAX_JITTER_NS = 10 * NS_PER_MS
 # A stamp farther from the time of recording is of another clock, and the time of recording counts.
 _MAX_DELAY_NS = 10 * NS_PER_S
-# A picture stays until the next, but not for longer: then the video is black.
-_HOLD_NS = 5 * NS_PER_S
+# A picture stays until the next one, but for this time at most: then the video is black.
+_MAX_HOLD_NS = 5 * NS_PER_S
 # How far messages may come out of the order of their stamps.
-_LATE_NS = NS_PER_S // 2
+_MAX_DISORDER_NS = NS_PER_S // 2
 
 
 @record
@@ -69,7 +71,7 @@ class VideoReport:
         """Describe what the video lacks."""
         texts = []
         if not (self.pictures and self.sounds):
-            texts.append("the video has no picture" if self.sounds else "the video has no sound")
+            texts.append("the video has no pictures" if self.sounds else "the video has no sound")
         if self.unreadable:
             texts.append(f"{count_of(self.unreadable, 'message')} left out, as they cannot be read")
         if self.stamped_otherwise:
@@ -79,8 +81,8 @@ class VideoReport:
             )
         if self.assumes_format and self.sounds:
             texts.append(
-                f"{self.microphone} may not state its format, and 16 kHz, mono, 16 bit is taken: if it sounds wrong, "
-                "give bag video the robot's profile"
+                f"{self.microphone} may not state its format, so 16 kHz, mono, 16 bit is assumed: if it sounds wrong, "
+                "give bag video the profile of the robot"
             )
         return texts
 
@@ -124,14 +126,14 @@ class _VideoMaker:
 
     def find_faces(self, progress: Callable[[int, int], None]) -> None:
         """First pass: find the size of pictures, and the faces unless they are shown."""
-        for done, message in enumerate(self._read_messages(self._camera), 1):
+        for count, message in enumerate(self._read_messages(self._camera), 1):
             pixels = self._read_pixels(message)
             if pixels is not None and self._size is None:
                 self._size = (pixels.shape[1] // 2 * 2, pixels.shape[0] // 2 * 2)  # H.264 halves the colours
             if self._options.shows_faces and self._size:
                 return
             self._faces.collect_pixels(pixels, message.stamp_ns)
-            progress(done, 2 * self._reader.message_count)
+            progress(count, 2 * self._reader.message_count)
 
     def encode(self, container: Any, progress: Callable[[int, int], None]) -> None:
         """Second pass: encode pictures and sound in the order of their stamps."""
@@ -149,16 +151,17 @@ class _VideoMaker:
             sound.close()
 
     def _read_in_order(self, progress: Callable[[int, int], None]) -> Iterator[tuple[int, Pixels | SoundChunk]]:
+        """Yield pictures and sound in the order of their stamps."""
         waiting: list[tuple[int, int, Pixels | SoundChunk]] = []
-        whole = self._reader.message_count
-        used = [topic for topic in (self._camera, self._microphone) if topic]
-        for done, message in enumerate(self._read_messages(*used), 1):
+        total = self._reader.message_count
+        topics = [topic for topic in (self._camera, self._microphone) if topic]
+        for count, message in enumerate(self._read_messages(*topics), 1):
             piece = self._read_picture(message) if message.topic == self._camera else self._read_sound(message)
             if piece:
-                heappush(waiting, (piece[0], done, piece[1]))
-            while waiting and waiting[0][0] < message.stamp_ns - _LATE_NS:
+                heappush(waiting, (piece[0], count, piece[1]))
+            while waiting and waiting[0][0] < message.stamp_ns - _MAX_DISORDER_NS:
                 yield waiting[0][0], heappop(waiting)[2]
-            progress(whole + done, 2 * whole)
+            progress(total + count, 2 * total)
         while waiting:
             yield waiting[0][0], heappop(waiting)[2]
 
@@ -198,6 +201,7 @@ class _VideoMaker:
         return arrived_ns if chunk.stamp_ns is None else self._choose_time(chunk.stamp_ns, arrived_ns), chunk
 
     def _choose_time(self, stamp_ns: int, recorded_ns: int) -> int:
+        """Return the stamp, or the time of recording if the stamp is of another clock."""
         if abs(stamp_ns - recorded_ns) <= _MAX_DELAY_NS:
             return stamp_ns
         self._counts["stamped_otherwise"] += 1
@@ -212,15 +216,16 @@ class _VideoMaker:
     def _read_messages(self, *topics: str) -> Iterable[BagMessage]:
         return self._reader.messages(topics) if all(topics) else ()
 
-    def _choose_topic(self, named: str, candidates: list[str]) -> str:
+    def _choose_topic(self, name: str, candidates: list[str]) -> str:
+        """Return the topic of this name, or else the one with most messages. Raises BagError for one without any."""
         counts = {t.topic: t.message_count for t in self._reader.topics if t.topic in candidates and t.message_count}
-        if named and named not in counts:
-            raise BagError(f"{named}: holds nothing for a video; name one of {', '.join(counts) or 'another bag'}")
-        return named or max(counts, key=lambda topic: counts[topic], default="")
+        if name and name not in counts:
+            raise BagError(f"{name}: holds nothing for a video; name one of {', '.join(counts) or 'another bag'}")
+        return name or max(counts, key=lambda topic: counts[topic], default="")
 
 
 class _PictureTrack:
-    """Pictures as frames at a constant rate, which every player seeks in, each at most half a frame off."""
+    """Pictures as frames at a constant rate, in which every player can seek. Each is at most half a frame off."""
 
     def __init__(self, container: Any, size: tuple[int, int]) -> None:
         self._container, self._size = container, size
@@ -239,22 +244,23 @@ class _PictureTrack:
         self._fill(self._latest_index)
         fitted = pixels if pixels.shape[1::-1] == self._size else cv2.resize(pixels, self._size)
         self._frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(fitted, np.uint8), format="bgr24")
-        self._hold_until_index = self._latest_index + _HOLD_NS // _FRAME_NS
+        self._hold_until_index = self._latest_index + _MAX_HOLD_NS // _FRAME_NS
 
     def close(self, end_ns: int) -> None:
         self._fill(max(self._next_index + 1, end_ns // _FRAME_NS))
         self._container.mux(self._stream.encode(None))
 
     def _fill(self, index: int) -> None:
-        for number in range(self._next_index, index):
-            frame = self._frame if number < self._hold_until_index else self._black
-            frame.pts = number
+        """Repeat the current picture up to a frame, but black once it is too old."""
+        for frame_index in range(self._next_index, index):
+            frame = self._frame if frame_index < self._hold_until_index else self._black
+            frame.pts = frame_index
             self._container.mux(self._stream.encode(frame))
         self._next_index = max(self._next_index, index)
 
 
 class _SoundTrack:
-    """Samples without a gap: silence where none were recorded, and where nobody may be heard."""
+    """Samples without a gap: silence where nothing was recorded, and where nobody may be heard."""
 
     def __init__(self, container: Any, start_ns: int, audible_ns: tuple[tuple[int, int], ...] | None) -> None:
         self._container = container
@@ -269,10 +275,10 @@ class _SoundTrack:
             self._begin(chunk.rate_hz)
         samples = np.ascontiguousarray(chunk.samples.mean(axis=1), np.float32)
         ahead_ns = stamp_ns - self._origin_ns - self._received * NS_PER_S // self._rate_hz
-        if ahead_ns > _JITTER_NS:
+        if ahead_ns > _MAX_JITTER_NS:
             for left in range(ahead_ns * self._rate_hz // NS_PER_S, 0, -self._rate_hz):
                 self._add_samples(np.zeros(min(left, self._rate_hz), np.float32))
-        elif ahead_ns < -_JITTER_NS:
+        elif ahead_ns < -_MAX_JITTER_NS:
             samples = samples[-ahead_ns * self._rate_hz // NS_PER_S :]
         self._add_samples(samples)
 
@@ -284,7 +290,7 @@ class _SoundTrack:
         if self._resampler:
             self._encode(self._resampler.flush())
         self._origin_ns = self._start_ns + self._sample_count * NS_PER_S // RATE_HZ
-        self._resampler, self._rate_hz, self._received = Resampler(rate_hz, RATE_HZ, _BLOCK), rate_hz, 0
+        self._resampler, self._rate_hz, self._received = Resampler(rate_hz, RATE_HZ, _BLOCK_SAMPLES), rate_hz, 0
 
     def _add_samples(self, samples: Samples) -> None:
         assert self._resampler
@@ -300,6 +306,7 @@ class _SoundTrack:
             self._container.mux(self._stream.encode(frame))
 
     def _make_mask(self, length: int) -> Samples:
+        """Return 1 for each sample that may be heard, and 0 for the others."""
         if self._audible_ns is None:
             return np.ones(length, np.float32)
         mask = np.zeros(length, np.float32)

@@ -23,23 +23,28 @@ from norm_monitor.senses.camera.picture import PictureFormatError, decode, make_
 from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
 
 Pixels = NDArray[np.uint8]
-FindFaces = Callable[[Pixels], Sequence[Face]]  # finds faces in a BGR image
+# Finds faces in a BGR image.
+FindFaces = Callable[[Pixels], Sequence[Face]]
+# The message types of pictures.
 PICTURES = (*IMAGE_TYPES, message_type(Frame))
 
 # Face boxes grow by this share on each side, because detectors cut off hair and chin.
-MARGIN = 0.35
+MARGIN_RATIO = 0.35
 
-# A low threshold: a missed face costs more than a blurred wall.
+# The threshold is low, because a missed face costs more than a blurred wall.
 MIN_CONFIDENCE = 0.2
-# The overlap of neighbouring tiles, as a share of their side. A larger face fits a tile of twice the side.
-_TILE_OVERLAP = 1 / 3
-# Boxes of similar width with this share of overlap are one face. The blur's margin covers the difference.
-_SAME_FACE = 0.65
-# Less certain boxes are blurred too, but alone they do not count as a found face.
-CERTAIN = 0.5
-# A face missed in one image was often found shortly before or after.
-NEIGHBOURS_NS = NS_PER_S // 2
-_QUALITY = 90
+# The overlap of neighbouring tiles, as a share of their side. A larger face fits into a tile of twice the side.
+_TILE_OVERLAP_RATIO = 1 / 3
+# Boxes of similar width that overlap by this share are one face. The margin of the blur covers the difference.
+_SAME_FACE_RATIO = 0.65
+# Less certain boxes are blurred too, but they do not show that a picture has a face.
+CERTAIN_CONFIDENCE = 0.5
+# The faces of pictures within this time are blurred too, because a missed face was often found shortly before or after.
+MAX_NEIGHBOUR_NS = NS_PER_S // 2
+_JPEG_QUALITY = 90
+# The blocks across a blurred face, and across a picture that is blurred whole.
+_FACE_BLOCKS = 6
+_PICTURE_BLOCKS = 16
 
 
 class NoFacePolicy(StrEnum):
@@ -62,9 +67,10 @@ def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
     for left, top, right, bottom in boxes:
         if right > left and bottom > top:
             part = out[top:bottom, left:right]
-            # Few large blocks, then a blur. A blur alone can partly be undone.
-            few = 6 if faces is not None else 16
-            blocks = cv2.resize(part, (few, max(2, few * part.shape[0] // part.shape[1])), interpolation=cv2.INTER_AREA)
+            # A few large blocks, then a blur: a blur alone can partly be undone.
+            columns = _FACE_BLOCKS if faces is not None else _PICTURE_BLOCKS
+            rows = max(2, columns * part.shape[0] // part.shape[1])
+            blocks = cv2.resize(part, (columns, rows), interpolation=cv2.INTER_AREA)
             out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
     return out
 
@@ -78,17 +84,19 @@ def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
 
 
 def _enlarge_box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:
-    wide, tall = face.width_ratio * MARGIN, face.height_ratio * MARGIN
+    """Return left, top, right and bottom of a face's box with its margin, in pixels."""
+    side_margin = face.width_ratio * MARGIN_RATIO
+    top_margin = face.height_ratio * MARGIN_RATIO
     return (
-        max(0, round((face.left_ratio - wide) * width)),
-        max(0, round((face.top_ratio - tall) * height)),
-        min(width, round((face.left_ratio + face.width_ratio + wide) * width)),
-        min(height, round((face.top_ratio + face.height_ratio + tall) * height)),
+        max(0, round((face.left_ratio - side_margin) * width)),
+        max(0, round((face.top_ratio - top_margin) * height)),
+        min(width, round((face.left_ratio + face.width_ratio + side_margin) * width)),
+        min(height, round((face.top_ratio + face.height_ratio + top_margin) * height)),
     )
 
 
 class TiledFaceDetector:
-    """Find faces from 20 px, in the whole image and in overlapping full-resolution tiles."""
+    """A detector of faces from 20 px, in the whole image and in overlapping tiles of full resolution."""
 
     def __init__(self) -> None:
         self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE)
@@ -107,7 +115,8 @@ class TiledFaceDetector:
         distinct: list[tuple[float, Numbers]] = []
         for score, box in sorted(boxes, key=lambda face: -face[1][2] * face[1][3]):
             if not any(
-                2 * box[2] > larger[2] and _measure_share_within(box, larger) >= _SAME_FACE for _, larger in distinct
+                2 * box[2] > larger[2] and _measure_share_within(box, larger) >= _SAME_FACE_RATIO
+                for _, larger in distinct
             ):
                 distinct.append((score, box))
         return tuple(
@@ -136,17 +145,18 @@ def _place_tiles(width: int, height: int, smallest_px: int) -> Iterator[tuple[in
 
 def _place_starts(length: int, side: int) -> list[int]:
     """Return tile starts that cover a length evenly."""
-    steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP))))
+    steps = max(0, math.ceil((length - side) / (side * (1 - _TILE_OVERLAP_RATIO))))
     return [round(index * (length - side) / steps) for index in range(steps + 1)] if steps else [0]
 
 
 def _measure_share_within(box: Numbers, other: Numbers) -> float:
+    """Return the share of a box that lies within another."""
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))
 
 
 class PictureBlurring:
-    """The faces of one topic, by image. If `find` is None, whole images are blurred."""
+    """The blurring of one topic's images in two passes. Without `find`, whole images are blurred."""
 
     def __init__(self, find: FindFaces | None, no_face: NoFacePolicy) -> None:
         self._find = find
@@ -164,9 +174,9 @@ class PictureBlurring:
         self.collect_pixels(pixels, stamp_ns)
 
     def collect_pixels(self, pixels: Pixels | None, stamp_ns: int) -> None:
-        """First pass: find faces in a decoded image; None has none."""
+        """First pass: find faces in a decoded image. None has no faces."""
         faces = tuple(self._find(pixels)) if self._find and pixels is not None else ()
-        self.faces += sum(face.confidence >= CERTAIN for face in faces)
+        self.faces += sum(face.confidence >= CERTAIN_CONFIDENCE for face in faces)
         self._faces.append((stamp_ns, faces))
 
     def treat(self, message: Any) -> Any:
@@ -183,10 +193,13 @@ class PictureBlurring:
         return message if blurred is pixels else None if blurred is None else _replace_pixels(message, blurred)
 
     def blur(self, pixels: Pixels) -> Pixels | None:
-        """Second pass: blur the faces of a decoded image. Returns None to leave it out."""
-        index, self._next_index = self._next_index, self._next_index + 1
+        """Second pass: blur the faces of a decoded image. None means to leave it out."""
+        index = self._next_index
+        self._next_index += 1
         faces = self._collect_near_faces(index)
-        if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
+        if any(face.confidence >= CERTAIN_CONFIDENCE for face in faces) or (
+            faces and self._no_face is NoFacePolicy.LEAVE
+        ):
             self.blurred_by_face += 1
             return blur_faces(pixels, faces)
         if self._find is None or self._no_face is NoFacePolicy.BLUR:
@@ -202,10 +215,11 @@ class PictureBlurring:
         self._next_index += 1
 
     def _collect_near_faces(self, index: int) -> tuple[Face, ...]:
+        """Return the faces of an image and of those shortly before and after it."""
         stamp_ns, faces = self._faces[index]
         for step in (-1, 1):
             other = index + step
-            while 0 <= other < len(self._faces) and abs(self._faces[other][0] - stamp_ns) <= NEIGHBOURS_NS:
+            while 0 <= other < len(self._faces) and abs(self._faces[other][0] - stamp_ns) <= MAX_NEIGHBOUR_NS:
                 faces += self._faces[other][1]
                 other += step
         return faces
@@ -217,14 +231,14 @@ def decode_pixels(message: Any) -> Pixels:
         return decode(make_picture(message))
     image = decode_picture(message.tile_jpeg)
     if image is None:
-        raise PictureFormatError(CameraFault.DECODE_FAILED, "the kept frame is no JPEG")
+        raise PictureFormatError(CameraFault.DECODE_FAILED, "the tile of the frame is not a JPEG")
     return image
 
 
 def _replace_pixels(message: Any, pixels: Pixels) -> Any:
-    """Replace the image of a message. A raw one becomes bgr8; a digest is recomputed."""
+    """Replace the image of a message. A raw image becomes bgr8, and a digest is computed anew."""
     if isinstance(message, Frame):
-        tile = encode_jpeg(pixels, _QUALITY)
+        tile = encode_jpeg(pixels, _JPEG_QUALITY)
         return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())
     picture = make_picture(message)
     if not picture.compressed:
@@ -240,4 +254,4 @@ def _replace_pixels(message: Any, pixels: Pixels) -> Any:
         if not encoded:
             raise PictureFormatError(CameraFault.DECODE_FAILED, "the picture could not be encoded again")
         return replace(message, format="png", data=np.frombuffer(png.tobytes(), np.uint8))
-    return replace(message, format="jpeg", data=np.frombuffer(encode_jpeg(pixels, _QUALITY), np.uint8))
+    return replace(message, format="jpeg", data=np.frombuffer(encode_jpeg(pixels, _JPEG_QUALITY), np.uint8))

@@ -39,9 +39,13 @@ from norm_monitor.windows.cutter import Record
 _BOOL = "std_msgs/msg/Bool"
 _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
-MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
-# People tracked by the robot's own recognizers (REP-155).
-PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
+# The records on which the monitor decides.
+MONITORED = Frame | Utterance | RobotSpeech | Presence
+# The list of people that the robot tracks (REP-155).
+PERSONS = "/humans/persons/tracked"
+# The transforms of moving and of fixed frames.
+TRANSFORMS = "/tf"
+STATIC_TRANSFORMS = "/tf_static"
 _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
 
@@ -163,7 +167,9 @@ class BagSenses:
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._find_topics(Presence)
         self._people_topics = {
-            name for name in self._types if tracked and (name in {PERSONS, MOVES, FIXED} or _ANCHOR.fullmatch(name))
+            name
+            for name in self._types
+            if tracked and (name in {PERSONS, TRANSFORMS, STATIC_TRANSFORMS} or _ANCHOR.fullmatch(name))
         }
 
     def _load_finder(self) -> FaceFinder | None:
@@ -272,7 +278,7 @@ class BagSenses:
         if anchored := _ANCHOR.fullmatch(stored.topic):
             self._people.anchor(anchored.group(1), message)
             return []
-        return self._people.transforms(message, static=stored.topic == FIXED)
+        return self._people.transforms(message, static=stored.topic == STATIC_TRANSFORMS)
 
     def _find_topics(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]

@@ -23,13 +23,14 @@ from norm_monitor.session_log.labels import Sheet, make_flag_labels, sort_labels
 
 S_PER_HOUR = 3600
 
-FLAGS, BAGS = "flags.csv", "bags.csv"
+FLAGS_FILE = "flags.csv"
+BAGS_FILE = "bags.csv"
 COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
 
 
 @record
 class BagFlags:
-    """What the monitor flagged in one bag, or why it could not be run."""
+    """The flags of the monitor in one bag, or the reason why it could not be run."""
 
     bag: str  # its name in the run
     bag_digest: str = ""  # of its topics, counts, times and sizes
@@ -65,7 +66,7 @@ def count_error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute,
 
 
 def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
-    """Find the bags at and below the paths, by a name: the path below the given folder, or in full where two agree.
+    """Find the bags at and below the paths, by name: the path below the folder, or the whole path if names repeat.
 
     Raises BagError for a path without a bag.
     """
@@ -89,24 +90,24 @@ def bag_digest(bag: BagReader) -> str:
 
 
 def _split_numbers(path: Path) -> list[tuple[int, int, str]]:
-    """Sort session_2 before session_10."""
+    """Return a key by which session_2 comes before session_10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
-    """Make the folder, or return the bags of an unfinished run with the same settings. Raises RunError."""
+    """Make the folder of a run, or return the bags of an unfinished one. Raises RunError for other settings."""
     begin_or_resume(folder, settings)
     folder.chmod(0o700)
     return _read_bags(folder)
 
 
 def append_bag(folder: Path, done: BagFlags) -> None:
-    """Store a finished bag. Raises RunError, and keeps the bags before it."""
+    """Store a finished bag. Raises RunError if that fails; the bags before it remain."""
     append_record(folder, done)
 
 
 def write_tables(folder: Path) -> None:
-    """Write one table of flags, a row a label, and one of bags. Raises RunError."""
+    """Write a table of flags, with a row for each label, and a table of bags. Raises RunError if that fails."""
     results = _read_bags(folder).values()
     sheets = [
         Sheet(
@@ -117,7 +118,7 @@ def write_tables(folder: Path) -> None:
         )
         for result in results
     ]
-    write_csv(folder / FLAGS, *sheets)
+    write_csv(folder / FLAGS_FILE, *sheets)
     text = StringIO()
     table = csv.writer(text)
     table.writerow(COLUMNS)
@@ -128,11 +129,11 @@ def write_tables(folder: Path) -> None:
             (result.bag, result.start_ns, f"{result.length_s:.3f}", *counts, "; ".join(result.remarks), result.problem)
         )
     try:
-        write_atomic(folder / BAGS, text.getvalue())
+        write_atomic(folder / BAGS_FILE, text.getvalue())
     except OSError as error:
-        raise RunError(f"{folder / BAGS}: cannot be written: {error.strerror}; make room there") from error
+        raise RunError(f"{folder / BAGS_FILE}: cannot be written: {error.strerror}; make room there") from error
 
 
 def _read_bags(folder: Path) -> dict[str, BagFlags]:
     bags = read_records(folder, BagFlags)
-    return {bag.bag: bag for bag in bags}  # a bag that was run again stands for the last time
+    return {bag.bag: bag for bag in bags}  # of a bag that was run again, the last run counts

@@ -28,8 +28,12 @@ from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.replay.node_process import NodeProcess, claim_domain, end_process, has_room
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 
-END_TIMEOUT_S, LOOK_S = 30.0, 0.2
-BEGIN, END = "begin", "end"
+_END_TIMEOUT_S = 30.0
+# The interval at which the end of a node is looked for.
+_CHECK_S = 0.2
+# The topics of the first and the last output, which are not of a node.
+BEGIN = "begin"
+END = "end"
 
 # An entry of a node's qos_overrides, for a subscription that keeps every message.
 LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
@@ -37,13 +41,15 @@ LOSSLESS = {"subscription": {"reliability": "reliable", "history": "keep_all"}}
 # The nodes of each process, with the parameters of each node.
 Hosts = Sequence[Mapping[str, Mapping[str, Any]]]
 
-WINDOWS, FLAGS, ANSWERS = map(full_topic, (WINDOWS_TOPIC, FLAGS_TOPIC, ANSWERS_TOPIC))
+WINDOWS = full_topic(WINDOWS_TOPIC)
+FLAGS = full_topic(FLAGS_TOPIC)
+ANSWERS = full_topic(ANSWERS_TOPIC)
 # The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
 LIVE_LATENESS_S = 15.0
 
 
 class TransportError(TactfulError, RuntimeError):
-    """The nodes or the player failed. Earlier answers are kept."""
+    """The nodes or the player failed. Earlier answers remain."""
 
     exit_code = 1
 
@@ -105,18 +111,18 @@ def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess
             for line in driver.stdout:
                 if line.startswith("{"):  # the middleware writes its complaints there too
                     yield json.loads(line)
-            if driver.wait(END_TIMEOUT_S):
+            if driver.wait(_END_TIMEOUT_S):
                 log.seek(0)
                 last_lines = log.read().strip().splitlines()[-5:]
                 ended = [f"{node.describe_exit()} and said: {node.last_output()}" for node in nodes]
                 raise TransportError("\n".join([*last_lines, *ended]))
         finally:
-            end_process(driver, END_TIMEOUT_S)
+            end_process(driver, _END_TIMEOUT_S)
 
 
 def _end_player_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
     while driver.poll() is None:
-        if node.ended.wait(LOOK_S):
+        if node.ended.wait(_CHECK_S):
             driver.terminate()
             return
 
@@ -173,7 +179,7 @@ def list_hosts(topics: SessionTopics, rate: float, *, partials: bool = False) ->
     """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []
-    # A replay that waits for a slow node is no dead microphone, and speech continues after the wait.
+    # A pause of the sound shows only that the replay waits for a slow node. Speech continues after it.
     patient = {"stale_after_s": 0.0}
     if topics.camera:
         hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})

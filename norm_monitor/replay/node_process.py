@@ -27,7 +27,9 @@ MIDDLEWARE = shipped_file("norm_monitor.replay", "middleware.xml")
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 HOST = ("-m", "norm_bench.replay_host")
-START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
+# Guards against hangs. They are long, because several processes may start on a busy machine.
+START_TIMEOUT_S = 300.0
+END_TIMEOUT_S = 30.0
 
 
 class NoDomainError(TactfulError):

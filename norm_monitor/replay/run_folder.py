@@ -9,14 +9,15 @@ from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.runtime.errors import TactfulError
 
-SETTINGS, RECORDS = "config.json", "raw.jsonl"
+SETTINGS = "config.json"
+RECORDS = "raw.jsonl"
 _RETRY = "make room, then give the same command again"
 
 R = TypeVar("R")
 
 
 class RunError(TactfulError, OSError):
-    """A folder is no run, belongs to another run or is not writable. Its contents are kept."""
+    """A folder is not a run, belongs to another run or is not writable. Its contents remain."""
 
 
 def begin_or_resume(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -82,9 +83,9 @@ def _read_settings(path: Path) -> dict[str, Any]:
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RunError(f"{path.parent}: is no run's folder: {error}") from error
+        raise RunError(f"{path.parent}: is not the folder of a run: {error}; choose another --out") from error
     if not isinstance(plain, dict):
-        raise RunError(f"{path}: is no run's configuration")
+        raise RunError(f"{path}: is not the configuration of a run; choose another --out")
     return plain
 
 

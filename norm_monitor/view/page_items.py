@@ -15,8 +15,8 @@ from norm_monitor.assessment.sightings import PRESENCE_VALID_NS
 
 Item = dict[str, Any]
 
-# Presence with a longer gap starts a new stretch.
-_APART_NS = 5 * NS_PER_S
+# Presence after a longer gap starts a new stretch.
+_MAX_GAP_NS = 5 * NS_PER_S
 MAX_VOICES = 1_000
 
 
@@ -26,13 +26,13 @@ def ms_since(start_ns: int, stamp_ns: int) -> float:
 
 
 class VoiceNumbers:
-    """Number the users who speak in the order of their first words, as their ids may be names."""
+    """The numbers of the users who speak, in the order of their first words. Their ids may be names."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def number(self, utterance: Utterance) -> int | None:
-        """Return the number of a user; None for others, and for a user whom nothing identifies."""
+        """Return the number of a user; None for others, and for a user without an id."""
         if utterance.speaker is not Speaker.USER or not utterance.speaker_id:
             return None
         if utterance.speaker_id not in self._numbers and len(self._numbers) >= MAX_VOICES:
@@ -55,7 +55,7 @@ def make_speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) 
 
 
 def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
-    """Return a flag with its measures; `views` number the cue behind each."""
+    """Return a flag with its facts. `views` are the numbers of the cues behind them."""
     end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
     provenance: Item = {
         "event": flag.event_id,
@@ -92,9 +92,9 @@ def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Ite
                 "unit": fact.unit,
                 "utterance": fact.utterance_id,
                 "quote": fact.quote,
-                "view": views[number] if number < len(views) else 0,
+                "view": views[index] if index < len(views) else 0,
             }
-            for number, fact in enumerate(flag.evidence)
+            for index, fact in enumerate(flag.evidence)
         ],
         "provenance": provenance,
     }
@@ -102,16 +102,17 @@ def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Ite
 
 def make_decision_item(decision: Decision, start_ns: int) -> Item:
     """Return a decision with its candidates and their vetoes."""
-    at = ms_since(start_ns, decision.decided_ns)
+    decided_ms = ms_since(start_ns, decision.decided_ns)
     return {
         "id": f"decision-{decision.decision_id}",
-        "start": at,
-        "end": at,
+        "start": decided_ms,
+        "end": decided_ms,
         "answered": decision.outcome is Outcome.ANSWERED,
         "outcome": decision.outcome.value,
         "chosen": decision.chosen,
         "choice": next(
-            (n for n, candidate in enumerate(decision.candidates) if candidate.index == decision.chosen_index), None
+            (index for index, candidate in enumerate(decision.candidates) if candidate.index == decision.chosen_index),
+            None,
         ),
         "situation": decision.situation,
         "question": decision.question,
@@ -132,7 +133,7 @@ def make_decision_item(decision: Decision, start_ns: int) -> Item:
 
 
 class PresenceTrack:
-    """Merge presence into stretches with a constant number and gaze of people, over all sources."""
+    """The presence of all sources, merged into stretches with a constant number and gaze of people."""
 
     def __init__(self, start_ns: int) -> None:
         self._start_ns = start_ns
@@ -142,24 +143,31 @@ class PresenceTrack:
         self._count = 0
 
     def take(self, presence: Presence) -> list[Item]:
-        """Return the stretches that this presence changed or began. Nobody is a stretch of no people."""
+        """Return the stretches that this presence changed or began. Absence is a stretch without people."""
         self._latest[presence.source_topic] = presence
-        now_ns, at = presence.stamp_ns, ms_since(self._start_ns, presence.stamp_ns)
-        fresh = [presence for presence in self._latest.values() if now_ns - presence.stamp_ns <= PRESENCE_VALID_NS]
-        people = max(map(_count_people, fresh))
-        faces = [face for presence in fresh for face in presence.faces]
+        now_ns = presence.stamp_ns
+        now_ms = ms_since(self._start_ns, now_ns)
+        recent = [other for other in self._latest.values() if now_ns - other.stamp_ns <= PRESENCE_VALID_NS]
+        people = max(map(_count_people, recent))
+        faces = [face for other in recent for face in other.faces]
         away = bool(faces) and all(face.looking_away for face in faces)
-        before = self._stretch if now_ns - self._last_ns <= _APART_NS else None
+        before = self._stretch if now_ns - self._last_ns <= _MAX_GAP_NS else None
         self._last_ns = now_ns
         is_same = before is not None and (before["people"], before["away"]) == (people, away)
         changed = []
-        # Whoever goes was last there when a source last said so.
+        # People who leave were there until a source last stated it.
         if before and (_count_people(presence) == people if is_same else people >= before["people"]):
-            before["end"] = max(before["end"], at)
+            before["end"] = max(before["end"], now_ms)
             changed.append(before)
         if not is_same:
             self._count += 1
-            self._stretch = {"id": f"presence-{self._count}", "start": at, "end": at, "people": people, "away": away}
+            self._stretch = {
+                "id": f"presence-{self._count}",
+                "start": now_ms,
+                "end": now_ms,
+                "people": people,
+                "away": away,
+            }
             changed.append(self._stretch)
         return changed
 

@@ -21,8 +21,9 @@ from norm_core.runtime.time import NS_PER_MS
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MAX_BODY_BYTES = 100_000
-TOKEN = "X-Token"
-REQUEST_S = 10.0  # for a whole request, however slowly its bytes come
+TOKEN_HEADER = "X-Token"
+# The time for a whole request, however slowly its bytes come.
+MAX_REQUEST_S = 10.0
 
 FOLDER = shipped_file("norm_monitor.view", "page")
 
@@ -59,12 +60,12 @@ def make_page_reply(page: str) -> PageReply:
 
 NOT_FOUND = make_text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
 
-# Return the picture of a time as JPEG, or None where there is none.
+# Returns the picture of a time as JPEG, or None without one.
 StillAt = Callable[[int], bytes | None]
 
 
 def make_still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
-    """Return the picture of a time that a page states in milliseconds from the session's start."""
+    """Return the picture of a time, which a page states in milliseconds from the session's start."""
     at_ms = parse_number(at)
     if at_ms is None or still_at is None:
         return NOT_FOUND
@@ -73,12 +74,12 @@ def make_still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageRe
 
 
 def parse_number(text: str) -> int | None:
-    """Return a number of at most 12 digits, or None."""
+    """Parse a number of at most 12 digits. None for other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
 class PageServer:
-    """An HTTP server with a token. Pages and media take it from their address, everything else from a header."""
+    """An HTTP server with tokens. Pages and media take them from their address, everything else from a header."""
 
     def __init__(
         self,
@@ -88,14 +89,15 @@ class PageServer:
         link_from: str,
         host: str = "127.0.0.1",
         port: int = 0,
-        request_s: float = REQUEST_S,
+        request_s: float = MAX_REQUEST_S,
         media: Collection[str] = (),
     ) -> None:
-        """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use.
+        """Listen. `link_from` names the command that prints the link. `media` are paths of media, which send no header.
 
-        `media` are paths that a media element asks for, which sends no header.
+        Raises TactfulError for an address in use.
         """
-        self.host, self.request_s = host, request_s
+        self.host = host
+        self.request_s = request_s
         self.linked = {"/", *media}
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
@@ -165,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.address = urlsplit(self.path)
         except ValueError:
             self.close_connection = True
-            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
+            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "this is not an address"))
             return False
         return True
 
@@ -176,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.headers.get("Content-Length", "")
         if not (size.isascii() and size.isdigit()):
             self.close_connection = True  # where the body ends is unknown
-            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
+            self._send(make_text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is not a number of bytes"))
         elif len(size) > len(str(MAX_BODY_BYTES)) or int(size) > MAX_BODY_BYTES:
             self._send(
                 make_text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MAX_BODY_BYTES} bytes")
@@ -190,6 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._make_reply(body))
 
     def _find_refusal(self) -> PageReply | None:
+        """Return the reply that refuses the request; None if it is allowed."""
         if not self.page_server.is_own_host(self.headers.get("Host", "")):
             return make_text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
         # A link may lead here from anywhere; a script of another site may not ask.
@@ -205,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _token(self) -> str:
         if self.address.path in self.page_server.linked:
             return self._query.get("token", "")
-        return self.headers.get(TOKEN, "")
+        return self.headers.get(TOKEN_HEADER, "")
 
     @property
     def _query(self) -> dict[str, str]:

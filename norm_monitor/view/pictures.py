@@ -26,15 +26,21 @@ from norm_monitor.session_log.recording import Recording, make_bag_ref
 from norm_monitor.view.page_server import NOT_FOUND, PageReply, make_text_reply
 
 SMALL_WIDTH_PX = 320
-
 WIDTH_PX = 640
-LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
-MAX_STILLS = 64  # in memory
-MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
-MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
-_REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
+# In a still of this width, the search for faces takes a third of the time that it takes in a whole frame.
+LIVE_WIDTH_PX = 320
+# The number of stills in memory.
+MAX_STILLS = 64
+# The number of stored frames of a running graph: more than ten minutes at one a second.
+MAX_FRAMES = 700
+# A larger frame does not come from Tactful's camera node.
+MAX_FRAME_BYTES = 200_000
+# An older picture does not show the moment.
+_MAX_AGE_NS = 2 * NS_PER_S
 LIVE_REACH_NS = 5 * NS_PER_S
-_AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
+# For the first moment of a bag, a picture may come this much later.
+_MAX_AHEAD_NS = NS_PER_S // 2
+# The largest part of a video in one reply.
 PIECE_BYTES = 2_000_000
 _VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
 _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
@@ -65,11 +71,13 @@ class StillCache:
     """Pictures as JPEG by their stamps. If `find` is None, whole pictures are blurred."""
 
     def __init__(self, find: FindFaces | None, *, shows_faces: bool = False, width_px: int = WIDTH_PX) -> None:
-        self._find, self._shows_faces, self._width_px = find, shows_faces, width_px
+        self._find = find
+        self._shows_faces = shows_faces
+        self._width_px = width_px
         self._stills: OrderedDict[int, bytes | None] = OrderedDict()
 
     def jpeg(self, stamp_ns: int, decode: Callable[[], Any]) -> bytes | None:
-        """Return the still of a stamp; `decode` gives its message, where it is not known yet."""
+        """Return the still of a stamp. `decode` returns its message, if the still is not in memory."""
         if stamp_ns not in self._stills:
             self._stills[stamp_ns] = self._make(decode())
             if len(self._stills) > MAX_STILLS:
@@ -100,14 +108,14 @@ class BagStills:
         if self.topic is None:
             return None
         with self._lock, BagReader(self._bag) as reader:
-            before = deque(reader.messages([self.topic], stamp_ns - _REACH_NS, stamp_ns + 1), maxlen=1)
-            after = reader.messages([self.topic], stamp_ns + 1, stamp_ns + _AHEAD_NS)
+            before = deque(reader.messages([self.topic], stamp_ns - _MAX_AGE_NS, stamp_ns + 1), maxlen=1)
+            after = reader.messages([self.topic], stamp_ns + 1, stamp_ns + _MAX_AHEAD_NS)
             latest = before[0] if before else next(after, None)
             return None if latest is None else self._cache.jpeg(latest.stamp_ns, lambda: reader.decode(latest))
 
 
 class LiveStills:
-    """The kept frames of a running graph, of the last ten minutes. Any thread may add or look."""
+    """The frames of the last ten minutes of a running graph. Any thread may add or look."""
 
     def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
         # In the order of their times, each with its arrival: on a busy machine, long after its time.
@@ -116,7 +124,7 @@ class LiveStills:
         self._adding, self._looking = threading.Lock(), threading.Lock()
 
     def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
-        """Add a frame under its time on the viewer's clock; ignore one before the last."""
+        """Add a frame with its time on the viewer's clock. One before the last is ignored."""
         with self._adding:
             if len(frame.tile_jpeg) <= MAX_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
                 self._frames.append((stamp_ns, arrival_ns, frame))
@@ -124,8 +132,8 @@ class LiveStills:
     def at(self, stamp_ns: int) -> bytes | None:
         """Return the last picture up to a time as JPEG; None if it is not near."""
         with self._adding:
-            number = bisect_right(self._frames, stamp_ns, key=lambda kept_frame: kept_frame[0])
-            latest = self._frames[number - 1] if number else None
+            index = bisect_right(self._frames, stamp_ns, key=lambda entry: entry[0])
+            latest = self._frames[index - 1] if index else None
         if latest is None or stamp_ns - max(latest[:2]) > LIVE_REACH_NS:
             return None
         with self._looking:
@@ -133,7 +141,7 @@ class LiveStills:
 
 
 def make_sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
-    """Make a WAV file of a time, in which only the robot and consenting participants are heard; None: no sound."""
+    """Make a WAV file in which only the robot and consenting participants are heard. None without sound."""
     samples = read_muted_sound(recording, bag, from_ns, until_ns)
     if samples is None:
         return None
@@ -164,8 +172,8 @@ def make_video_reply(video: Path, byte_range: str) -> PageReply:
         range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
         first = int(range_match[1]) if range_match else size
         if first >= size:
-            refused = make_text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
-            return refused._replace(headers={"Content-Range": f"bytes */{size}"})
+            refusal = make_text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
+            return refusal._replace(headers={"Content-Range": f"bytes */{size}"})
         last = min(
             int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
         )
@@ -179,7 +187,7 @@ def make_video_reply(video: Path, byte_range: str) -> PageReply:
 
 
 class OtherBagError(TactfulError, ValueError):
-    """A bag is not the one that a log is of; the message gives the remedy."""
+    """A bag is not the one of a log. The message gives the remedy."""
 
 
 def explain_hidden_pictures(recording: Recording) -> str:

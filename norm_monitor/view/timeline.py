@@ -24,28 +24,32 @@ from norm_monitor.view.page_items import (
     ms_since,
 )
 
-RECENT_TURNS = 8  # of the robot, which its heard words may repeat
+# The latest turns of the robot, which its heard words may repeat.
+MAX_TURNS = 8
 MAX_NODES = 100
-_FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
+# An unchanged health is stated again after this time, so that it is not forgotten while the node lives.
+_RESTATE_MS = 60_000
 MAX_OF_A_KIND = 20_000
-MAX_STATES = 30  # of one flag
+# The states of one flag that its item shows.
+MAX_STATES = 30
 MAX_NOTES = 50
-CALM_S = 1.0  # a change of presence waits so long for more news
+# A change that is no news, such as presence, waits this long for news.
+MAX_CALM_S = 1.0
 EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
 KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 
 class ItemStore:
-    """Items by id. Each keeps the version of its last change."""
+    """Items by id, with the version of each item's last change."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_count: int) -> None:
         self.items: OrderedDict[str, Item] = OrderedDict()
         self.dropped = 0
         self._versions: dict[str, int] = {}
-        self._max_count = most
+        self._max_count = max_count
 
     def put(self, item: Item, version: int) -> None:
-        """Add or replace an item; the item that changed longest ago makes room."""
+        """Add or replace an item. The item that changed longest ago makes room."""
         name = item["id"]
         self.items[name] = item
         self.items.move_to_end(name)
@@ -74,39 +78,39 @@ class ItemStore:
 
 
 class SpeechTrack:
-    """Merge utterances with the robot's own words."""
+    """The turns of a session, in which the robot's stated words replace the heard ones."""
 
     def __init__(self) -> None:
-        self._turns: deque[Item] = deque(maxlen=RECENT_TURNS)
+        self._turns: deque[Item] = deque(maxlen=MAX_TURNS)
         self._voices = VoiceNumbers()
 
     def take_utterance(self, utterance: Utterance, start_ns: int) -> Item | None:
-        """Return the item of an utterance, or None where the robot itself stated these words."""
+        """Return the item of an utterance, or None if the robot itself stated these words."""
         item = make_speech_item(utterance, start_ns, self._voices)
-        own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
-        return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
+        robot_turns = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
+        return None if utterance.speaker is Speaker.ROBOT and any(turn["text"] for turn in robot_turns) else item
 
     def take_robot_speech(self, speech: RobotSpeech, start_ns: int) -> Item | None:
-        """Return the robot's turn that starts or stops; None while its words are unknown."""
-        at = ms_since(start_ns, speech.stamp_ns)
+        """Return the turn of the robot that starts or stops; None while its words are unknown."""
+        at_ms = ms_since(start_ns, speech.stamp_ns)
         if speech.state is SpeechEdge.START:
-            turn: Item = {"id": speech.speech_id or f"robot {at}", "who": "robot", "start": at, "end": at}
+            turn: Item = {"id": speech.speech_id or f"robot {at_ms}", "who": "robot", "start": at_ms, "end": at_ms}
             self._turns.append(turn | {"text": speech.text, "locale": speech.locale})
         elif self._turns:
             turn = self._turns[-1]
-            self._turns[-1] = turn | {"end": max(at, turn["start"]), "text": turn["text"] or speech.text}
+            self._turns[-1] = turn | {"end": max(at_ms, turn["start"]), "text": turn["text"] or speech.text}
         return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
 
 
 class HealthTrack:
-    """Merge heartbeats into stretches of one health per node."""
+    """The heartbeats of the nodes, merged into stretches of one health."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Item] = {}  # by node
         self._count = 0
 
     def take(self, status: MonitorStatus, known_ms: float) -> tuple[Item, bool] | None:
-        """Return the stretch that a heartbeat changed, and whether it is a new one. Other digits make none."""
+        """Return the stretch that a heartbeat changed, and whether it is new. Other digits begin no stretch."""
         stretch = {
             "node": status.node,
             "state": status.state.value,
@@ -118,7 +122,7 @@ class HealthTrack:
         if before is None and len(self._latest) >= MAX_NODES:
             return None
         if before and _mask_digits(before) == _mask_digits(stretch):
-            if before["end"] + _FRESH_MS > known_ms and all(before[name] == value for name, value in stretch.items()):
+            if before["end"] + _RESTATE_MS > known_ms and all(before[name] == value for name, value in stretch.items()):
                 return None
             item, is_new = {**before, **stretch, "end": known_ms}, False
         else:
@@ -140,17 +144,23 @@ class SessionTimeline:
     """
 
     def __init__(self, title: str, start_ns: int, *, most: int = MAX_OF_A_KIND, keep_s: float | None = None) -> None:
-        """Begin an empty timeline. `keep_s` forgets what ended earlier than that before the newest record."""
-        self.title, self.start_ns = title, start_ns
+        """Begin an empty timeline. With `keep_s`, items that ended earlier before the newest record are dropped."""
+        self.title = title
+        self.start_ns = start_ns
         self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
         self._changed = threading.Condition()
-        self._version = self._news = 0  # the last change, and the last that is sent at once
-        self._end = self._read = 0.0
-        self._is_complete = self._is_closed = False
+        self._version = 0  # of the last change
+        self._news_version = 0  # of the last change that is sent at once
+        self._end = 0.0
+        self._read = 0.0
+        self._is_complete = False
+        self._is_closed = False
         self._notes: list[str] = []
         self._state: dict[str, Any] = {}
         self._kinds = {name: ItemStore(most) for name in KINDS}
-        self._speech, self._presence, self._health = SpeechTrack(), PresenceTrack(start_ns), HealthTrack()
+        self._speech = SpeechTrack()
+        self._presence = PresenceTrack(start_ns)
+        self._health = HealthTrack()
         self._measures: dict[str, dict[tuple[str, float | None], int]] = {}  # by event
 
     def take(self, record: Any, known_ns: int, *, shift_ns: int = 0) -> None:
@@ -182,7 +192,7 @@ class SessionTimeline:
             self._forget()
 
     def mark_outage(self, start_ns: int, end_ns: int) -> None:
-        """Mark the time without a heartbeat of any node; a later end replaces an earlier one."""
+        """Mark a time without a heartbeat of any node. A later end replaces an earlier one."""
         with self._changed:
             start, end = (ms_since(self.start_ns, time_ns) for time_ns in (start_ns, end_ns))
             self._end = max(self._end, end)
@@ -208,7 +218,7 @@ class SessionTimeline:
                 self._change()
 
     def extend_to(self, end_ns: int) -> None:
-        """Move the end, such as to the end of a bag that is not read yet."""
+        """Move the end on, such as to the end of a bag that is not read yet."""
         with self._changed:
             self._end = max(self._end, ms_since(self.start_ns, end_ns))
 
@@ -225,11 +235,13 @@ class SessionTimeline:
             self._changed.notify_all()
 
     def changes(self, since: int = 0, wait_s: float = 0.0) -> Item:
-        """Return the changes after a version; wait up to `wait_s` for the first one."""
+        """Return the changes after a version. Wait up to `wait_s` for the first one."""
         with self._changed:
             if not self._is_timed_out(lambda: self._version > since, wait_s):
-                self._is_timed_out(lambda: self._news > since, min(wait_s, CALM_S))
-            used = {name for item in self._kinds["flags"].items.values() for name in item.get("attributes", ())}
+                self._is_timed_out(lambda: self._news_version > since, min(wait_s, MAX_CALM_S))
+            used_attributes = {
+                name for item in self._kinds["flags"].items.values() for name in item.get("attributes", ())
+            }
             return {
                 "version": self._version,
                 "complete": self._is_complete,
@@ -239,7 +251,7 @@ class SessionTimeline:
                 "notes": list(self._notes),
                 "state": dict(self._state),
                 "dropped": sum(kind.dropped for kind in self._kinds.values()),
-                "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
+                "attributes": [a.value for a in Attribute if a in used_attributes] or [a.value for a in Attribute],
                 **{name: kind.since(since) for name, kind in self._kinds.items()},
             }
 
@@ -248,7 +260,7 @@ class SessionTimeline:
         return 0.0 if self._keep_ms is None else max(0.0, self._end - self._keep_ms)
 
     def _is_timed_out(self, changed: Callable[[], bool], wait_s: float) -> bool:
-        """Wait for a change; return whether none came."""
+        """Wait for a change. Return whether none came."""
         return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
 
     def _add_note(self, text: str) -> None:
@@ -258,7 +270,7 @@ class SessionTimeline:
 
     def _change(self) -> None:
         self._version += 1
-        self._news = self._version
+        self._news_version = self._version
         self._changed.notify_all()
 
     def _take_flag(self, flag: SocialFlag, start_ns: int, known_ms: float) -> None:
@@ -284,12 +296,12 @@ class SessionTimeline:
         elif self._is_earlier(item["end"]):
             self._add_note(EARLIER)
             return
-        else:  # no stamp moves the time of a running graph
+        else:  # stamps do not move the time of a running graph
             item["start"] = min(max(item["start"], self._from), self._end)
             item["end"] = min(max(item["end"], item["start"]), self._end)
         self._version += 1
         if is_news:
-            self._news = self._version
+            self._news_version = self._version
         self._kinds[kind].put(item, self._version)
         self._changed.notify_all()
 
@@ -307,5 +319,5 @@ class SessionTimeline:
 
 
 def _find_end_ns(flag: SocialFlag) -> int:
-    """Return the end of a flag; of an open one, the end of its facts, as its decision may come much later."""
+    """Return the end of a flag; of an open one the end of its facts, because its decision may come much later."""
     return max(flag.onset_ns, *(fact.end_ns for fact in flag.evidence)) if flag.offset_ns is None else flag.offset_ns

@@ -28,7 +28,8 @@ from norm_monitor.view.timeline import SessionTimeline
 
 SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
 SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
-WAIT_S = 20.0  # for news; then the page asks again
+# The wait for news, after which the page asks again.
+MAX_WAIT_S = 20.0
 
 
 class Controls(Protocol):
@@ -71,8 +72,11 @@ class ViewServer:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError as PageServer does."""
-        self._timeline, self._still_at, self._is_live, self._controls = timeline, still_at, is_live, controls
+        """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError for a port in use."""
+        self._timeline = timeline
+        self._still_at = still_at
+        self._is_live = is_live
+        self._controls = controls
         self._token = make_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
         self.url = self._server.url(self._token)
@@ -90,8 +94,8 @@ class ViewServer:
             case "GET", "/changes":
                 since = parse_number(request.query.get("since", ""))
                 if since is None:
-                    return make_text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
-                changes = self._timeline.changes(since, WAIT_S)
+                    return make_text_reply(HTTPStatus.BAD_REQUEST, "since: is not a version; load the page again")
+                changes = self._timeline.changes(since, MAX_WAIT_S)
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
                 return make_still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
@@ -108,7 +112,7 @@ class ViewServer:
     def _change(self, controls: Controls, plain: dict[str, Any]) -> str | None:
         """Set `sensitivity`, or `mute` or `unmute` a cue or an attribute.
 
-        Returns why that was not done, or None for what is no setting.
+        Return why that was not done, or None for what is not a setting.
         """
         match plain:
             case {"sensitivity": str(name)} if name in list(Sensitivity):

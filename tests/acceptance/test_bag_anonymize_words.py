@@ -105,7 +105,7 @@ def decoded(bag: Path, topic: str) -> list[Any]:
         return [reader.decode(message) for message in reader.messages([topic])]
 
 
-def test_withheld_words_are_gone_from_whatever_repeats_them(bag: Path, tmp_path: Path) -> None:
+def test_withheld_words_are_removed_from_all_topics(bag: Path, tmp_path: Path) -> None:
     shown = anonymized(bag, tmp_path / "new", "/monitorstatus", "/diagnostics", "/prompt", "/battery")
     everything = b"".join(path.read_bytes() for path in (tmp_path / "new").iterdir()).lower()
     assert b"elm" not in everything

@@ -109,7 +109,7 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
+        (["--encounters", "nowhere"], "nowhere: is not a folder; give a folder of encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
     ],
 )

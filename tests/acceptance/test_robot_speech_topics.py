@@ -126,20 +126,6 @@ def test_a_topic_can_be_read_by_another_name(strings_bag: Path, rule: str) -> No
     assert found(mapped) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
 
 
-@pytest.mark.parametrize(
-    ("rule", "complaint"),
-    [
-        ("/robot_said=/say", "has no topic /robot_said"),
-        ("/robot_says=/people", "/robot_says and /people would both be read as /people"),
-        ("robot_says", "write FROM=TO"),
-    ],
-)
-def test_a_name_that_cannot_be_given_is_refused(strings_bag: Path, rule: str, complaint: str) -> None:
-    refused = flags(strings_bag, "--map", rule)
-    assert refused.returncode == 2
-    assert complaint in refused.stderr
-
-
 def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, strings_bag: Path) -> None:
     by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNIZER)
     assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
@@ -150,21 +136,6 @@ def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogni
     output = flags(recognizer_bag, "--robot-topic", "/robot_says")
     assert "people's words: there are none in this bag" in output.stderr
     assert "name the topic of the robot's recognizer with --words-topic (as /texts)" in " ".join(output.stderr.split())
-
-
-@pytest.mark.parametrize(
-    ("named", "complaint"),
-    [
-        (("--words-topic", "/person_speaks"), "name one topic of texts"),
-        ((*RECOGNIZER, "--words-topic", "/robot_says"), "name one topic of texts"),
-    ],
-)
-def test_words_topics_that_cannot_be_read_are_refused(
-    recognizer_bag: Path, named: tuple[str, ...], complaint: str
-) -> None:
-    refused = flags(recognizer_bag, *named)
-    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
-    assert complaint in " ".join(refused.stderr.split())
 
 
 def test_a_study_log_and_hear_read_a_recognizers_texts(recognizer_bag: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_the_page_adds_up_each_flag_and_loses_who_left(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
+def test_the_page_shows_why_an_encounter_was_flagged(tmp_path: Path) -> None:
     with viewed(SHIPPED / "kiosk_directions", tmp_path / "profile") as browser:
         browser.key("j")
         browser.until("document.getElementById('still').naturalWidth > 0")
@@ -131,7 +131,7 @@ def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
         assert told in details
 
 
-def test_a_folder_that_is_no_bag_is_refused(tmp_path: Path) -> None:
+def test_viewing_a_folder_without_a_bag_is_refused(tmp_path: Path) -> None:
     result = tactful("view", tmp_path, "--json")
     assert (result.returncode, result.stdout) == (2, "")
     assert str(tmp_path) in result.stderr

@@ -78,7 +78,7 @@ def test_a_bag_of_foreign_definitions_tells_its_utterances(bag: Path) -> None:
         (["--channel", "3"], "the sound has 2; name one from 0 to 1"),
     ],
 )
-def test_what_cannot_be_heard_is_named(bag: Path, arguments: list[str], said: str) -> None:
+def test_unusable_sound_of_a_bag_is_refused(bag: Path, arguments: list[str], said: str) -> None:
     told = hear(str(bag), *arguments)
     assert (told.returncode, told.stdout) == (2, "")
     assert said in " ".join(told.stderr.split())

@@ -56,7 +56,7 @@ def test_stamps_of_a_replay_move_to_this_clock_together(feed: LiveFeed, timeline
     assert timeline.changes()["end"] == 13_200
 
 
-def test_users_are_told_apart_without_their_names(feed: LiveFeed, timeline: SessionTimeline) -> None:
+def test_users_are_numbered_without_their_names(feed: LiveFeed, timeline: SessionTimeline) -> None:
     for number, name in enumerate(("Ana", "Bo", "Ana", "")):
         feed.take(line("utterance", replace(SAID, utterance_id=f"u{number}", speaker_id=name), second=number))
     speech = timeline.changes()["speech"]
@@ -74,7 +74,7 @@ def test_the_robot_s_own_words_replace_what_was_heard_of_them(feed: LiveFeed, ti
     assert spans(timeline) == [(0, 2000)]
 
 
-def test_a_node_without_heartbeats_is_told_and_comes_back(feed: LiveFeed, timeline: SessionTimeline) -> None:
+def test_a_node_without_heartbeats_is_stale_until_the_next(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("status", STATUS))
     feed.take_time(START_NS + 6 * NS_PER_S)
     feed.take_time(START_NS + 7 * NS_PER_S)
@@ -95,7 +95,7 @@ def test_an_outage_lasts_from_the_last_heartbeat_to_the_next(feed: LiveFeed, tim
     assert [(item["start"], item["end"]) for item in timeline.changes()["outages"]] == [(2_000, 20_500)]
 
 
-def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
+def test_invalid_and_lost_messages_are_noted(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
     feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))
     feed.take(line("lost", {"count": 2}))

@@ -140,7 +140,7 @@ def test_pauses_and_moments_follow_the_speech() -> None:
     assert timeline.length_s == 9.5
 
 
-def test_people_stand_still_until_they_set_out() -> None:
+def test_people_stand_still_until_they_walk() -> None:
     person = ScriptedPerson(seen=("0..end",), away=("3..4",), distance_m={"0": 3.0, "6": 1.0, "9": 1.0})
     script = encounter(ScriptedTurn(id="u1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
     (sighting,) = lay_out(script).people
@@ -148,7 +148,7 @@ def test_people_stand_still_until_they_set_out() -> None:
     assert [sighting.is_away(at_s) for at_s in (2.9, 3.0, 4.0)] == [False, True, False]
 
 
-def test_the_records_say_who_spoke_and_when() -> None:
+def test_records_hold_speakers_and_times() -> None:
     senses, truth = records(read(find("farm_shop")), seed=1)
     assert senses.utterances[0].speaker is Speaker.USER
     assert {u.start_ns for u in senses.utterances} >= {turn.start_ns for turn in truth.turns}
@@ -162,7 +162,7 @@ def test_the_records_say_who_spoke_and_when() -> None:
     gather_window(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
 
 
-def test_somebody_who_leaves_is_gone_in_the_records() -> None:
+def test_a_person_who_leaves_is_absent_in_the_records() -> None:
     person = ScriptedPerson(seen=("2..6",), away=("4..6",))
     script = encounter(ScriptedTurn(id="r1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
     senses, _ = records(script)

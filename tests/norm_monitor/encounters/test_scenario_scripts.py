@@ -54,7 +54,7 @@ def written(folder: Path, plain: dict[str, Any]) -> Path:
     return path
 
 
-def test_a_script_that_is_well_is_read(tmp_path: Path) -> None:
+def test_a_valid_script_is_read(tmp_path: Path) -> None:
     encounter = read(written(tmp_path, script()))
     assert encounter.turns[0].pieces == ("Where is,", "where is the bridge?")
     assert encounter.turns[0].pauses_s == (1.5,)
@@ -72,7 +72,7 @@ def test_a_script_that_is_well_is_read(tmp_path: Path) -> None:
         ({"turns": [{"id": "u1", "say": "Hi.", "at": "r1+1"}], "events": []}, "earlier turns alone"),
         ({"turns": [{"id": "u1", "say": "Hi.", "at": "end-1"}], "events": []}, "cannot be counted from the end"),
         ({"turns": [{"id": "u1", "say": "Hi.", "gap_s": -3}], "events": []}, "before the encounter"),
-        ({"people": {"u": {"seen": ["soon..end"]}}}, "'soon' is no moment"),
+        ({"people": {"u": {"seen": ["soon..end"]}}}, "'soon' is not a moment"),
         ({"people": {"u": {"seen": ["r9..end"]}}}, "names turn r9"),
         ({"length_s": 3.0}, "after length_s 3"),
         (event(attributes=["emotions", "emotions"]), "appears twice"),
@@ -93,7 +93,7 @@ def test_a_file_has_the_name_of_its_encounter(tmp_path: Path) -> None:
         read(written(tmp_path, script(id="other")))
 
 
-def test_an_encounter_that_is_not_there_is_named() -> None:
+def test_an_unknown_encounter_is_refused() -> None:
     with pytest.raises(TactfulError, match="no encounter 'nowhere'"):
         find("nowhere")
     with pytest.raises(TactfulError, match=r"the splits are development, many_hands$"):
@@ -116,7 +116,7 @@ def test_any_other_text_is_refused_as_a_moment(text: str) -> None:
     except ValueError as error:
         result = str(error)
     if isinstance(result, str):
-        assert "is no moment" in result
+        assert "is not a moment" in result
     else:
         assert result.second is not None or result.turn or text.startswith("end")
 

@@ -132,7 +132,7 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
         (NoFacePolicy.DROP, 0.3, (0, 0, 0)),
     ],
 )
-def test_an_uncertain_face_is_blurred_and_vouches_for_its_picture_no_more_than_none(
+def test_an_uncertain_face_is_blurred_but_does_not_count_as_found(
     tmp_path: Path, choice: NoFacePolicy, confidence: float, counts: tuple[int, int, int]
 ) -> None:
     with BagWriter(tmp_path / "bag") as bag:
@@ -146,7 +146,7 @@ def test_an_uncertain_face_is_blurred_and_vouches_for_its_picture_no_more_than_n
         assert decode(make_picture(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
 
 
-def test_without_a_detector_everything_is_blurred_and_it_says_so(tmp_path: Path) -> None:
+def test_without_a_detector_pictures_are_blurred_whole_with_a_warning(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", raw(at(0), NOISE), at(0))
     report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), None)
@@ -155,7 +155,7 @@ def test_without_a_detector_everything_is_blurred_and_it_says_so(tmp_path: Path)
     assert "every picture is blurred as a whole" in report.warnings[0]
 
 
-def test_a_picture_that_cannot_be_read_never_passes(tmp_path: Path) -> None:
+def test_unreadable_pictures_are_left_out(tmp_path: Path) -> None:
     damaged = compressed(at(0), NOISE)
     damaged.data = damaged.data[: len(damaged.data) // 2]
     depth = make("sensor_msgs/msg/Image", {
@@ -174,7 +174,7 @@ def test_a_picture_that_cannot_be_read_never_passes(tmp_path: Path) -> None:
     assert len(decoded(tmp_path / "new", "/camera")) == 1
 
 
-def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> None:
+def test_names_are_removed_also_before_their_introduction(tmp_path: Path) -> None:
     judged = CandidateJudgement(index=0, action="Hand Ana her book", veto_reason="Zoltan reads it")
     decision = Decision(
         stamp_ns=at(3), decided_ns=at(3), decision_id="d", outcome=Outcome.ABSTAINED, candidates=(judged,)
@@ -197,7 +197,7 @@ def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> 
     assert of(report, "/u").changed == 2
 
 
-def test_a_text_beyond_all_measure_is_cut_and_said(tmp_path: Path) -> None:
+def test_a_text_over_the_limit_is_cut_and_reported(tmp_path: Path) -> None:
     """What a reader cuts at its border is not searched for names."""
     with BagWriter(tmp_path / "bag") as bag:
         bag.write("/u", said("x" * MAX_SPEECH_CHARACTERS + " Zoltan", 0), at(0))
@@ -209,7 +209,7 @@ def test_a_text_beyond_all_measure_is_cut_and_said(tmp_path: Path) -> None:
     assert of(report, "/u").summary() == told
 
 
-def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: Path) -> None:
+def test_unlisted_topics_are_dropped_and_pictures_cannot_be_listed(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         for topic in ("/notes", "/battery"):
             bag.write_message(topic, make("std_msgs/msg/String", {"data": "Zoltan"}), at(0))

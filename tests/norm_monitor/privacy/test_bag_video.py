@@ -192,7 +192,7 @@ def test_only_labelled_voices_of_consenting_participants_are_audible(
     assert [(start - START_NS) // NS_PER_S for start, _ in spans] == [VOICES[label] for label in audible]
 
 
-def test_stamps_of_another_clock_and_what_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_stamps_of_another_clock_and_unreadable_messages_are_reported(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         for number in range(20):
             write_picture(bag, START_NS - 86_400 * NS_PER_S, PLAIN, 86_400 * NS_PER_S + number * NS_PER_S // 10)

@@ -36,7 +36,7 @@ def test_two_runs_have_two_domains_and_none_is_used_again_at_once() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_domain_lock_of_another_user_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o1777)
         monkeypatch.setattr(tempfile, "tempdir", folder)
@@ -51,7 +51,7 @@ def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch)
             os.seteuid(0)
 
 
-def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_on_a_claimed_domain_use_fast_discovery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PROFILES, raising=False)
     monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
     with claim_domain():
@@ -61,7 +61,7 @@ def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest
     assert PROFILES not in os.environ
 
 
-def test_a_users_own_profiles_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiles_of_the_user_stay_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILES, "mine.xml")
     with claim_domain():
         assert os.environ[PROFILES] == "mine.xml"

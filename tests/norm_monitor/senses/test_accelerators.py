@@ -86,7 +86,7 @@ LIBRARY = "Library libcublas.so.12 is not found or cannot be loaded"
         (2, MEMORY, "out of memory"),
     ],
 )
-def test_no_utterance_is_lost_where_whispers_gpu_breaks(
+def test_whisper_loses_no_utterance_when_its_gpu_breaks(
     encodings: int, error: str, told: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = list(read_sound_file(shared_data / "speech/jfk.flac", START_NS))
@@ -150,7 +150,7 @@ class FailingFinder(FaceFinder):
         return super().find(frame)
 
 
-def test_a_frame_that_cannot_be_searched_says_nothing_of_who_is_there(face_weights: Path) -> None:
+def test_a_frame_without_face_search_gives_no_presence(face_weights: Path) -> None:
     health_log, finder = HealthLog(), FailingFinder(face_weights)
     eyes = Eyes("/camera", health_log, finder=finder)
     [frame] = eyes.take(compressed(START_NS, face_image()))

@@ -155,7 +155,7 @@ def test_the_first_frame_of_each_second_is_kept() -> None:
     assert counted(health_log) == {}
 
 
-def test_odd_stamps_are_told_apart() -> None:
+def test_irregular_stamps_are_counted_by_their_fault() -> None:
     (eye, health_log), jpeg = camera(), compressed(START_NS, scene())
     steps = [0, 1, 2, 3, 4, 4, 3, 10]
     for step in steps:
@@ -185,12 +185,12 @@ def jittered(steps: Iterable[int], share: float) -> list[float]:
 
 
 @pytest.mark.parametrize("lost", [0, 12])
-def test_frames_lost_among_jitter_are_counted_and_jitter_is_no_loss(lost: int) -> None:
+def test_lost_frames_are_counted_and_jitter_is_not(lost: int) -> None:
     _, health_log = stamped(jittered((step for step in range(600) if not lost or step % 50 != 40), 0.15))
     assert counted(health_log) == ({CameraFault.STAMP_GAP: lost} if lost else {})
 
 
-def test_loss_that_leaves_each_second_its_frame_is_counted_alone() -> None:
+def test_lost_frames_without_an_empty_period_are_only_counted() -> None:
     there = [step for step in range(600) if step % 5 == 0]  # of 30 a second, as raw best effort loses them
     frame_count, health_log = stamped([*map(float, range(10)), *jittered(there[2:], 0.15)])
     assert (health_log.health, health_log.reasons) == (Health.OK, ())

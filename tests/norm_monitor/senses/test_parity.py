@@ -77,9 +77,7 @@ def test_utterances_are_the_same_for_any_order_within_the_lateness(
     assert utterances(merged(sounds, arrivals), Parrot()) == told_first
 
 
-def test_a_word_that_comes_too_late_leaves_the_speaker_open_and_says_so(
-    sounds: list[SoundChunk], edges: list[RobotSpeech]
-) -> None:
+def test_late_robot_speech_leaves_the_speaker_unknown(sounds: list[SoundChunk], edges: list[RobotSpeech]) -> None:
     late = [(edge.stamp_ns + CONFIG.robot_lateness_ms * NS_PER_MS + TENTH_NS, edge) for edge in edges]
     heard = utterances(merged(sounds, late), Parrot())
     touched = [u for u in heard if u.late]
@@ -98,9 +96,7 @@ EDGES = st.builds(
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), fed=st.lists(EDGES, max_size=12))
-def test_what_is_known_of_the_robot_is_a_set_of_edges_not_their_order(
-    data: st.DataObject, fed: list[RobotSpeech]
-) -> None:
+def test_the_robot_context_does_not_depend_on_the_order_of_edges(data: st.DataObject, fed: list[RobotSpeech]) -> None:
     one, other = RobotVoice(), RobotVoice()
     for each in fed:
         one.feed(each, None)

@@ -51,7 +51,7 @@ def told(people: PeopleAdapter, takes: Iterable[tuple[int, Take]]) -> list[Prese
     return [presence for _, take in takes for presence in take(people)] + people.flush()
 
 
-def test_two_persons_with_all_that_is_told_of_them() -> None:
+def test_presence_holds_distance_gaze_and_engagement_of_two_persons() -> None:
     people = adapter()
     people.anchor("b", Fields(data="body_x"))
     people.transforms(tf(transform(at(0), "base_link", "body_x", (0.0, 1.5, 0.0))))
@@ -66,7 +66,7 @@ def test_two_persons_with_all_that_is_told_of_them() -> None:
     ]
 
 
-def test_coming_being_lost_leaving_and_coming_back() -> None:
+def test_a_tracked_person_comes_leaves_and_comes_back() -> None:
     takes = [listed(i / 5, *(["a"] if i < 10 or i >= 30 else [])) for i in range(35)]
     presences = told(adapter(left_after_s=2.0), takes)
     states = [presence.state for presence in presences]
@@ -79,7 +79,7 @@ def test_coming_being_lost_leaving_and_coming_back() -> None:
     assert (presences[-1].since_ns, presences[-1].last_seen_ns) == (at(6), at(6.8))
 
 
-def test_away_is_by_gaze_where_it_is_told_and_else_by_engagement() -> None:
+def test_away_follows_gaze_and_otherwise_engagement() -> None:
     takes = [listed(i / 5, "a") for i in range(20)]
     takes += [looks(1, "a", "b"), looks(1.5, "a", "b"), looks(2, "a"), engaged(2, "a", 4)]
     presences = told(adapter(believed_s=1.0), sorted(takes, key=lambda take: take[0]))
@@ -174,7 +174,7 @@ def test_within_the_settling_time_the_order_of_arrival_changes_nothing(
 
 @settings(max_examples=60)
 @given(happenings)
-def test_any_order_at_all_gives_stamps_that_rise_by_the_period_at_least(takes: list[tuple[int, Take]]) -> None:
+def test_presences_in_any_order_are_at_least_a_period_apart(takes: list[tuple[int, Take]]) -> None:
     presences = told(adapter(), takes)
     stamps = [presence.stamp_ns for presence in presences]
     assert all(later - earlier >= TICK_NS for earlier, later in pairwise(stamps))

@@ -45,7 +45,7 @@ def plain(picture: Picture) -> dict[str, Any]:
 
 
 @given(MESSAGES, st.integers(0, 3))
-def test_it_is_what_the_bag_library_reads(stated: tuple[str, Any], padding: int) -> None:
+def test_a_parsed_picture_equals_that_of_the_bag_library(stated: tuple[str, Any], padding: int) -> None:
     type_name, values = stated
     message = make(type_name, dict(values))
     data = bytes(typestore().serialize_cdr(message, type_name)) + bytes(padding)
@@ -54,7 +54,7 @@ def test_it_is_what_the_bag_library_reads(stated: tuple[str, Any], padding: int)
     assert plain(found) == plain(make_picture(message))
 
 
-def test_the_other_byte_order_is_read_as_well() -> None:
+def test_a_big_endian_message_is_parsed() -> None:
     data = b"\0\0\0\0" + struct.pack(">iII4sI5s3xI2s", 7, 9, 4, b"eye\0", 5, b"jpeg\0", 2, b"\xff\xd8")
     found = parse_picture(data, compressed=True)
     assert found is not None
@@ -67,7 +67,7 @@ def test_the_other_byte_order_is_read_as_well() -> None:
 
 
 @given(MESSAGES, st.data())
-def test_cut_short_it_is_none(stated: tuple[str, Any], chance: st.DataObject) -> None:
+def test_a_truncated_message_gives_no_picture(stated: tuple[str, Any], chance: st.DataObject) -> None:
     type_name, values = stated
     data = bytes(typestore().serialize_cdr(make(type_name, dict(values)), type_name))
     short = data[: chance.draw(st.integers(0, len(data) - 4))]

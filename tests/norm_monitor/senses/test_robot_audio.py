@@ -89,7 +89,7 @@ def test_the_robots_sound_gives_its_times_and_words(whisper: Whisper, sound: Any
         assert turn.text.split()[-2:] == expected["text"].split()[-2:]
 
 
-def test_the_robot_stops_though_nobody_else_makes_a_sound(whisper: Whisper, sound: Any) -> None:
+def test_robot_audio_ends_without_further_sound(whisper: Whisper, sound: Any) -> None:
     ears = Ears(CONFIG, HealthLog(), whisper, MIC)
     heard = played_alone(ears, sound)
     assert turns(heard)[-1].ongoing
@@ -98,7 +98,7 @@ def test_the_robot_stops_though_nobody_else_makes_a_sound(whisper: Whisper, soun
     assert turns(heard)[-1].end_ns < START_NS + 11 * NS_PER_S
 
 
-def test_words_of_another_topic_stand_for_the_transcript(whisper: Whisper, sound: Any) -> None:
+def test_stated_words_replace_the_transcript_of_robot_audio(whisper: Whisper, sound: Any) -> None:
     ears = Ears(CONFIG, HealthLog(), whisper, MIC)
     list(ears.take_robot_speech(Fields(data="Seven."), START_NS - 9 * NS_PER_S, "/said"))
     heard = [*played_alone(ears, sound), *ears.end_input()]
@@ -117,5 +117,5 @@ def test_words_of_another_topic_stand_for_the_transcript(whisper: Whisper, sound
     ],
     ids=["String", "Bool", "GoalStatusArray", "UInt8MultiArray", "Image", "LiveSpeech"],
 )
-def test_a_type_tells_what_it_can_tell_of_the_robot(message: Fields, content: SpeechContent) -> None:
+def test_a_message_type_shows_its_speech_content(message: Fields, content: SpeechContent) -> None:
     assert detect_speech_content(message) is content

@@ -127,7 +127,7 @@ def test_a_stop_of_sound_play_ends_what_is_said() -> None:
     assert robot.tells(1, Fields(sound=-1, command=0, arg="", arg2="")).turns() == [(0.0, 1.0, LONG)]
 
 
-def test_a_caption_of_someone_else_is_not_the_robots() -> None:
+def test_a_caption_of_another_speaker_is_ignored() -> None:
     caption = Fields(header=HEADER, speaker_id="ana", text="Hello", locale="en")
     assert Robot("robot").tells(0, caption).edges == []
 
@@ -140,7 +140,7 @@ def test_a_caption_of_someone_else_is_not_the_robots() -> None:
         pytest.param(Fields(utterance_id="u1", speaker_id="ana", text="hello", locale="en"), id="an Utterance"),
     ],
 )
-def test_a_message_that_is_not_the_robots_speech_is_refused(message: Fields) -> None:
+def test_a_message_without_robot_speech_is_refused(message: Fields) -> None:
     with pytest.raises(NotRobotSpeechError):
         Robot().tells(0, message)
 
@@ -151,14 +151,14 @@ def test_the_same_text_on_two_topics_is_said_once() -> None:
     assert robot.counted("robot_texts_repeated") == 1
 
 
-def test_a_text_without_a_voice_is_given_estimated_times_and_told() -> None:
+def test_a_text_without_a_voice_has_estimated_times_and_is_reported() -> None:
     robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(12, False).says(20, "Hello")
     assert [text for _, _, text in robot.turns()] == ["Good morning", "Hello"]
     assert robot.counted("robot_texts_without_voice") == 1
     assert any("was not followed by the robot's voice" in reason for reason in robot.health_log.reasons)
 
 
-def test_a_voice_that_never_falls_is_stopped_and_told_until_it_falls() -> None:
+def test_an_endless_voice_is_stopped_and_reported_until_it_ends() -> None:
     robot = Robot().speaks(0, True).speaks(59, True).speaks(61, True).says(70, "Hello")
     assert robot.turns() == [(0.0, 60.0, ""), (70.0, 70.6, "Hello")]
     assert any("is said to speak for over 60 s" in reason for reason in robot.health_log.reasons)
@@ -168,7 +168,7 @@ def test_a_voice_that_never_falls_is_stopped_and_told_until_it_falls() -> None:
 
 
 @pytest.mark.parametrize(("second", "end_s"), [(2, 2.0), (30, LONG_ENDS_S)])
-def test_a_voice_whose_topic_vanishes_ends_there_or_with_its_words(second: float, end_s: float) -> None:
+def test_a_voice_without_its_topic_ends_there_or_with_its_words(second: float, end_s: float) -> None:
     robot = Robot().speaks(0, True).says(0, LONG).loses(second, "/is_speaking")
     assert robot.turns() == [(0.0, end_s, LONG)]
     assert robot.counted("robot_voices_lost") == 1
@@ -176,7 +176,7 @@ def test_a_voice_whose_topic_vanishes_ends_there_or_with_its_words(second: float
 
 
 @pytest.mark.parametrize(("killed_s", "end_s"), [(2.0, 2.0), (12.0, LONG_ENDS_S)])
-def test_a_voice_stated_often_ends_once_it_is_stated_no_more(killed_s: float, end_s: float) -> None:
+def test_a_regularly_stated_voice_ends_when_its_statements_stop(killed_s: float, end_s: float) -> None:
     """Its process was killed; stamps alone tell it, so that a bag gives the same as the graph did."""
     robot = Robot().says(0, LONG)
     for tenth in range(int(killed_s * 10) + 1):

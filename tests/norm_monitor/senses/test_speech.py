@@ -84,7 +84,7 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(
     assert any(s.stage is SegmentStage.PARTIAL for s in found)
 
 
-def test_what_is_recognized_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
+def test_likely_and_final_segments_have_the_same_words(kennedy: np.ndarray) -> None:
     found = segments(kennedy, 1_600)
     likely = {(s.start_ns, s.end_ns): s for s in found if s.stage is SegmentStage.LIKELY}
     finals = [s for s in found if s.final]
@@ -110,7 +110,7 @@ def test_what_is_recognized_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
         ("我们现在马上就去图书馆", 0.0, 0.9, 0.4, HallucinationKind.IN_SILENCE),
     ],
 )
-def test_what_nobody_said_is_doubted(
+def test_hallucinations_are_detected(
     text: str, no_speech: float, confidence: float, speech_s: float, expected: HallucinationKind
 ) -> None:
     recognized = RecognizedSpeech(
@@ -140,7 +140,7 @@ def test_words_are_joined_as_their_script_is_written(words: list[str], text: str
         ("whisper-base", r"not installed; run \./tactful models add whisper-base"),
     ],
 )
-def test_a_model_that_cannot_hear_is_refused(
+def test_a_model_without_speech_recognition_is_refused(
     model: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
@@ -148,7 +148,7 @@ def test_a_model_that_cannot_hear_is_refused(
         find_model_folder(model)
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_names_a_whisper_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ours").mkdir()
     monkeypatch.chdir(tmp_path)
     assert find_model_folder("ours") == Path("ours")

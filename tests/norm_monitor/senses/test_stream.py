@@ -223,7 +223,7 @@ def delayed(messages: list[tuple[float, int]]) -> list[tuple[float, int]]:
         (arrivals(48_000, 4), 16_000, None),
     ],
 )
-def test_another_rate_is_measured(
+def test_a_wrong_sample_rate_is_detected(
     messages: list[tuple[float, int]], stated_hz: int, other_hz: int | None, is_stamped: bool
 ) -> None:
     check = SampleRateCheck()

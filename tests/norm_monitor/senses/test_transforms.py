@@ -56,7 +56,7 @@ def test_lookup_takes_the_newest_before_a_time_in_any_order() -> None:
     assert [distance(tree, "body_a", AT_NS + s * NS_PER_S // 2) for s in range(-1, 5)] == [None, 1, 1, 2, 2, 3]
 
 
-def test_an_old_place_is_not_believed_but_an_old_joint_is() -> None:
+def test_an_old_frame_is_unknown_and_an_old_joint_counts() -> None:
     tree = TransformTree()
     tree.put(transform(AT_NS - 60 * NS_PER_S, "base_link", "neck", (0.0, 0.0, 1.0)))
     tree.put(transform(AT_NS, "neck", "face_a", (1.0, 0.0, 0.0)))
@@ -65,7 +65,7 @@ def test_an_old_place_is_not_believed_but_an_old_joint_is() -> None:
     assert distance(tree, "gaze_a", AT_NS + BELIEVED_NS + 1) is None
 
 
-def test_loops_strangers_and_nonsense_give_nothing() -> None:
+def test_loops_unknown_frames_and_invalid_transforms_give_no_distance() -> None:
     tree = TransformTree()
     tree.put(transform(AT_NS, "b", "a", (1.0, 0.0, 0.0)))
     tree.put(transform(AT_NS, "a", "b", (1.0, 0.0, 0.0)))

@@ -88,7 +88,7 @@ def test_words_are_of_the_person_whose_voice_it_is(
     assert hearing.speak(1, "v1", "Hello.") == speaker_id
 
 
-def test_the_voice_of_everybody_is_nobodys(hearing: Hearing) -> None:
+def test_the_anonymous_voice_has_no_speaker(hearing: Hearing) -> None:
     """PAL's recognizer gives all words to one voice, for which its tracker of persons makes up a person."""
     hearing.take(0, "persons/anonymous_person_1/voice_id", Fields(data="anonymous_speaker"))
     assert hearing.speak(1, "anonymous_speaker", "Hello.") == ""
@@ -96,7 +96,7 @@ def test_the_voice_of_everybody_is_nobodys(hearing: Hearing) -> None:
     assert hearing.speak(4, "anonymous_speaker", "Hello.") == "ann"
 
 
-def test_a_text_after_its_match_and_its_voice_have_gone_is_still_the_persons(hearing: Hearing) -> None:
+def test_a_late_text_keeps_the_person_of_its_speech(hearing: Hearing) -> None:
     hearing.take(0, "voices/tracked", ids("v1"))
     hearing.take(0, "persons/ann/voice_id", Fields(data="v1"))
     hearing.take(1, "voices/v1/is_speaking", Fields(data=True))
@@ -109,7 +109,7 @@ def test_a_text_after_its_match_and_its_voice_have_gone_is_still_the_persons(hea
     assert hearing.speak(60, "v1", "Who?") == "v1"  # its id was given to another voice
 
 
-def test_two_voices_at_once_have_times_of_their_own_and_no_silence_passes_the_earlier(hearing: Hearing) -> None:
+def test_overlapping_voices_have_their_own_times_without_silence_between(hearing: Hearing) -> None:
     for at_s, voice, speaking in ((1, "a", True), (2, "b", True), (2.5, "a", False), (3, "b", False)):
         hearing.take(at_s, f"voices/{voice}/is_speaking", Fields(data=speaking))
     hearing.take(3.2, "voices/b/speech", said("Second."))
@@ -123,7 +123,7 @@ def test_two_voices_at_once_have_times_of_their_own_and_no_silence_passes_the_ea
     assert len({one.utterance_id for one in hearing.words}) == 2
 
 
-def test_a_list_that_comes_late_is_counted_and_ends_no_speech(hearing: Hearing) -> None:
+def test_a_late_list_of_voices_is_counted_and_ends_no_speech(hearing: Hearing) -> None:
     hearing.take(1, "voices/tracked", ids("v1", at_s=1))
     hearing.take(1, "voices/v1/is_speaking", Fields(data=True))
     hearing.take(2, "voices/tracked", ids(at_s=0.5))
@@ -157,7 +157,7 @@ def edges(at_s: float, until_s: float) -> list[RobotSpeech]:
         (("", ""), ["", "", ""]),
     ],
 )
-def test_a_robots_turn_is_of_the_only_person_whom_it_answers(
+def test_a_robot_turn_has_the_person_id_of_the_only_speaker(
     hearing: Hearing, speakers: tuple[str, str], addressees: list[str]
 ) -> None:
     for at_s, speaker in zip((3, 6), speakers, strict=True):

@@ -51,17 +51,17 @@ def test_a_body_of_a_bad_size_is_refused_unread(server: PageServer, size: str, s
     )
 
 
-def test_a_body_that_does_not_end_is_given_up(server: PageServer) -> None:
+def test_an_incomplete_body_times_out(server: PageServer) -> None:
     head = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 9\r\n\r\n"
     assert raw(server, head + "slow") == 408
     assert ask(server.port, "/?token=good")[0] == 200
 
 
-def test_a_head_that_does_not_end_is_given_up(server: PageServer) -> None:
+def test_an_incomplete_head_times_out(server: PageServer) -> None:
     assert raw(server, "GET / HTTP/1.1\r\nHost: local") == 403
 
 
-def test_an_address_that_is_none_is_refused_in_silence(server: PageServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_address_is_refused_without_a_log(server: PageServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert raw(server, "GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 400
     assert ask(server.port, "/?token=good")[0] == 200
     assert capsys.readouterr().err == ""

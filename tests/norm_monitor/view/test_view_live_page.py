@@ -123,7 +123,7 @@ def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
         browser.until("document.getElementById('still-caption').innerText === ''")
 
 
-def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
+def test_the_list_follows_at_its_end_and_otherwise_stays(shown: Browser, session: Session) -> None:
     for number in range(30):
         session.flag(f"many-{number}")
     gap = "(list => list.scrollHeight - list.clientHeight - list.scrollTop)(document.getElementById('list'))"
@@ -150,7 +150,7 @@ def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, s
     assert shown.run(gap) < 2
 
 
-def test_a_flag_tells_the_threshold_when_it_was_raised_and_the_one_since(shown: Browser, session: Session) -> None:
+def test_a_flag_shows_the_thresholds_when_raised_and_now(shown: Browser, session: Session) -> None:
     fact = replace(FLAG.evidence[0], weight=2.0)
     session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.5)
     until_row(shown, "new")

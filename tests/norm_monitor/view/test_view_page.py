@@ -53,7 +53,7 @@ def scrub(browser: Browser, at_ns: int) -> None:
     )
 
 
-def test_it_sums_up_the_session_and_asks_only_its_own_server(shown: Browser, url: str) -> None:
+def test_the_page_sums_up_the_session_and_asks_only_its_own_server(shown: Browser, url: str) -> None:
     flags = {flag.event_id: flag for flag in of(SocialFlag)}
     errors = sum(flag.polarity == "error" for flag in flags.values())
     assert text(shown, "h1") == "library_s07"
@@ -74,7 +74,7 @@ def test_the_scrubber_shows_who_speaks_and_what_was_raised(shown: Browser) -> No
     assert flag.rationale in text(shown, "#raised")
 
 
-def test_a_flag_says_when_it_is_of_and_when_it_was_flagged(shown: Browser, timeline: SessionTimeline) -> None:
+def test_a_flag_shows_its_times_and_when_it_was_flagged(shown: Browser, timeline: SessionTimeline) -> None:
     times = {"onset_ns": at_s(40.96), "offset_ns": at_s(44.02), "decision_ns": at_s(47.28)}
     flag = replace(of(SocialFlag)[0], event_id="timed", state=FlagState.OPENED, **times)
     timeline.take(flag, at_s(47.28))
@@ -127,7 +127,7 @@ def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     assert text(shown, "#play") == "Play"
 
 
-def test_what_people_said_is_never_run(browser: Browser, timeline: SessionTimeline, url: str) -> None:
+def test_quoted_markup_is_never_run(browser: Browser, timeline: SessionTimeline, url: str) -> None:
     evil = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
     said = replace(next(iter(of(Utterance))), utterance_id="evil", text=evil, locale='en" onclick="')
     fact = Evidence(measure=evil, value=1.0, start_ns=0, end_ns=0, quote=evil)
@@ -146,7 +146,7 @@ def test_what_people_said_is_never_run(browser: Browser, timeline: SessionTimeli
     assert browser.run("window.owned") is None
 
 
-def test_an_empty_bag_says_so(browser: Browser) -> None:
+def test_an_empty_bag_shows_that_nothing_was_flagged(browser: Browser) -> None:
     empty = SessionTimeline("empty", 0)
     empty.complete()
     browser.events.clear()

@@ -44,7 +44,7 @@ def seen(tenths: int, source: str, **there: tuple[Face | Person, ...]) -> Presen
     return Presence(stamp_ns=at_ns, source_topic=source, state=PresenceState.PRESENT, **there)  # type: ignore[arg-type]
 
 
-def test_a_viewer_is_told_only_what_changed(timeline: SessionTimeline) -> None:
+def test_changes_hold_only_what_changed(timeline: SessionTimeline) -> None:
     timeline.take(said(1), START_NS)
     first = timeline.changes()
     timeline.take(said(2), START_NS)
@@ -65,7 +65,7 @@ def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: SessionTimelin
     ]
 
 
-def test_health_is_told_where_it_changes(timeline: SessionTimeline) -> None:
+def test_health_items_begin_where_health_changes(timeline: SessionTimeline) -> None:
     deaf = "/audio has no publisher; check the name with ./tactful doctor"
     for second, told in enumerate([(Health.OK,), (Health.OK,), (Health.STALE, deaf), (Health.STALE, deaf)]):
         timeline.take(status(second, *told), START_NS + second * NS_PER_S)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_two_sources_of_presence_make_one_stretch(timeline: SessionTimeline) -> 
     assert [(item["start"], item["end"], item["people"]) for item in timeline.changes()["presence"]] == [(0, 3900, 1)]
 
 
-def test_a_source_that_fell_silent_sees_nobody_any_more(timeline: SessionTimeline) -> None:
+def test_a_silent_source_of_presence_no_longer_counts(timeline: SessionTimeline) -> None:
     timeline.take(seen(2, "/humans", persons=(Person(person_id="u"),)), START_NS)
     for second in range(1, 9):
         timeline.take(seen(10 * second, "/camera"), START_NS)
@@ -92,7 +92,7 @@ def test_a_source_that_fell_silent_sees_nobody_any_more(timeline: SessionTimelin
     assert [(item["start"], item["end"], item["people"]) for item in stretches] == [(200, 200, 1), (3000, 8000, 0)]
 
 
-def test_the_oldest_make_room_and_are_counted() -> None:
+def test_the_oldest_items_are_dropped_and_counted() -> None:
     timeline = SessionTimeline("a long bag", START_NS, most=3)
     for number in range(10):
         timeline.take(said(number), START_NS)
@@ -101,7 +101,7 @@ def test_the_oldest_make_room_and_are_counted() -> None:
     assert told["dropped"] == 7
 
 
-def test_what_was_over_before_a_live_page_opened_is_not_shown_at_its_start() -> None:
+def test_speech_before_a_live_page_opened_is_not_shown() -> None:
     timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=10)
     timeline.take(said(0), START_NS + 31 * NS_PER_S)
     told = timeline.changes()
@@ -122,7 +122,7 @@ def shown_flags(timeline: SessionTimeline) -> list[str]:
     return [item["id"] for item in timeline.changes()["flags"] if not item.get("is_removed")]
 
 
-def test_a_flag_of_talk_before_a_live_page_opened_is_not_shown_while_it_is_open(session: Recording) -> None:
+def test_a_flag_of_earlier_talk_is_shown_only_if_it_lasts(session: Recording) -> None:
     opened_s = 30
     timeline = SessionTimeline("a graph", START_NS + opened_s * NS_PER_S, keep_s=3600)
     arrival_ns = START_NS + 40 * NS_PER_S
@@ -134,7 +134,7 @@ def test_a_flag_of_talk_before_a_live_page_opened_is_not_shown_while_it_is_open(
     assert shown_flags(timeline) == [heard.event_id]
 
 
-def test_a_flag_that_proves_to_have_ended_before_the_page_opened_is_taken_off(session: Recording) -> None:
+def test_a_flag_that_ended_before_the_page_opened_is_removed(session: Recording) -> None:
     timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=3600)
     arrival_ns = START_NS + 40 * NS_PER_S
     timeline.take(flag_at(session.flags[0], FlagState.OPENED, (2, 32, None)), arrival_ns)
@@ -145,7 +145,7 @@ def test_a_flag_that_proves_to_have_ended_before_the_page_opened_is_taken_off(se
     assert (removed["id"], removed["is_removed"]) == (session.flags[0].event_id, True)
 
 
-def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
+def test_a_change_wakes_a_waiting_viewer(timeline: SessionTimeline) -> None:
     told: list[list[str]] = []
     waiting = threading.Thread(
         target=lambda: told.append([item["id"] for item in timeline.changes(0, PATIENCE_S)["speech"]])
@@ -156,7 +156,7 @@ def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
     assert told == [["u1"]]
 
 
-def test_a_closed_timeline_releases_who_waits(timeline: SessionTimeline) -> None:
+def test_closing_a_timeline_releases_a_waiting_viewer(timeline: SessionTimeline) -> None:
     told: list[bool] = []
     waiting = threading.Thread(target=lambda: told.append(timeline.changes(9, PATIENCE_S)["complete"]))
     waiting.start()
