@@ -140,7 +140,7 @@ class Ears:
         utterance, cut = cut_texts(transcript)
         self._health_log.note_cut_texts(cut)
         if utterance.timing is not Timing.ABSENT:
-            robot = self._front_end.robot.about(utterance.start_ns, utterance.end_ns)
+            robot = self._front_end.robot.find_context(utterance.start_ns, utterance.end_ns)
             utterance = attribute_text(utterance, robot)
         if self.awaits_words and utterance.start_ns < quiet_until_ns:
             self._health_log.count("words_late")

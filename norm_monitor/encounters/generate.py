@@ -318,11 +318,11 @@ def _make_frame_entries(timeline: Timeline, config: GenerationConfig) -> Iterato
 
 def _make_people_entries(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     """Yield REP-155 messages: ids, each person's anchor frame, and transforms."""
-    at: dict[int, list[Distance]] = {}
+    distances_by_stamp: dict[int, list[Distance]] = {}
     for distance in make_distances(timeline, START_NS):
-        at.setdefault(distance.stamp_ns, []).append(distance)
+        distances_by_stamp.setdefault(distance.stamp_ns, []).append(distance)
     named: set[str] = set()
-    for stamp_ns, distances in at.items():
+    for stamp_ns, distances in distances_by_stamp.items():
         ids = [distance.person_id for distance in distances]
         for person_id in sorted(set(ids) - named):
             named.add(person_id)

@@ -92,10 +92,10 @@ def _set_fast_discovery() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.Signals = signal.SIGTERM) -> None:
+def end_process(process: subprocess.Popen[Any], within_s: float, end_signal: signal.Signals = signal.SIGTERM) -> None:
     """Send a signal to a running process, and kill it if it has not ended after `within_s` seconds."""
     if process.poll() is None:
-        process.send_signal(number)
+        process.send_signal(end_signal)
     try:
         process.wait(within_s)
     except subprocess.TimeoutExpired:
@@ -214,7 +214,7 @@ class NodeProcess:
         self.ended.set()
         self._reported.set()  # no more output will come
 
-    def _end(self, number: signal.Signals) -> None:
-        end_process(self._process, END_TIMEOUT_S, number)
+    def _end(self, end_signal: signal.Signals) -> None:
+        end_process(self._process, END_TIMEOUT_S, end_signal)
         self._listener.join()
         self._folder.cleanup()

@@ -86,7 +86,7 @@ def replace_echo(
     voice = RobotVoice(max_edges=len(edges))
     for edge in edges:
         voice.feed(edge, None)
-    turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]
+    turns = [turn for turn in voice.find_context(0, end_ns).turns if turn.text]
     locales = {edge.speech_id: edge.locale for edge in edges if edge.locale}
     without_echo = (
         utterance

@@ -64,9 +64,9 @@ NOT_FOUND = make_text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
 StillAt = Callable[[int], bytes | None]
 
 
-def make_still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
+def make_still_reply(still_at: StillAt | None, start_ns: int, at_text: str) -> PageReply:
     """Return the picture of a time, which a page states in milliseconds from the session's start."""
-    at_ms = parse_number(at)
+    at_ms = parse_number(at_text)
     if at_ms is None or still_at is None:
         return NOT_FOUND
     picture = still_at(start_ns + at_ms * NS_PER_MS)

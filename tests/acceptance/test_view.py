@@ -127,8 +127,8 @@ def test_the_page_shows_why_an_encounter_was_flagged(tmp_path: Path) -> None:
         browser.run(f"{line}.click()")
         assert "old bridge" in inner(browser, "#said")
         assert inner(browser, "#at").startswith(browser.run(f"{line}.firstChild.textContent"))
-    for told in ("Response delay", "threshold of 2 s", "old bridge", "flagged at"):
-        assert told in details
+    for word in ("Response delay", "threshold of 2 s", "old bridge", "flagged at"):
+        assert word in details
 
 
 def test_viewing_a_folder_without_a_bag_is_refused(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class PeopleAdapter:
     @property
     def tracked_ids(self) -> tuple[str, ...]:
         """The people in the newest list."""
-        newest = None if self._now_ns is None else self._ids.at(self._now_ns)
+        newest = None if self._now_ns is None else self._ids.value_at(self._now_ns)
         return newest[1] if newest else ()
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
@@ -221,7 +221,7 @@ class PeopleAdapter:
 
     def _make_presences(self, due: list[int]) -> list[Presence]:
         # Before the first list, it is unknown whether anybody is present.
-        presences = [self._make_presence(due_ns, *ids) for due_ns in due if (ids := self._ids.at(due_ns))]
+        presences = [self._make_presence(due_ns, *ids) for due_ns in due if (ids := self._ids.value_at(due_ns))]
         if due:
             self._published_ns = due[-1]
             self._due.difference_update(due)
@@ -239,8 +239,8 @@ class PeopleAdapter:
 
     def _make_person(self, person_id: str, at_ns: int) -> Person:
         person = self._known.get(person_id)
-        engagement = person.engagement.at(at_ns) if person else None
-        gaze = person.gaze.at(at_ns) if person else None
+        engagement = person.engagement.value_at(at_ns) if person else None
+        gaze = person.gaze.value_at(at_ns) if person else None
         distance_m = self._tree.ground_distance_m(
             self._anchor(person_id), self._config.base_frame, at_ns, self._believed_ns
         )
@@ -253,7 +253,7 @@ class PeopleAdapter:
 
     def _find_last_update_ns(self, person_id: str, at_ns: int, listed_ns: int) -> int:
         person = self._known.get(person_id)
-        values = [person.engagement.at(at_ns), person.gaze.at(at_ns)] if person else []
+        values = [person.engagement.value_at(at_ns), person.gaze.value_at(at_ns)] if person else []
         placed_ns = self._tree.newest_ns(self._anchor(person_id), at_ns)
         return max([listed_ns, placed_ns or 0, *(value[0] for value in values if value)])
 

@@ -36,7 +36,7 @@ class StampedValues(Generic[V]):
         if len(self._stamps) > self._max_kept:
             del self._stamps[0], self._values[0]
 
-    def at(self, stamp_ns: int) -> tuple[int, V] | None:
+    def value_at(self, stamp_ns: int) -> tuple[int, V] | None:
         """Return the value at a time, with its own stamp."""
         index = bisect_right(self._stamps, stamp_ns)
         return (self._stamps[index - 1], self._values[index - 1]) if index else None
@@ -128,7 +128,7 @@ class TransformTree:
 
     def newest_ns(self, frame: str, at_ns: int) -> int | None:
         """Return the newest stamp of the frame's own transform up to a time."""
-        newest = self._links[frame].at(at_ns) if frame in self._links else None
+        newest = self._links[frame].value_at(at_ns) if frame in self._links else None
         return newest[0] if newest else None
 
     def _is_fresh(self, frame: str, at_ns: int, believed_ns: int) -> bool:
@@ -151,7 +151,7 @@ class TransformTree:
 
     def _link_at(self, frame: str, at_ns: int) -> Link | None:
         if frame in self._links:
-            link = self._links[frame].at(at_ns) or self._links[frame].oldest()
+            link = self._links[frame].value_at(at_ns) or self._links[frame].oldest()
             return link[1] if link else None
         return self._fixed.get(frame)
 

@@ -87,7 +87,7 @@ class RobotVoice:
         identity = (edge.speech_id, edge.stamp_ns, edge.state)
         return any((other.speech_id, other.stamp_ns, other.state) == identity for other in self._edges)
 
-    def about(self, start_ns: int, end_ns: int) -> RobotContext:
+    def find_context(self, start_ns: int, end_ns: int) -> RobotContext:
         """Return the context of a stretch. Edges that are stamped more than LEAD_NS after its end have no effect."""
         horizon_ns = end_ns + LEAD_NS
         edges = sorted((edge for edge in self._edges if edge.stamp_ns <= horizon_ns), key=_sort_key)

@@ -189,4 +189,4 @@ class AudioFrontEnd:
         return released
 
     def _add_context(self, segment: AudioSegment) -> SpeechSegment:
-        return SpeechSegment(segment=segment, robot=self.robot.about(segment.start_ns, segment.end_ns))
+        return SpeechSegment(segment=segment, robot=self.robot.find_context(segment.start_ns, segment.end_ns))

@@ -25,11 +25,11 @@ def test_the_demo_session_needs_no_audio_driver(session: DemoSession) -> None:
         assert all(topic.type_name.startswith(STOCK) for topic in bag.topics)
         sounds = [decode(bag.decode(message), PcmFormat()) for message in bag.messages(["/audio"])]
     joins = [
-        (one.stamp_ns or 0) + len(one.samples) * NS_PER_S // one.rate_hz - (two.stamp_ns or 0)
-        for one, two in pairwise(sounds)
+        (sound.stamp_ns or 0) + len(sound.samples) * NS_PER_S // sound.rate_hz - (two.stamp_ns or 0)
+        for sound, two in pairwise(sounds)
     ]
     assert max(map(abs, joins)) <= NS_PER_S // 16_000 * 2
-    assert all(one.stamp_ns for one in sounds)
+    assert all(sound.stamp_ns for sound in sounds)
 
 
 def test_labels_have_both_polarities_and_several_attributes(session: DemoSession) -> None:

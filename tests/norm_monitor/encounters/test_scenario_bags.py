@@ -32,23 +32,23 @@ TRANSCRIBED = ("farm_shop", "zh_teahouse")
 @pytest.mark.parametrize("name", TRANSCRIBED)
 def test_a_seed_gives_the_same_messages(tmp_path: Path, name: str) -> None:
     script = read(find(name))
-    one, same = (generate(script, tmp_path / folder / name, SILENT) for folder in ("one", "same"))
-    assert messages(one.bag) == messages(same.bag)
-    assert one.truth == same.truth
+    first, same = (generate(script, tmp_path / folder / name, SILENT) for folder in ("one", "same"))
+    assert messages(first.bag) == messages(same.bag)
+    assert first.truth == same.truth
     other = generate(script, tmp_path / "other" / name, GenerationConfig(transcripts=True, frames_hz=0, seed=1))
-    assert messages(other.bag) != messages(one.bag)
+    assert messages(other.bag) != messages(first.bag)
 
 
 def test_speech_lies_where_the_truth_says(tmp_path: Path) -> None:
     if shutil.which("flite") is None:
         pytest.skip("flite is not installed")
     config = GenerationConfig(frames_hz=0)
-    one = generate(read(find("kiosk_directions")), tmp_path / "one", config)
+    generated = generate(read(find("kiosk_directions")), tmp_path / "one", config)
     same = generate(read(find("kiosk_directions")), tmp_path / "same", config)
-    assert messages(one.bag) == messages(same.bag)
-    sound, first_ns = _sound(one.bag)
-    assert len(sound) / 16000 == pytest.approx((one.truth.end_ns - one.truth.start_ns) / 1e9, abs=0.01)
-    for turn in one.truth.turns:
+    assert messages(generated.bag) == messages(same.bag)
+    sound, first_ns = _sound(generated.bag)
+    assert len(sound) / 16000 == pytest.approx((generated.truth.end_ns - generated.truth.start_ns) / 1e9, abs=0.01)
+    for turn in generated.truth.turns:
         begin, end = ((at_ns - first_ns) * 16 // 1_000_000 for at_ns in (turn.start_ns, turn.end_ns))
         assert np.abs(sound[begin:end]).max() > 3 * np.abs(sound[:8000]).max()  # the room alone
 
@@ -129,12 +129,12 @@ def test_gaps_are_kept_and_a_seed_never_turns_an_overlap_round(gaps: list[float]
 
 
 def test_pauses_and_moments_follow_the_speech() -> None:
-    said = (
+    turns = (
         ScriptedTurn(id="u1", at="1", say="I, [1.5] I do not know."),
         ScriptedTurn(id="r1", at="u1+3", say="Take your time."),
         ScriptedTurn(id="u2", at="r1.end-0.5", say="Thank you."),
     )
-    timeline = lay_out(encounter(*said), two_seconds)
+    timeline = lay_out(encounter(*turns), two_seconds)
     times = {spoken.turn_id: (spoken.start_s, spoken.end_s) for spoken in timeline.spoken}
     assert times == {"u1": (1.0, 6.5), "r1": (4.0, 6.0), "u2": (5.5, 7.5)}
     assert timeline.length_s == 9.5

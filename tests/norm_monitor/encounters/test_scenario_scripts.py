@@ -122,13 +122,15 @@ def test_any_other_text_is_refused_as_a_moment(text: str) -> None:
 
 
 def test_the_splits_share_no_encounter_and_no_sentence() -> None:
-    said = {
-        split: {turn.words for one in encounters(split) for turn in one.turns if len(turn.words.split()) > 8}
+    words_by_split = {
+        split: {
+            turn.words for encounter in encounters(split) for turn in encounter.turns if len(turn.words.split()) > 8
+        }
         for split in SPLITS
     }
-    for one, other in combinations(SPLITS, 2):
-        assert said[one].isdisjoint(said[other])
-        assert {path.name for path in paths(one)}.isdisjoint(path.name for path in paths(other))
+    for first_split, other in combinations(SPLITS, 2):
+        assert words_by_split[first_split].isdisjoint(words_by_split[other])
+        assert {path.name for path in paths(first_split)}.isdisjoint(path.name for path in paths(other))
 
 
 def test_many_hands_state_their_writer_and_its_kind() -> None:

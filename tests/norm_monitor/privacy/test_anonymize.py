@@ -74,7 +74,7 @@ def decoded(bag: Path, topic: str) -> list[Any]:
 
 
 def of(report: AnonymityReport, topic: str) -> TopicReport:
-    return next(found for found in report.topics if found.topic == topic)
+    return next(report_topic for report_topic in report.topics if report_topic.topic == topic)
 
 
 def bright(image: Any) -> Any:
@@ -205,8 +205,8 @@ def test_a_text_over_the_limit_is_cut_and_reported(tmp_path: Path) -> None:
     report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), None)
     assert [len(u.text) for u in decoded(tmp_path / "new", "/u")] == [MAX_SPEECH_CHARACTERS, 8]
     assert b"Zoltan" not in b"".join(path.read_bytes() for path in (tmp_path / "new").iterdir())
-    told = "redacted, 2 of 2 messages, 1 of them changed; 1 with a text too long, of which the end is left out"
-    assert of(report, "/u").summary() == told
+    summary = "redacted, 2 of 2 messages, 1 of them changed; 1 with a text too long, of which the end is left out"
+    assert of(report, "/u").summary() == summary
 
 
 def test_unlisted_topics_are_dropped_and_pictures_cannot_be_listed(tmp_path: Path) -> None:

@@ -83,13 +83,13 @@ def flashes_and_clicks(path: Path, *, seed: int) -> list[int]:
 def seen_s(video: Path, brighter_than: float = 128) -> list[float]:
     """When each bright part begins, as OpenCV's own decoder tells it."""
     capture, was_bright = cv2.VideoCapture(str(video)), False
-    found: list[float] = []
+    starts_s: list[float] = []
     while True:
         is_there, image = capture.read()
         if not is_there:
-            return found
+            return starts_s
         if (is_bright := image.mean() > brighter_than) and not was_bright:
-            found.append(capture.get(cv2.CAP_PROP_POS_MSEC) / 1000)
+            starts_s.append(capture.get(cv2.CAP_PROP_POS_MSEC) / 1000)
         was_bright = is_bright
 
 

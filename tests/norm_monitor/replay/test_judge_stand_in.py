@@ -96,7 +96,7 @@ def test_the_verb_shows_cues_alone_beside_cues_and_model(
     describe_model(own_models, "dead", DEAD_URL)
     monkeypatch.setattr("sim_replays.verbs.monitor_bench.load_meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json", "--model", "dead"]
-    told = json.loads(CliRunner().invoke(app, asked).stdout)
-    assert told["judge"]["outcomes"] == {"failed": told["judge"]["units"]}
-    assert told["judge"]["units"] > 0
-    assert told["judge"]["errors"] == told["errors"]
+    output = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert output["judge"]["outcomes"] == {"failed": output["judge"]["units"]}
+    assert output["judge"]["units"] > 0
+    assert output["judge"]["errors"] == output["errors"]

@@ -57,5 +57,5 @@ def face_image() -> Pixels:
     return np.asarray(image, np.uint8)
 
 
-def close(one: float | None, other: float, within: float) -> bool:
-    return one is not None and math.isclose(one, other, abs_tol=within)
+def close(value: float | None, other: float, within: float) -> bool:
+    return value is not None and math.isclose(value, other, abs_tol=within)

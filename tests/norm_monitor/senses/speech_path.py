@@ -46,13 +46,13 @@ def utterances(
     events: Sequence[SoundChunk | RobotSpeech], recognizer: Recognizer, config: HearingConfig = CONFIG
 ) -> list[Utterance]:
     ears = Ears(config, HealthLog(), recognizer, "mic")
-    found: list[Utterance] = []
+    results: list[Utterance] = []
     for event in events:
         if isinstance(event, RobotSpeech):
             assert list(ears.take_robot_speech(event, START_NS)) == [event]
         else:
-            found += ears.take_sound(event, START_NS)
-    return [one for one in (*found, *ears.end_input()) if isinstance(one, Utterance) and one.text]
+            results += ears.take_sound(event, START_NS)
+    return [speech for speech in (*results, *ears.end_input()) if isinstance(speech, Utterance) and speech.text]
 
 
 class LoudIsSpeech:

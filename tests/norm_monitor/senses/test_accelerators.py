@@ -36,17 +36,17 @@ NO_GPU = pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="a G
 def segment(shared_data: Path) -> AudioSegment:
     """The first words of a recorded speech."""
     chunks = read_sound_file(shared_data / "speech/jfk.flac", START_NS)
-    return next(one.segment for one in segments(chunks) if one.segment.final)
+    return next(speech.segment for speech in segments(chunks) if speech.segment.final)
 
 
 @NO_GPU
 @pytest.mark.parametrize("compute_type", ["", "float16"])
 def test_whisper_without_cuda_runs_on_the_cpu_and_says_why(compute_type: str, segment: AudioSegment) -> None:
-    told: list[ProviderFault] = []
-    whisper = Whisper(WhisperConfig(device="cuda", compute_type=compute_type), told.append)
+    faults: list[ProviderFault] = []
+    whisper = Whisper(WhisperConfig(device="cuda", compute_type=compute_type), faults.append)
     assert whisper.device == "cpu"
-    assert [fault.provider for fault in told] == ["cuda"]
-    assert "CUDA" in told[0].reason
+    assert [fault.provider for fault in faults] == ["cuda"]
+    assert "CUDA" in faults[0].reason
     words = whisper.recognize(segment)
     assert words.text
     assert words == Whisper(WhisperConfig()).recognize(segment)
@@ -63,12 +63,12 @@ class GpuWhisper:
         self._model = GpuWhisper.made(path, device="cpu", compute_type="float32", **rest)
         self._left = self.encodings if device == "cuda" else None
 
-    def encode(self, *given: Any, **named: Any) -> Any:
+    def encode(self, *arguments: Any, **named: Any) -> Any:
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
                 raise RuntimeError(self.error)
-        return self._model.encode(*given, **named)
+        return self._model.encode(*arguments, **named)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -109,12 +109,12 @@ def test_whisper_loses_no_utterance_when_its_gpu_breaks(
 
 def test_voice_activity_goes_on_within_a_stream_when_its_gpu_breaks(broken_gpu: type[BrokenGpu]) -> None:
     blocks = np.random.default_rng(0).normal(0, 0.1, (10, 512)).astype(np.float32)
-    steady, told = Silero(), Counter[str]()
+    steady, fallbacks = Silero(), Counter[str]()
     expected = [steady(block) for block in blocks]
     broken_gpu.runs = 5
-    broken = Silero(("cuda",), lambda fault: told.update([fault.provider]))
+    broken = Silero(("cuda",), lambda fault: fallbacks.update([fault.provider]))
     assert [broken(block) for block in blocks] == expected
-    assert told == {CUDA: 1}
+    assert fallbacks == {CUDA: 1}
 
 
 @pytest.fixture(scope="module")
@@ -129,14 +129,14 @@ def face_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_faces_are_found_on_the_cpu_when_the_gpu_breaks(face_weights: Path, broken_gpu: type[BrokenGpu]) -> None:
     broken_gpu.runs = 2
-    told: list[ProviderFault] = []
-    finder = FaceFinder(face_weights, providers=("cuda",), on_fault=told.append)
+    faults: list[ProviderFault] = []
+    finder = FaceFinder(face_weights, providers=("cuda",), on_fault=faults.append)
     eyes, expected = Eyes("/camera", HealthLog(), finder=finder), Eyes("/camera", HealthLog(), finder=FaceFinder())
     for second in range(3):
         picture = compressed(START_NS + second * NS_PER_S, face_image())
         assert list(eyes.take(picture)) == list(expected.take(picture))
-    assert {fault.provider for fault in told} == {CUDA}
-    assert len(told) == 2  # the detector's and the mesh's
+    assert {fault.provider for fault in faults} == {CUDA}
+    assert len(faults) == 2  # the detector's and the mesh's
 
 
 class FailingFinder(FaceFinder):

@@ -148,8 +148,8 @@ def test_a_whole_jpeg_with_a_stray_byte_before_its_end_is_kept() -> None:
 def test_the_first_frame_of_each_second_is_kept() -> None:
     eye, health_log = camera()
     jpeg = compressed(START_NS, scene())
-    kept = [eye.keep(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
-    stamps = [frame.stamp_ns for frame in kept if frame]
+    kept_stamps = [eye.keep(replace(jpeg, stamp_ns=START_NS + 500_000_000 + n * PERIOD_NS)) for n in range(90)]
+    stamps = [frame.stamp_ns for frame in kept_stamps if frame]
     firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
     assert stamps == firsts
     assert counted(health_log) == {}

@@ -38,8 +38,8 @@ class Parrot:
 
 @pytest.fixture(scope="module")
 def sounds() -> list[SoundChunk]:
-    found = [chunk.samples for chunk in read_sound_file(HERE / "mixtures.flac")]
-    whole = np.concatenate(found)[: 24 * 16_000]
+    chunks = [chunk.samples for chunk in read_sound_file(HERE / "mixtures.flac")]
+    whole = np.concatenate(chunks)[: 24 * 16_000]
     return [
         SoundChunk(samples=whole[i : i + 1_600], rate_hz=16_000, stamp_ns=START_NS + i * NS_PER_S // 16_000)
         for i in range(0, len(whole), 1_600)
@@ -97,14 +97,14 @@ EDGES = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), fed=st.lists(EDGES, max_size=12))
 def test_the_robot_context_does_not_depend_on_the_order_of_edges(data: st.DataObject, fed: list[RobotSpeech]) -> None:
-    one, other = RobotVoice(), RobotVoice()
-    for each in fed:
-        one.feed(each, None)
-    for each in data.draw(st.permutations(fed)):
-        other.feed(each, None)
+    first, other = RobotVoice(), RobotVoice()
+    for robot_edge in fed:
+        first.feed(robot_edge, None)
+    for robot_edge in data.draw(st.permutations(fed)):
+        other.feed(robot_edge, None)
     for at_s in range(0, 20, 3):
-        about = one.about(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
-        assert about == other.about(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
+        about = first.find_context(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
+        assert about == other.find_context(START_NS + at_s * NS_PER_S, START_NS + (at_s + 2) * NS_PER_S)
         assert all(turn.start_ns <= turn.end_ns <= turn.rings_until_ns for turn in about.turns)
         assert all(early.end_ns <= late.start_ns for early, late in zip(about.turns, about.turns[1:], strict=False))
         assert not about.late

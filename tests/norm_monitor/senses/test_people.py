@@ -167,8 +167,8 @@ def test_within_the_settling_time_the_order_of_arrival_changes_nothing(
 ) -> None:
     in_order = sorted(takes, key=lambda take: take[0])
     mixed = sorted(takes, key=lambda take: take[0] + chance.randrange(s_to_ns(0.4)))
-    one, other = adapter(settle_s=0.5), adapter(settle_s=0.5)
-    assert told(one, in_order) == told(other, mixed)
+    first, other = adapter(settle_s=0.5), adapter(settle_s=0.5)
+    assert told(first, in_order) == told(other, mixed)
     assert not other.counts["messages_late"]
 
 

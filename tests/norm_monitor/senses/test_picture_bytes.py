@@ -49,16 +49,16 @@ def test_a_parsed_picture_equals_that_of_the_bag_library(stated: tuple[str, Any]
     type_name, values = stated
     message = make(type_name, dict(values))
     data = bytes(typestore().serialize_cdr(message, type_name)) + bytes(padding)
-    found = parse_picture(data, compressed=type_name.endswith("CompressedImage"))
-    assert found is not None
-    assert plain(found) == plain(make_picture(message))
+    parsed = parse_picture(data, compressed=type_name.endswith("CompressedImage"))
+    assert parsed is not None
+    assert plain(parsed) == plain(make_picture(message))
 
 
 def test_a_big_endian_message_is_parsed() -> None:
     data = b"\0\0\0\0" + struct.pack(">iII4sI5s3xI2s", 7, 9, 4, b"eye\0", 5, b"jpeg\0", 2, b"\xff\xd8")
-    found = parse_picture(data, compressed=True)
-    assert found is not None
-    assert (found.stamp_ns, found.frame_id, found.encoding, bytes(found.data)) == (
+    parsed = parse_picture(data, compressed=True)
+    assert parsed is not None
+    assert (parsed.stamp_ns, parsed.frame_id, parsed.encoding, bytes(parsed.data)) == (
         7_000_000_009,
         "eye",
         "jpeg",

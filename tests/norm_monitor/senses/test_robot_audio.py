@@ -67,17 +67,19 @@ def taken(ears: Ears, topic: str, sent: Fields) -> list[HeardRecord]:
 
 def in_one_thread(whisper: Whisper, sound: Any, *, as_feedback: bool = False) -> list[HeardRecord]:
     ears = Ears(CONFIG, HealthLog(), whisper, MIC)
-    sent = [found for one in stream(sound, as_feedback=as_feedback) for found in taken(ears, *one)]
+    sent = [state for utterance in stream(sound, as_feedback=as_feedback) for state in taken(ears, *utterance)]
     return [*sent, *ears.end_input()]
 
 
 def played_alone(ears: Ears, sound: Any) -> list[HeardRecord]:
     """What the robot's sound gives, without a sound of anybody else."""
-    return [found for topic, one in stream(sound) if topic == OUT for found in taken(ears, topic, one)]
+    return [state for topic, utterance in stream(sound) if topic == OUT for state in taken(ears, topic, utterance)]
 
 
 def turns(heard: list[HeardRecord]) -> tuple[Turn, ...]:
-    return turns_of((), [one for one in heard if isinstance(one, RobotSpeech)], START_NS + 60 * NS_PER_S)
+    return turns_of(
+        (), [utterance for utterance in heard if isinstance(utterance, RobotSpeech)], START_NS + 60 * NS_PER_S
+    )
 
 
 @pytest.mark.parametrize("as_feedback", [False, True])

@@ -54,25 +54,25 @@ def seconds(stamp_ns: int) -> float:
 
 
 def test_a_question_ends_with_its_words_though_the_robot_talks_on() -> None:
-    [said] = attributed(robot_turn(2, 14, "They met in the canteen."), "Why would you paint it?", (0, 2.4), 14)
-    assert (said.speaker, seconds(said.start_ns), seconds(said.end_ns)) == (Speaker.USER, 0, 2.4)
-    assert ns_to_s(said.overlap_ns) == 0.4
+    [utterance] = attributed(robot_turn(2, 14, "They met in the canteen."), "Why would you paint it?", (0, 2.4), 14)
+    assert (utterance.speaker, seconds(utterance.start_ns), seconds(utterance.end_ns)) == (Speaker.USER, 0, 2.4)
+    assert ns_to_s(utterance.overlap_ns) == 0.4
 
 
 def test_words_over_a_garbled_robot_begin_at_their_own_time() -> None:
-    [said] = attributed(robot_turn(0.5, 9, "They met in the canteen."), "Stop, that's not mine!", (7, 10), 10)
-    assert (said.speaker, seconds(said.start_ns), seconds(said.end_ns)) == (Speaker.USER, 7, 10)
+    [utterance] = attributed(robot_turn(0.5, 9, "They met in the canteen."), "Stop, that's not mine!", (7, 10), 10)
+    assert (utterance.speaker, seconds(utterance.start_ns), seconds(utterance.end_ns)) == (Speaker.USER, 7, 10)
 
 
 def test_a_person_alone_keeps_the_bounds_of_the_voice() -> None:
-    [said] = attributed(robot_turn(9, 11, "You're welcome."), "Thank you so much.", (0.3, 1.5), 3)
-    assert (seconds(said.start_ns), seconds(said.end_ns)) == (0, 3)
+    [utterance] = attributed(robot_turn(9, 11, "You're welcome."), "Thank you so much.", (0.3, 1.5), 3)
+    assert (seconds(utterance.start_ns), seconds(utterance.end_ns)) == (0, 3)
 
 
 def test_a_number_in_digits_stays_with_the_words_before_it() -> None:
     robot = robot_turn(0, 9, "The lighthouse was built in eighteen eighty by two brothers.")
-    found = attributed(robot, "The lighthouse was built in 1880 wait, I never asked for history!", (0, 6), 6)
-    assert [(said.speaker, said.text) for said in found] == [
+    utterances = attributed(robot, "The lighthouse was built in 1880 wait, I never asked for history!", (0, 6), 6)
+    assert [(utterance.speaker, utterance.text) for utterance in utterances] == [
         (Speaker.ROBOT, "The lighthouse was built in 1880"),
         (Speaker.USER, "wait, I never asked for history!"),
     ]

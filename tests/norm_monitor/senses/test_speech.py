@@ -77,17 +77,17 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(
 ) -> None:
     config = HearingConfig(partial_every_s=0.5)
     monkeypatch.setattr(segmenter, "MAX_SPEECH_S", 2.0)
-    found = segments(np.concatenate([kennedy[:96_000]] * 3), 1_600, config)
-    finals = [s for s in found if s.final]
+    all_segments = segments(np.concatenate([kennedy[:96_000]] * 3), 1_600, config)
+    finals = [s for s in all_segments if s.final]
     assert all(s.end_ns - s.start_ns <= 2 * NS_PER_S for s in finals)
-    assert {s.start_ns for s in found if s.stage is SegmentStage.PARTIAL} <= {s.start_ns for s in finals}
-    assert any(s.stage is SegmentStage.PARTIAL for s in found)
+    assert {s.start_ns for s in all_segments if s.stage is SegmentStage.PARTIAL} <= {s.start_ns for s in finals}
+    assert any(s.stage is SegmentStage.PARTIAL for s in all_segments)
 
 
 def test_likely_and_final_segments_have_the_same_words(kennedy: np.ndarray) -> None:
-    found = segments(kennedy, 1_600)
-    likely = {(s.start_ns, s.end_ns): s for s in found if s.stage is SegmentStage.LIKELY}
-    finals = [s for s in found if s.final]
+    all_segments = segments(kennedy, 1_600)
+    likely = {(s.start_ns, s.end_ns): s for s in all_segments if s.stage is SegmentStage.LIKELY}
+    finals = [s for s in all_segments if s.final]
     same = [s for s in finals if (s.start_ns, s.end_ns) in likely]
     assert len(same) >= len(finals) - 1  # the last may be cut off by the end of the file
     for segment in same:

@@ -46,8 +46,8 @@ def test_resampling_gives_the_same_samples_for_any_chunking(rate_hz: int, cuts: 
 def test_resampling_keeps_a_tone_and_its_time(rate_hz: int) -> None:
     tone = np.sin(2 * np.pi * 440 * np.arange(rate_hz) / rate_hz).astype(np.float32)
     ideal = np.sin(2 * np.pi * 440 * np.arange(16_000) / 16_000)
-    made = resampled(tone, rate_hz, [777])
-    assert np.abs(made[500:15_500] - ideal[500:15_500]).max() < 2e-3
+    result = resampled(tone, rate_hz, [777])
+    assert np.abs(result[500:15_500] - ideal[500:15_500]).max() < 2e-3
 
 
 def test_a_tone_above_the_band_does_not_fold_back() -> None:
@@ -95,7 +95,7 @@ def test_blocks_do_not_depend_on_the_first_message_that_is_heard(rate_hz: int) -
             SoundChunk(samples=sound[place], rate_hz=rate_hz, stamp_ns=START_NS + place * TENTH)
             for place in range(first, 20)
         ]
-        return {b.stamp_ns: b.samples.tobytes() for one in chunks for b in microphone.feed(one, START_NS)}
+        return {b.stamp_ns: b.samples.tobytes() for chunk in chunks for b in microphone.feed(chunk, START_NS)}
 
     whole, later = blocks(0), blocks(3)
     settled = {stamp_ns for stamp_ns in later if stamp_ns > START_NS + 4 * TENTH}
@@ -199,7 +199,7 @@ def test_unusable_sound_is_named(message: SimpleNamespace, fault: str) -> None:
 def arrivals(rate_hz: int, length_s: float = 12.0, pauses: bool = False) -> list[tuple[float, int]]:
     """The second at which each message comes, and its samples: ten a second, where nothing pauses."""
     at_s = [number / 10 for number in range(round(length_s * 10))]
-    return [(each, rate_hz // 10) for each in at_s if not (pauses and each % 4 > 2)]
+    return [(second, rate_hz // 10) for second in at_s if not (pauses and second % 4 > 2)]
 
 
 def delayed(messages: list[tuple[float, int]]) -> list[tuple[float, int]]:
@@ -311,9 +311,9 @@ def test_ears_in_two_threads_mark_a_stall_as_rough(monkeypatch: pytest.MonkeyPat
         chunk = SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=None)
         records += ears.take_sound(chunk, START_NS + s_to_ns(at_s))
         records += ears.transcribe(0)
-    marks = [one for one in records if isinstance(one, Utterance) and not one.text]
-    (words,) = [one for one in records if isinstance(one, Utterance) and one.text]
+    marks = [record for record in records if isinstance(record, Utterance) and not record.text]
+    (words,) = [record for record in records if isinstance(record, Utterance) and record.text]
     assert abs(words.start_ns - START_NS - s_to_ns(5)) < NS_PER_S // 10
-    rough = [one.stamp_ns for one in marks if one.timing is Timing.ABSENT]
+    rough = [mark.stamp_ns for mark in marks if mark.timing is Timing.ABSENT]
     assert START_NS + s_to_ns(4) < min(rough) < START_NS + s_to_ns(6.3)
     assert max(rough) < START_NS + s_to_ns(17)

@@ -35,8 +35,8 @@ def test_persons_and_base_may_hang_on_one_map(
     tree.put(transform(AT_NS, "map", "person_a", person))
     cos, sin = math.cos(base_yaw), math.sin(base_yaw)
     x, y = base[0] + cos * link[0] - sin * link[1], base[1] + sin * link[0] + cos * link[1]
-    found = distance(tree, "person_a")
-    assert found == pytest.approx(math.hypot(person[0] - x, person[1] - y), abs=1e-9)
+    distance_m = distance(tree, "person_a")
+    assert distance_m == pytest.approx(math.hypot(person[0] - x, person[1] - y), abs=1e-9)
 
 
 @given(places, angles, places)

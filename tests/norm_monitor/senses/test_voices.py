@@ -47,7 +47,7 @@ class Hearing:
     def take(self, at_s: float, topic: str, message: Any) -> None:
         arrival_ns = START_NS + s_to_ns(at_s)
         heard = [*self.ears.advance(arrival_ns), *self.ears.take_voice(message, arrival_ns, topic)]
-        self.records += [one for one in heard if isinstance(one, Utterance)]
+        self.records += [record for record in heard if isinstance(record, Utterance)]
 
     def speak(self, at_s: float, voice_id: str, text: str) -> str:
         """One second of speech and its text; returns the speaker."""
@@ -58,7 +58,7 @@ class Hearing:
 
     @property
     def words(self) -> list[Utterance]:
-        return [one for one in self.records if one.text]
+        return [record for record in self.records if record.text]
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_late_text_keeps_the_person_of_its_speech(hearing: Hearing) -> None:
     hearing.take(2, "persons/ann/voice_id", Fields(data=""))
     hearing.take(2, "voices/tracked", ids())  # ends the speech, of which no edge tells
     hearing.take(3, "voices/v1/speech", said("Hello."))
-    assert [(one.speaker_id, one.start_ns, one.end_ns) for one in hearing.words] == [
+    assert [(word.speaker_id, word.start_ns, word.end_ns) for word in hearing.words] == [
         ("ann", START_NS + NS_PER_S, START_NS + 2 * NS_PER_S)
     ]
     assert hearing.speak(60, "v1", "Who?") == "v1"  # its id was given to another voice
@@ -113,14 +113,14 @@ def test_overlapping_voices_have_their_own_times_without_silence_between(hearing
     for at_s, voice, speaking in ((1, "a", True), (2, "b", True), (2.5, "a", False), (3, "b", False)):
         hearing.take(at_s, f"voices/{voice}/is_speaking", Fields(data=speaking))
     hearing.take(3.2, "voices/b/speech", said("Second."))
-    assert max(one.end_ns for one in hearing.records if not one.text) <= START_NS + NS_PER_S
+    assert max(record.end_ns for record in hearing.records if not record.text) <= START_NS + NS_PER_S
     hearing.take(3.4, "voices/a/speech", said("First."))
     hearing.take(3.6, "voices/tracked", ids("a", "b", "never_spoke"))
-    spans = {one.speaker_id: (one.start_ns - START_NS, one.end_ns - START_NS) for one in hearing.words}
+    spans = {word.speaker_id: (word.start_ns - START_NS, word.end_ns - START_NS) for word in hearing.words}
     assert spans == {"a": (s_to_ns(1), s_to_ns(2.5)), "b": (s_to_ns(2), s_to_ns(3))}
     assert hearing.records[-1].start_ns == START_NS + s_to_ns(3.6)  # by now, silence
-    assert {one.source_topic for one in hearing.words} == {"/humans/voices/a/speech", "/humans/voices/b/speech"}
-    assert len({one.utterance_id for one in hearing.words}) == 2
+    assert {word.source_topic for word in hearing.words} == {"/humans/voices/a/speech", "/humans/voices/b/speech"}
+    assert len({word.utterance_id for word in hearing.words}) == 2
 
 
 def test_a_late_list_of_voices_is_counted_and_ends_no_speech(hearing: Hearing) -> None:
@@ -130,7 +130,7 @@ def test_a_late_list_of_voices_is_counted_and_ends_no_speech(hearing: Hearing) -
     hearing.take(3, "voices/v1/is_speaking", Fields(data=False))
     hearing.take(3, "voices/v1/speech", said("Hello."))
     assert hearing.words[0].end_ns == START_NS + 3 * NS_PER_S
-    assert {one.name: one.count for one in hearing.health_log.counters} == {"voice_lists_late": 1}
+    assert {counter.name: counter.count for counter in hearing.health_log.counters} == {"voice_lists_late": 1}
 
 
 def test_voices_are_bounded() -> None:

@@ -131,9 +131,9 @@ def test_a_log_that_does_not_fit_stays_where_it_is(
 def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> None:
     edit(with_session, "S1: {condition: apology", "S1: {condition: none")
     study = Study(with_session.folder)
-    told = "its log is of condition apology, and study.yaml says none"
-    assert told in statuses(study)["S1"].problems
-    with pytest.raises(StudyError, match=told):
+    disagreement = "its log is of condition apology, and study.yaml says none"
+    assert disagreement in statuses(study)["S1"].problems
+    with pytest.raises(StudyError, match=disagreement):
         study.recordings()
 
 
@@ -142,10 +142,10 @@ def test_status_names_missing_damaged_and_foreign_logs(with_session: Study, tmp_
     write_log(with_session.folder / "sessions/stray", session="S4", length_s=30, flags=1)
     file = with_session.log_of("S1") / "events-000001.jsonl"
     file.write_bytes(file.read_bytes().replace(b"person_1", b"person_2", 1))
-    found = check_study(Study(with_session.folder), CLOCK)
-    assert {session.name: session.log for session in found.sessions} == {"S1": "damaged", "S3": "missing"}
-    assert any("stray: a log that study.yaml does not name" in problem for problem in found.problems)
-    assert not found.is_complete
+    status = check_study(Study(with_session.folder), CLOCK)
+    assert {session.name: session.log for session in status.sessions} == {"S1": "damaged", "S3": "missing"}
+    assert any("stray: a log that study.yaml does not name" in problem for problem in status.problems)
+    assert not status.is_complete
 
 
 def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:

@@ -83,9 +83,9 @@ def test_utterances_without_consent_keep_their_times_alone(session: Recording) -
     redactor = Redactor(
         RedactionPolicy(known_only=True), participants=(quiet, Participant(pseudonym="P-2", person_ids=("p2",)))
     )
-    kept = [redactor.clean(said("secret", who)) for who in ("p1", "p2", "passer_by")]
-    assert [u.text for u in kept] == [WITHHELD, "secret", WITHHELD]
-    assert kept[0].start_ns == START_NS + NS_PER_S
+    utterances = [redactor.clean(said("secret", who)) for who in ("p1", "p2", "passer_by")]
+    assert [u.text for u in utterances] == [WITHHELD, "secret", WITHHELD]
+    assert utterances[0].start_ns == START_NS + NS_PER_S
     fact = replace(session.flags[0].evidence[0], utterance_id="u-secret", quote="secret")
     flag = redactor.clean(replace(session.flags[0], evidence=(fact,), rationale="They said “secret”."))
     assert (flag.evidence[0].quote, flag.rationale) == (WITHHELD, f"They said “{WITHHELD}”.")

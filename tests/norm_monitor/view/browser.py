@@ -42,7 +42,7 @@ class Browser:
         to_read, self._to = os.pipe()
         self._from, from_write = os.pipe()
         # Above 3 and 4, where Chromium looks for its ends of the pipes.
-        child_in, child_out = (fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (to_read, from_write))
+        child_in, child_out = (fcntl.fcntl(axis, fcntl.F_DUPFD, 10) for axis in (to_read, from_write))
         command = [
             CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-extensions", f"--user-data-dir={profile}", f"--window-size={width},{height}",

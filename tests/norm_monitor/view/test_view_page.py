@@ -64,9 +64,9 @@ def test_the_page_sums_up_the_session_and_asks_only_its_own_server(shown: Browse
 
 
 def test_the_scrubber_shows_who_speaks_and_what_was_raised(shown: Browser) -> None:
-    said = next(one for one in of(Utterance) if one.final)
-    scrub(shown, said.end_ns - 1)
-    assert said.text in text(shown, "#said .speaking")
+    utterance = next(utterance for utterance in of(Utterance) if utterance.final)
+    scrub(shown, utterance.end_ns - 1)
+    assert utterance.text in text(shown, "#said .speaking")
     flag = of(SocialFlag)[0]
     scrub(shown, flag.decision_ns - NS_PER_S // 10)
     assert flag.rationale not in text(shown, "#raised")
@@ -93,9 +93,9 @@ def test_the_transcript_is_searched_and_walked_by_keyboard(shown: Browser) -> No
     shown.run("document.getElementById('line-words').focus()")
     for letter in "reading room":
         shown.key(letter)
-    found = shown.run("document.querySelectorAll('#lines li').length")
-    assert 1 < found < len(of(Utterance))
-    assert text(shown, "#line-count").startswith(f"{found} of")
+    line_count = shown.run("document.querySelectorAll('#lines li').length")
+    assert 1 < line_count < len(of(Utterance))
+    assert text(shown, "#line-count").startswith(f"{line_count} of")
     shown.key("Tab", code=9)
     first = shown.run("document.activeElement.textContent")
     shown.key("ArrowDown", code=40)
@@ -129,10 +129,10 @@ def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
 
 def test_quoted_markup_is_never_run(browser: Browser, timeline: SessionTimeline, url: str) -> None:
     evil = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
-    said = replace(next(iter(of(Utterance))), utterance_id="evil", text=evil, locale='en" onclick="')
+    utterance = replace(next(iter(of(Utterance))), utterance_id="evil", text=evil, locale='en" onclick="')
     fact = Evidence(measure=evil, value=1.0, start_ns=0, end_ns=0, quote=evil)
     flag = replace(of(SocialFlag)[0], event_id='x"><b>', rationale=evil, correction=evil, cue_id=evil, evidence=(fact,))
-    timeline.take(said, said.end_ns)
+    timeline.take(utterance, utterance.end_ns)
     timeline.take(flag, flag.decision_ns)
     timeline.take(status(1, evil), START_NS + NS_PER_S)
     timeline.note(evil)
@@ -141,7 +141,7 @@ def test_quoted_markup_is_never_run(browser: Browser, timeline: SessionTimeline,
     assert evil in text(browser, "#notes")
     assert evil in text(browser, "#raised")
     assert evil in text(browser, "#health")
-    scrub(browser, said.end_ns - 1)
+    scrub(browser, utterance.end_ns - 1)
     assert evil in text(browser, "#said")
     assert browser.run("window.owned") is None
 

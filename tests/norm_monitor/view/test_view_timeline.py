@@ -58,7 +58,7 @@ def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: SessionTimelin
         timeline.take(replace(flag, state=state), START_NS + second * NS_PER_S)
     (item,) = timeline.changes()["flags"]
     assert (item["known"], item["state"]) == (3000, "withdrawn")
-    assert [(each["at"], each["state"]) for each in item["history"]] == [
+    assert [(state["at"], state["state"]) for state in item["history"]] == [
         (3000, "opened"),
         (4000, "updated"),
         (9000, "withdrawn"),
@@ -67,8 +67,8 @@ def test_a_flag_keeps_when_it_was_raised_and_its_states(timeline: SessionTimelin
 
 def test_health_items_begin_where_health_changes(timeline: SessionTimeline) -> None:
     deaf = "/audio has no publisher; check the name with ./tactful doctor"
-    for second, told in enumerate([(Health.OK,), (Health.OK,), (Health.STALE, deaf), (Health.STALE, deaf)]):
-        timeline.take(status(second, *told), START_NS + second * NS_PER_S)  # type: ignore[arg-type]
+    for second, report in enumerate([(Health.OK,), (Health.OK,), (Health.STALE, deaf), (Health.STALE, deaf)]):
+        timeline.take(status(second, *report), START_NS + second * NS_PER_S)  # type: ignore[arg-type]
     health = timeline.changes()["health"]
     assert [(item["start"], item["health"], item["reasons"]) for item in health] == [
         (0, "ok", []),
@@ -96,17 +96,17 @@ def test_the_oldest_items_are_dropped_and_counted() -> None:
     timeline = SessionTimeline("a long bag", START_NS, most=3)
     for number in range(10):
         timeline.take(said(number), START_NS)
-    told = timeline.changes()
-    assert [item["id"] for item in told["speech"]] == ["u7", "u8", "u9"]
-    assert told["dropped"] == 7
+    changes = timeline.changes()
+    assert [item["id"] for item in changes["speech"]] == ["u7", "u8", "u9"]
+    assert changes["dropped"] == 7
 
 
 def test_speech_before_a_live_page_opened_is_not_shown() -> None:
     timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=10)
     timeline.take(said(0), START_NS + 31 * NS_PER_S)
-    told = timeline.changes()
-    assert told["speech"] == []
-    assert any("not shown" in note for note in told["notes"])
+    changes = timeline.changes()
+    assert changes["speech"] == []
+    assert any("not shown" in note for note in changes["notes"])
 
 
 def flag_at(flag: SocialFlag, state: FlagState, times: tuple[float, float, float | None]) -> SocialFlag:
@@ -146,20 +146,20 @@ def test_a_flag_that_ended_before_the_page_opened_is_removed(session: Recording)
 
 
 def test_a_change_wakes_a_waiting_viewer(timeline: SessionTimeline) -> None:
-    told: list[list[str]] = []
+    item_ids: list[list[str]] = []
     waiting = threading.Thread(
-        target=lambda: told.append([item["id"] for item in timeline.changes(0, PATIENCE_S)["speech"]])
+        target=lambda: item_ids.append([item["id"] for item in timeline.changes(0, PATIENCE_S)["speech"]])
     )
     waiting.start()
     timeline.take(said(1), START_NS)
     waiting.join(PATIENCE_S)
-    assert told == [["u1"]]
+    assert item_ids == [["u1"]]
 
 
 def test_closing_a_timeline_releases_a_waiting_viewer(timeline: SessionTimeline) -> None:
-    told: list[bool] = []
-    waiting = threading.Thread(target=lambda: told.append(timeline.changes(9, PATIENCE_S)["complete"]))
+    completed: list[bool] = []
+    waiting = threading.Thread(target=lambda: completed.append(timeline.changes(9, PATIENCE_S)["complete"]))
     waiting.start()
     timeline.close()
     waiting.join(PATIENCE_S)
-    assert told == [False]
+    assert completed == [False]
