@@ -1,15 +1,12 @@
 """Senses that are to run on a GPU run on the CPU where it fails, give the same, and say so."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
-import numpy as np
 import pytest
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CUDA
 from norm_core.engines.providers import ProviderFault, make_fault_reporter
 from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
@@ -19,11 +16,10 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.audio_message import read_sound_file
-from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.node_records import counted
-from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
+from tests.norm_core.engines.test_onnx_session import broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
 from tests.norm_monitor.senses.speech_path import segments, utterances
 
@@ -107,16 +103,6 @@ def test_whisper_loses_no_utterance_when_its_gpu_breaks(
     assert told in health_log.reasons[0]
 
 
-def test_voice_activity_goes_on_within_a_stream_when_its_gpu_breaks(broken_gpu: type[BrokenGpu]) -> None:
-    blocks = np.random.default_rng(0).normal(0, 0.1, (10, 512)).astype(np.float32)
-    steady, fallbacks = Silero(), Counter[str]()
-    expected = [steady(block) for block in blocks]
-    broken_gpu.runs = 5
-    broken = Silero(("cuda",), lambda fault: fallbacks.update([fault.provider]))
-    assert [broken(block) for block in blocks] == expected
-    assert fallbacks == {CUDA: 1}
-
-
 @pytest.fixture(scope="module")
 def face_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
@@ -125,18 +111,6 @@ def face_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except FaceWeightsMissingError as error:
         pytest.skip(str(error))
     return folder
-
-
-def test_faces_are_found_on_the_cpu_when_the_gpu_breaks(face_weights: Path, broken_gpu: type[BrokenGpu]) -> None:
-    broken_gpu.runs = 2
-    faults: list[ProviderFault] = []
-    finder = FaceFinder(face_weights, providers=("cuda",), on_fault=faults.append)
-    eyes, expected = Eyes("/camera", HealthLog(), finder=finder), Eyes("/camera", HealthLog(), finder=FaceFinder())
-    for second in range(3):
-        picture = compressed(START_NS + second * NS_PER_S, face_image())
-        assert list(eyes.take(picture)) == list(expected.take(picture))
-    assert {fault.provider for fault in faults} == {CUDA}
-    assert len(faults) == 2  # the detector's and the mesh's
 
 
 class FailingFinder(FaceFinder):

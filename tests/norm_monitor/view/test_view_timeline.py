@@ -101,14 +101,6 @@ def test_the_oldest_items_are_dropped_and_counted() -> None:
     assert changes["dropped"] == 7
 
 
-def test_speech_before_a_live_page_opened_is_not_shown() -> None:
-    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=10)
-    timeline.take(said(0), START_NS + 31 * NS_PER_S)
-    changes = timeline.changes()
-    assert changes["speech"] == []
-    assert any("not shown" in note for note in changes["notes"])
-
-
 def flag_at(flag: SocialFlag, state: FlagState, times: tuple[float, float, float | None]) -> SocialFlag:
     """Return a state of a flag: seconds of its onset, of the end of its fact, and of its end, if it ended."""
     onset_ns, fact_ns, end_ns = (None if second is None else START_NS + round(second * NS_PER_S) for second in times)
