@@ -47,11 +47,11 @@ def claim_domain() -> Iterator[int]:
 
 
 def _lock_domain() -> Iterator[int]:
-    # The one that was left the longest ago, as nodes of a run that was killed take a moment to end.
-    for path, domain in sorted(
-        ((_lock_path(domain), domain) for domain in DOMAINS), key=lambda pair: _read_last_use_s(pair[0])
-    ):
-        # To read suffices: another user may have made it, and let nobody else write.
+    """Yield a domain while its lock is held. Raises NoDomainError if every domain is in use."""
+    # The domain that was left the longest ago comes first, because nodes of a killed run take a moment to end.
+    for domain in sorted(DOMAINS, key=lambda domain: _read_last_use_s(_lock_path(domain))):
+        path = _lock_path(domain)
+        # Reading suffices: another user may have made the file, and let nobody else write.
         with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

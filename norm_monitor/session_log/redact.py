@@ -164,6 +164,7 @@ class Redactor:
             self._name_pattern = None
 
     def _learn(self, name: str, stand_in: str) -> None:
+        """Learn what replaces a name, unless it is known already."""
         if name.casefold() not in self._stand_ins:
             self._stand_ins[name.casefold()] = stand_in
             self._name_pattern = None

@@ -269,6 +269,7 @@ class SessionTimeline:
             self._change()
 
     def _change(self) -> None:
+        """Count a change that is sent at once, and wake the viewers."""
         self._version += 1
         self._news_version = self._version
         self._changed.notify_all()
@@ -289,6 +290,7 @@ class SessionTimeline:
             self._put("flags", item)
 
     def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
+        """Store an item, within the times that the timeline keeps, and wake the viewers."""
         if item is None:
             return
         if self._keep_ms is None:
@@ -310,6 +312,7 @@ class SessionTimeline:
         return self._keep_ms is not None and end < self._from
 
     def _forget(self) -> None:
+        """Drop what ended before the times that the timeline keeps."""
         for kind in self._kinds.values():
             kind.forget(self._from)
         if len(self._measures) > 2 * len(self._kinds["flags"].items) + 10:

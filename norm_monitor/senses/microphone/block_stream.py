@@ -109,6 +109,7 @@ class Microphone:
         yield from self._finish()
 
     def _finish(self) -> Iterator[Block]:
+        """End the stream, and yield its last blocks."""
         if self._resampler:
             yield from self._make_blocks(self._resampler.flush())
         self._resampler = None
@@ -189,6 +190,7 @@ class Microphone:
             self._corrected_ns = arrival_ns
 
     def _shift_times(self, by_ns: int) -> None:
+        """Correct the times of the stream."""
         self._origin_ns += by_ns
         self._end_ns += by_ns
 
@@ -211,6 +213,7 @@ class Microphone:
         yield from self._add(samples)
 
     def _add(self, samples: Samples) -> Iterator[Block]:
+        """Yield the blocks that samples of the stream complete."""
         assert self._resampler
         self._count_samples(len(samples))
         yield from self._make_blocks(self._resampler.feed(samples))

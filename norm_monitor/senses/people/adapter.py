@@ -284,5 +284,6 @@ def _is_away(person: Person) -> bool:
 
 
 def _require_fields(message: Any, *names: str) -> None:
+    """Raise NotPeopleError if a message lacks one of these fields."""
     if not all(hasattr(message, name) for name in names):
         raise NotPeopleError(f"{type(message).__name__} lacks one of the fields {', '.join(names)}")
