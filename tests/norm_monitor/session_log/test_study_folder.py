@@ -92,12 +92,12 @@ def test_a_new_study_is_readable_by_its_owner_alone(study: Study) -> None:
         ("seed: 0", "sed: 0", "did you mean seed"),
     ],
 )
-def test_a_faulty_study_file_is_told_with_its_place(study: Study, old: str, new: str, told: str) -> None:
+def test_a_faulty_study_file_is_refused_with_its_line(study: Study, old: str, new: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         Study(edit(study, old, new))
 
 
-def test_a_log_takes_from_the_study_what_it_leaves_open(study: Study, tmp_path: Path) -> None:
+def test_a_log_is_completed_from_the_study_file(study: Study, tmp_path: Path) -> None:
     with StudyLog.begin(tmp_path / "log", info("S2", condition="", participants=()), CLOCK) as log:
         log.close(sealed=True)
     add_log(study, tmp_path / "log", CLOCK, condition="none")
@@ -116,7 +116,7 @@ def test_a_log_takes_from_the_study_what_it_leaves_open(study: Study, tmp_path: 
         ({"session": "S1"}, "is there already; a session has one log"),
     ],
 )
-def test_a_log_that_does_not_fit_stays_where_it_is(
+def test_a_log_that_contradicts_the_study_is_not_moved(
     with_session: Study, tmp_path: Path, changes: dict[str, object], told: str
 ) -> None:
     with StudyLog.begin(tmp_path / "log", info(**{"session": "S9", **changes}), CLOCK) as log:  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def test_a_log_that_does_not_fit_stays_where_it_is(
     assert with_session.path.read_text() == before
 
 
-def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> None:
+def test_a_session_that_contradicts_the_study_is_left_out(with_session: Study) -> None:
     edit(with_session, "S1: {condition: apology", "S1: {condition: none")
     study = Study(with_session.folder)
     disagreement = "its log is of condition apology, and study.yaml says none"
@@ -148,7 +148,7 @@ def test_status_names_missing_damaged_and_foreign_logs(with_session: Study, tmp_
     assert not status.is_complete
 
 
-def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:
+def test_a_coding_without_labels_counts_as_coded(with_session: Study) -> None:
     with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
         log.append(Coding(coder="C-2", labels=0), 0)
         log.append(Coding(coder="X", labels=0), 0)
@@ -157,7 +157,7 @@ def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:
     assert "coded by X, no coder of study.yaml" in session.problems[0]
 
 
-def test_words_that_were_kept_without_consent_are_told(with_session: Study) -> None:
+def test_words_stored_without_consent_are_a_problem(with_session: Study) -> None:
     set_consent(with_session, "P-7K3MX", words=False)
     (problem,) = statuses(with_session)["S1"].problems
     assert "its log keeps words of P-7K3MX, who did not consent" in problem
@@ -218,7 +218,7 @@ def test_the_shorter_of_two_retention_times_counts(with_session: Study) -> None:
     assert (statuses(study, late)["S1"].log, statuses(study, late)["S1"].problems) == ("emptied", ())
 
 
-def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
+def test_a_damaged_list_of_outputs_is_refused(with_session: Study) -> None:
     (with_session.folder / "outputs.jsonl").write_text(json.dumps({"session": "S1"}) + "\n")
     with pytest.raises(StudyError, match=r"outputs\.jsonl: cannot be read"):
         check_study(with_session, CLOCK)
@@ -279,7 +279,7 @@ retention_days:
         (("sessions", "S2", "condition"), "no: b", "    condition: 'no: b'   # second"),
     ],
 )
-def test_a_value_is_set_on_one_line(keys: tuple[str, ...], value: object, line: str) -> None:
+def test_setting_a_value_keeps_comments_and_other_lines(keys: tuple[str, ...], value: object, line: str) -> None:
     edited = set_in_yaml(TEXT, keys, value)
     assert line in edited.splitlines()
     comments = ("# ours", "# the name", "# first", "# second", "# people")
@@ -295,7 +295,7 @@ def test_a_value_is_set_on_one_line(keys: tuple[str, ...], value: object, line: 
         (("retention_days",), "retention_days:\n"),
     ],
 )
-def test_a_key_goes_with_its_lines_alone(keys: tuple[str, ...], gone: str) -> None:
+def test_removing_a_key_removes_only_its_lines(keys: tuple[str, ...], gone: str) -> None:
     assert remove_from_yaml(TEXT, keys) == TEXT.replace(gone, "")
 
 
@@ -323,7 +323,7 @@ def test_an_edit_sets_that_value_and_no_other(plain: dict[str, object], keys: li
     assert edited == value
 
 
-def test_a_text_that_takes_no_edit_is_told() -> None:
+def test_a_text_that_cannot_be_edited_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the file, line 1, column 36: the alias \*same is not allowed"):
         set_in_yaml("sessions: {S1: &same {bag: a}, S2: *same}\n", ("sessions", "S2", "bag"), "b")
     with pytest.raises(ConfigError, match=r"the file: holds no keys"):
