@@ -42,6 +42,7 @@ from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tactful_cli.console import complain, err
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
+from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.verb_options import Language, RobotTopics, WhisperModel, WordsTopics
 
 
@@ -256,8 +257,10 @@ class BagWatch:
         monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
         attend = self.attend_of(name) if self.attend_of else attend_nothing
         flags_by_id: dict[str, SocialFlag] = {}
+        talk = TalkSummary()
         with err.status(f"{place}listening") as progress:
             for now_ns, taken in feed_monitor(senses.records(), monitor, clock, attend):
+                talk.add_record(taken)
                 if isinstance(taken, SocialFlag):
                     flags_by_id[taken.event_id] = taken
                     if taken.state is FlagState.WITHDRAWN:
@@ -271,6 +274,7 @@ class BagWatch:
             bag_digest=bag_digest(bag),
             start_ns=start_ns,
             length_s=length_s,
+            turn_count=talk.turn_count,
             flags=tuple(sorted(flags_by_id.values(), key=lambda flag: flag.onset_ns)),
             remarks=remarks_of(bag, senses, monitor),
         )

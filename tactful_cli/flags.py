@@ -22,10 +22,11 @@ from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.judge.coding import MISSING, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.replay.flag_runs import BagFlags, count_error_attributes, errors_per_hour, find_bags
+from norm_monitor.replay.flag_runs import BagFlags, errors_per_hour, find_bags
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_watch import BagWatch, SenseOptions
+from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.verb_options import RobotOffset, TopicRules, make_app, with_options
 
 JUDGE = "judge"  # the model in a batch, where none is named
@@ -145,8 +146,17 @@ def show_summary(results: Sequence[BagFlags]) -> None:
     table.add_section()
     table.add_row(f"all {len(results)}", *_figures(results), total)
     print_table(table)
-    if attributes := count_error_attributes(results):
-        show("errors about " + ", ".join(f"{to_words(name.value)} {count}" for name, count in attributes))
+    show(format_verdict(results))
+
+
+def format_verdict(results: Sequence[BagFlags]) -> str:
+    """Format the turns and flags of bags in one line."""
+    talk = TalkSummary()
+    for result in results:
+        talk.turn_count += result.turn_count
+        for flag in result.flags:
+            talk.add_flag(flag)
+    return talk.format()
 
 
 def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
@@ -255,10 +265,8 @@ def _conclude(watch: BagWatch, bags: Sequence[Path], *, as_json: bool) -> None:
     elif as_json:
         print_json([to_plain(result) for result in watch.results])
     elif watch.is_alone:
-        (result,) = watch.results
-        errors = count_of(len(result.errors), "social error")
-        out.print(f"{errors} and {count_of(result.competences, 'competence')} in {bags[0]}")
         for line in watch.counts:
             err.print(line)
+        show(f"{bags[0]}: {format_verdict(watch.results)}")
     else:
         show_summary(watch.results)

@@ -14,7 +14,7 @@ from typing import Any
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.storage import is_bag
 from norm_core.files.atomic_file import write_atomic
-from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
@@ -36,6 +36,7 @@ class BagFlags:
     bag_digest: str = ""  # of its topics, counts, times and sizes
     start_ns: int = 0
     length_s: float = 0.0
+    turn_count: int = 0
     flags: tuple[SocialFlag, ...] = ()
     remarks: tuple[str, ...] = ()
     problem: str = ""
@@ -56,13 +57,6 @@ def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
     results = tuple(results)
     hours = sum(result.length_s for result in results) / S_PER_HOUR
     return sum(len(result.errors) for result in results) / hours if hours else None
-
-
-def count_error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
-    """Count the errors of each attribute, most frequent first. An error may have several attributes."""
-    return Counter(
-        attribute for result in results for flag in result.errors for attribute in flag.attributes
-    ).most_common()
 
 
 def find_bags(paths: Iterable[Path]) -> dict[str, Path]:

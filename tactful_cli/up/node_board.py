@@ -1,21 +1,24 @@
 """What is known of each node from its heartbeats, and the lines about it for a person."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.wording import count_of
+from tactful_cli.lasting_reasons import LastingReasons
 
-STATED_AGAIN_AFTER_S = 60.0
-SILENT_AFTER_S = 3.0  # a node sends one heartbeat a second
-HANGS_AFTER_S = 30.0  # then its process is killed
-STOOD_STILL_S = 10.0  # without a look at the board
-SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
-SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
-_of_any_number = partial(re.sub, r"\d+", "0")
+# A node sends one heartbeat a second.
+SILENT_AFTER_S = 3.0
+# The process of a node that is silent for so long is killed.
+HANGS_AFTER_S = 30.0
+# If nothing looks at the board for so long, this process itself stood still.
+STOOD_STILL_S = 10.0
+# The graph is settled when nothing has changed for so long. Discovery takes up to three seconds.
+SETTLED_AFTER_S = 3.0
+# The graph counts as settled after so long even if it changes.
+MAX_UNSETTLED_S = 10.0
+SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; check the load of the machine, or start up again"
 
 
 @record
@@ -26,11 +29,11 @@ class NodeView:
     status: MonitorStatus | None = None
     problem: str = ""
     restarts: int = 0
-    heard_s: float = 0.0  # when the last heartbeat came
+    heartbeat_s: float = 0.0
 
     @property
     def is_active(self) -> bool:
-        """Whether the node works."""
+        """Whether the node is active."""
         return not self.problem and self.status is not None and self.status.state is NodeState.ACTIVE
 
     @property
@@ -42,98 +45,100 @@ class NodeView:
 
 
 class NodeBoard:
-    """The nodes of a profile by name. Each method that takes news returns the lines that it is worth."""
+    """The nodes of a profile by name. Methods that take news return the lines to print."""
 
     def __init__(self, nodes: Iterable[str], namespace: str) -> None:
         self.nodes = {node: NodeView() for node in nodes}
         self._prefix = f"{namespace}/"
-        self._stated_s: dict[tuple[str, str], float] = {}
+        self._reasons = LastingReasons()
+        self._silent: set[str] = set()
         self._all_were_active = False
         self._missing: list[tuple[str, ...]] = []
-        self._changed_s = self._unknown_s = 0.0  # when what is missing changed, and when a node was last unknown
-        self._looked_s = 0.0  # when `take_time` was called last
-        self.is_settled = False  # every node works or is known not to, and discovery has found what there is
+        # When what is missing changed last.
+        self._changed_s = 0.0
+        # When the state of a node was last unknown.
+        self._unknown_s = 0.0
+        # When `take_time` was called last.
+        self._looked_s = 0.0
+        # Whether the state of every node is known and discovery is over.
+        self.is_settled = False
 
     @property
     def all_active(self) -> bool:
-        """Whether every node works."""
+        """Whether every node is active."""
         return all(view.is_active for view in self.nodes.values())
 
     def take_launch(self, nodes: Iterable[str], launched_ns: int, restarts: int) -> None:
-        """Take that the process of some nodes was launched. Older heartbeats count no more."""
+        """Note that the process of some nodes was launched. Older heartbeats are ignored from now on."""
         for node in nodes:
             self.nodes[node] = NodeView(launched_ns=launched_ns, restarts=restarts, problem="")
 
     def take_end(self, nodes: Iterable[str], problem: str) -> None:
-        """Take that the process of some nodes ended."""
+        """Note that the process of some nodes ended."""
         for node in nodes:
             self.nodes[node] = NodeView(problem=problem, restarts=self.nodes[node].restarts)
         self._all_were_active = False
 
     def take_status(self, status: MonitorStatus, now_s: float) -> list[str]:
-        """Take a heartbeat."""
+        """Take a heartbeat. Heartbeats of a process that has ended are ignored."""
         node = status.node.removeprefix(self._prefix)
         view = self.nodes.get(node)
         if view is None or view.problem or status.started_ns < view.launched_ns:
-            return []  # of a process that has ended
+            return []
         before = view
-        if now_s - view.heard_s > SILENT_AFTER_S:
-            self._stated_s.pop((node, _of_any_number(SILENCE)), None)  # the next silence is another one
-        view = self.nodes[node] = NodeView(
-            launched_ns=view.launched_ns, status=status, restarts=view.restarts, heard_s=now_s
-        )
+        self._silent.discard(node)
+        view = NodeView(launched_ns=view.launched_ns, status=status, restarts=view.restarts, heartbeat_s=now_s)
+        self.nodes[node] = view
         lines: list[str] = []
         if before.is_active and not view.is_active:
-            lines += self._lines(node, [f"is {status.state}; its lifecycle was changed from outside"], now_s)
+            lines.append(f"{node}: is {status.state}; its lifecycle was changed from outside")
             self._all_were_active = False
         if view.is_active and not before.is_active and view.restarts:
             lines.append(f"{node}: is active again, after {count_of(view.restarts, 'restart')}")
         if self._all_were_active and self.is_settled:
-            new = [reason for reason in status.reasons if before.status and reason not in before.status.reasons]
-            gone = [reason for reason in (before.status.reasons if before.status else ()) if reason not in view.missing]
-            lines += self._lines(node, new, now_s)
-            lines += self._lines(node, [f"no longer: {reason}" for reason in gone if not new], now_s)
-        elif self.all_active and not self._all_were_active:
+            new, gone = self._reasons.update(node, status.reasons, now_s)
+            lines += [f"{node}: {reason.removeprefix(f'{node}: ')}" for reason in new]
+            lines += [f"{node}: no longer: {reason.removeprefix(f'{node}: ')}" for reason in gone]
+            return lines
+        self._reasons.accept(node, status.reasons)
+        if self.all_active and not self._all_were_active:
             self._all_were_active = True
             lines.append("all nodes are active")
         return lines
 
     def take_time(self, now_s: float) -> list[str]:
-        """Take that time passed: the graph settles, and a node that works and sends nothing hangs."""
+        """Note that time passed: the graph settles, and active nodes may fall silent. Each silence has one line."""
         self._settle(now_s)
-        if now_s - self._looked_s > STOOD_STILL_S:  # this process itself stood still, so that heartbeats wait unread
-            self.excuse(now_s)
+        if now_s - self._looked_s > STOOD_STILL_S:
+            # Heartbeats may wait unread.
+            self.restart_silences(now_s)
         self._looked_s = now_s
-        silent = [name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > SILENT_AFTER_S]
-        return [line for name in silent for line in self._lines(name, [SILENCE], now_s)]
+        silent = self._find_silent(now_s, SILENT_AFTER_S) - self._silent
+        self._silent |= silent
+        return [f"{name}: {SILENCE}" for name in sorted(silent)]
 
-    def excuse(self, now_s: float) -> None:
+    def restart_silences(self, now_s: float) -> None:
         """Count every silence from now on, because until now no heartbeat could be read."""
         for name, view in self.nodes.items():
             if view.is_active:
-                self.nodes[name] = replace(view, heard_s=now_s)
+                self.nodes[name] = replace(view, heartbeat_s=now_s)
 
-    def hanging(self, now_s: float) -> set[str]:
-        """Return the nodes that were active and have been silent for so long that their process hangs."""
-        return {name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > HANGS_AFTER_S}
+    def find_hanging(self, now_s: float) -> set[str]:
+        """Find the active nodes that have been silent for so long that their process hangs."""
+        return self._find_silent(now_s, HANGS_AFTER_S)
+
+    def _find_silent(self, now_s: float, after_s: float) -> set[str]:
+        """Find the active nodes without a heartbeat for `after_s`."""
+        return {name for name, view in self.nodes.items() if view.is_active and now_s - view.heartbeat_s > after_s}
 
     def _settle(self, now_s: float) -> None:
-        """Note that every node is known and that what is missing no longer changes, or changes for long."""
+        """Note whether the state of every node is known and what is missing no longer changes."""
         missing = [view.missing for view in self.nodes.values()]
         is_known = all(view.is_active or view.problem for view in self.nodes.values())
         if not (self._missing and is_known):
             self._unknown_s = now_s
         if missing != self._missing:
-            self._missing, self._changed_s = missing, now_s
+            self._missing = missing
+            self._changed_s = now_s
         is_quiet = is_known and now_s - self._changed_s >= SETTLED_AFTER_S
-        self.is_settled |= is_quiet or now_s - self._unknown_s >= SETTLED_AT_MOST_S
-
-    def _lines(self, node: str, reasons: Iterable[str], now_s: float) -> list[str]:
-        """Return one line for each reason that was not stated of late; digits do not make a reason a new one."""
-        lines = []
-        for reason in reasons:
-            key = (node, _of_any_number(reason))
-            if now_s - self._stated_s.get(key, -STATED_AGAIN_AFTER_S) >= STATED_AGAIN_AFTER_S:
-                self._stated_s[key] = now_s
-                lines.append(f"{node}: {reason.removeprefix(f'{node}: ')}")
-        return lines
+        self.is_settled |= is_quiet or now_s - self._unknown_s >= MAX_UNSETTLED_S

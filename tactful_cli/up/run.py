@@ -19,10 +19,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from norm_core.records.json_codec import RecordError, from_json
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import RecordError, from_json, from_plain
 from norm_core.records.status import MonitorStatus
 from norm_core.records.topics import STATUS_TOPIC
 from tactful_cli.console import complain, err, out
+from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.up.access import enclave_environment
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import HANGS_AFTER_S, NodeBoard
@@ -103,6 +105,7 @@ class Supervisor:
         self._due_s: dict[ChildProcess, float] = {}
         self._refusals: dict[ChildProcess, str] = {}
         self._settings = RuntimeSettings(profile)
+        self.talk = TalkSummary()
         self._last_code = CLEAN
         self._shown: set[str] = set()  # at which moments
         self._check_output: list[str] = []
@@ -126,7 +129,7 @@ class Supervisor:
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
         self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
-        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
+        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--all"], self._events, stdin=False)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
@@ -166,10 +169,10 @@ class Supervisor:
     def _watch_silence(self, now_s: float) -> None:
         """Tell of silent nodes, and kill a process that hangs, which `_take_end` then starts again."""
         if not self._watcher.is_running:
-            self._board.excuse(now_s)
+            self._board.restart_silences(now_s)
         for line in self._board.take_time(now_s):
             self._tell(line)
-        hanging = self._board.hanging(now_s)
+        hanging = self._board.find_hanging(now_s)
         for host, nodes in self._hosts.items():
             if silent := hanging.intersection(nodes):
                 names = " and ".join(sorted(silent))
@@ -190,15 +193,26 @@ class Supervisor:
         try:
             status = from_json(MonitorStatus, line.text)
         except RecordError:
-            if self._settings.take(line.text):
-                return
-            self._log(f"[status] {line.text}")
+            if not (self._settings.take(line.text) or self._take_talk(line.text)):
+                self._log(f"[status] {line.text}")
             return
         for text in self._board.take_status(status, time.monotonic()):
             self._tell(text)
         for host, nodes in self._hosts.items():
             if all(self._board.nodes[node].is_active for node in nodes):
                 self._refusals.pop(host, None)
+
+    def _take_talk(self, line: str) -> bool:
+        """Count a line about a flag or a speaker; return whether it is one."""
+        try:
+            fields = json.loads(line)
+            if "flag" in fields:
+                self.talk.add_flag(from_plain(SocialFlag, fields["flag"]))
+            else:
+                self.talk.add_speech(fields["speaker"], fields["speaker_id"])
+        except (ValueError, TypeError, KeyError):
+            return False
+        return True
 
     def _take_check(self, event: Event) -> None:
         """Tell what of a topic no heartbeat can tell: a type or a QoS for which nothing ever arrives."""
@@ -311,10 +325,12 @@ def run(profile: Profile, log: Path | None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     remove_leftovers(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-") as folder:
+        supervisor = Supervisor(profile, Path(folder), tell, show, logger.info)
         try:
-            return Supervisor(profile, Path(folder), tell, show, logger.info).run()
+            return supervisor.run()
         except KeyboardInterrupt:
             tell("all nodes have ended")
+            tell(supervisor.talk.format())
             return 0
 
 

@@ -18,6 +18,7 @@ from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.explanation import describe_measurement, describe_sum
 from tactful_cli.graph_stream import GraphLine
+from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
 
 # A monitor that has gone closes nothing; the oldest is then forgotten.
@@ -213,8 +214,12 @@ class GraphView:
     """Speech, flags, decisions and nodes of one namespace."""
 
     def __init__(self, namespace: str) -> None:
-        self.flags, self.nodes, self.speech = FlagView(), NodeHealthView(namespace), SpeechView()
-        self.refused = self.lost = 0
+        self.flags = FlagView()
+        self.nodes = NodeHealthView(namespace)
+        self.speech = SpeechView()
+        self.talk = TalkSummary()
+        self.refused = 0
+        self.lost = 0
         self._decision_ns: deque[int] = deque(maxlen=LATENCIES)
         self._problems: set[str] = set()
 
@@ -241,7 +246,9 @@ class GraphView:
         return list(filter(None, (f"{self.nodes.summary()}; {flags}", median_delays, lost)))
 
     def _take(self, line: GraphLine) -> Iterator[WatchRow]:
-        match line.read():
+        record = line.read()
+        self.talk.add_record(record)
+        match record:
             case SocialFlag() as flag:
                 yield from self.flags.take(flag, shadow="/shadow/" in line.topic)
             case MonitorStatus() as status:

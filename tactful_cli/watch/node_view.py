@@ -1,13 +1,13 @@
-"""The rows that a person reads, and the nodes: which work, what they lack and its remedy, what they drop and take."""
+"""The rows that a person reads, and the nodes: which are active, what they lack and its remedy."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from norm_core.records.record import record
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
+from tactful_cli.lasting_reasons import LastingReasons
 
 
 class Tone(StrEnum):
@@ -30,8 +30,8 @@ class WatchRow:
     details: tuple[tuple[str, str], ...] = ()
 
 
-SILENT_AFTER_S = 5.0  # a node sends one heartbeat a second
-TOLD_AGAIN_AFTER_S = 60.0
+# A node sends one heartbeat a second.
+SILENT_AFTER_S = 5.0
 MAX_NODES = 100
 
 _TONES = {Health.OK: Tone.GOOD, Health.DEGRADED: Tone.NOTE, Health.STALE: Tone.NOTE, Health.FAILED: Tone.BAD}
@@ -73,13 +73,14 @@ class NodeHealthView:
     def __init__(self, namespace: str) -> None:
         self._prefix = f"{namespace}/"
         self.nodes: dict[str, NodeBeat] = {}
-        self._now_ns = 0
-        self._told_ns: dict[tuple[str, str], int] = {}
+        self._reasons = LastingReasons()
 
     @property
     def dropped(self) -> int:
-        """How much the nodes dropped or lost since each was configured."""
-        return sum(count for beat in self.nodes.values() for count in _drops(beat.status).values())
+        """The number of messages that the nodes dropped or lost since each was configured."""
+        statuses = [beat.status for beat in self.nodes.values()]
+        lost = (counter.count for status in statuses for counter in status.counters if counter.name == "messages_lost")
+        return sum(lost) + sum(queue.dropped for status in statuses for queue in status.queues)
 
     def is_restart(self, status: MonitorStatus) -> bool:
         """Whether a heartbeat is the first of a new process of a known node. Two rivals restart nothing."""
@@ -91,56 +92,41 @@ class NodeHealthView:
         return status.node.removeprefix(self._prefix)
 
     def take(self, status: MonitorStatus, now_ns: int) -> Iterator[WatchRow]:
-        """Take a heartbeat."""
-        self._now_ns = now_ns
+        """Take a heartbeat. Changes of health have a row only if they last."""
         name = self.name_of(status)
-        before, is_restart = self.nodes.get(name), self.is_restart(status)
+        before = self.nodes.get(name)
+        is_restart = self.is_restart(status)
         if before is None and len(self.nodes) >= MAX_NODES:
             return
-        beat = self.nodes[name] = NodeBeat(status=status, arrival_ns=now_ns)
-        if before is None:
-            yield WatchRow(label="node", text=f"{name}: {beat.state}", tone=beat.tone)
-        elif is_restart:
-            yield WatchRow(label="node", text=f"{name}: started anew, {beat.state}", tone=beat.tone)
-        elif before.state != beat.state:
-            yield from self._rows(name, [f"from {before.state} to {beat.state}"], beat.tone, now_ns)
-        old = before.status.reasons if before else ()
-        yield from self._rows(name, [reason for reason in status.reasons if reason not in old], beat.tone, now_ns)
-        if not status.reasons:
-            gone = [f"no longer: {reason.partition('; ')[0]}" for reason in old]  # its remedy is told already
-            yield from self._rows(name, gone, Tone.GOOD, now_ns)
-        drops, drops_before = _drops(status), _drops(before.status) if before else {}
-        new = [f"{what} lost {count} so far" for what, count in drops.items() if count > drops_before.get(what, 0)]
-        yield from self._rows(name, new, Tone.NOTE, now_ns)
+        beat = NodeBeat(status=status, arrival_ns=now_ns)
+        self.nodes[name] = beat
+        if before is None or is_restart:
+            self._reasons.accept(name, status.reasons)
+            yield WatchRow(label="node", text=f"{name}: {'started anew, ' * is_restart}{beat.state}", tone=beat.tone)
+            yield from _make_rows(name, status.reasons, beat.tone)
+            return
+        if before.is_silent or before.status.state is not status.state:
+            yield from _make_rows(name, [f"from {before.state} to {beat.state}"], beat.tone)
+        new, gone = self._reasons.update(name, status.reasons, ns_to_s(now_ns))
+        yield from _make_rows(name, new, beat.tone)
+        # The remedy was printed with the reason.
+        yield from _make_rows(name, [f"no longer: {reason.partition('; ')[0]}" for reason in gone], Tone.GOOD)
 
     def take_time(self, now_ns: int) -> Iterator[WatchRow]:
-        """Take that time passed: a node without heartbeats has ended or hangs."""
-        self._now_ns = now_ns
+        """Note that time passed: a node without heartbeats has ended or hangs."""
         for name, beat in self.nodes.items():
             if not (beat.is_silent or beat.has_ended) and now_ns - beat.arrival_ns > SILENT_AFTER_S * NS_PER_S:
                 self.nodes[name] = NodeBeat(status=beat.status, arrival_ns=beat.arrival_ns, is_silent=True)
-                text = f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; look at its process and network"
+                text = f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; check its process and network"
                 yield WatchRow(label="node", text=text, tone=Tone.BAD)
 
     def summary(self) -> str:
         """Count the nodes by their health."""
         states = [beat.state for beat in self.nodes.values()]
         counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        return f"{count_of(len(states), 'node')}: {counts}" if states else "no node"
-
-    def _rows(self, name: str, texts: list[str], tone: Tone, now_ns: int) -> Iterator[WatchRow]:
-        """Yield what was not told of late; other digits do not make it news."""
-        for text in texts:
-            key = (name, re.sub(r"\d+", "0", text))
-            told_ns = self._told_ns.get(key)
-            if told_ns is None or now_ns - told_ns >= TOLD_AGAIN_AFTER_S * NS_PER_S:
-                self._told_ns.pop(key, None)
-                self._told_ns[key] = now_ns
-                yield WatchRow(label="node", text=f"{name}: {text.removeprefix(f'{name}: ')}", tone=tone)
-        while len(self._told_ns) > MAX_NODES * 10:
-            del self._told_ns[next(iter(self._told_ns))]
+        return f"{count_of(len(states), 'node')}: {counts}" if states else "no nodes"
 
 
-def _drops(status: MonitorStatus) -> dict[str, int]:
-    lost = sum(counter.count for counter in status.counters if counter.name == "messages_lost")
-    return {f"queue {queue.name}": queue.dropped for queue in status.queues} | {"the middleware": lost}
+def _make_rows(name: str, texts: Iterable[str], tone: Tone) -> Iterator[WatchRow]:
+    """Make a row of each text about a node."""
+    return (WatchRow(label="node", text=f"{name}: {text.removeprefix(f'{name}: ')}", tone=tone) for text in texts)

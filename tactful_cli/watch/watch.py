@@ -156,10 +156,12 @@ def watch(
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a plain terminal may have few characters
     with closing(GraphStream(namespace, "watch", _complain)) as stream:
+        view = GraphView(stream.namespace)
         try:
-            _print_json(stream) if as_json else _show(stream)
+            _print_json(stream) if as_json else _show(stream, view)
         except KeyboardInterrupt:
-            return
+            if not as_json:
+                out.print(view.talk.format())
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit would fail too
             if not isinstance(error, BrokenPipeError):
@@ -182,8 +184,10 @@ def _print_json(stream: GraphStream) -> None:
             print(json.dumps(asdict(line)), flush=True)
 
 
-def _show(stream: GraphStream) -> None:
-    view, silence, screen = GraphView(stream.namespace), Silence(stream.namespace, _complain), EventScreen(out)
+def _show(stream: GraphStream, view: GraphView) -> None:
+    """Print what happens as rows, without an end."""
+    silence = Silence(stream.namespace, _complain)
+    screen = EventScreen(out)
     looked_s = 0.0
     while True:
         line = stream.get(WAIT_S)

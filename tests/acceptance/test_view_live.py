@@ -60,7 +60,7 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
                 up.wait_for("all nodes are active")
                 until_shown(browser, "health", "/tactful/monitor: ok")
                 browser.until("document.getElementById('notes').hidden")
-                say(observer, UTTERANCES, TALK, readers=2, begin_ns=max(opened_ns, time.time_ns() - TALK_NS))
+                say(observer, UTTERANCES, TALK, readers=3, begin_ns=max(opened_ns, time.time_ns() - TALK_NS))
                 until_shown(browser, "count", flags)
                 assert up.interrupt() == 0
             browser.key("l")
@@ -81,10 +81,10 @@ def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observe
         opened_ns = time.time_ns()
         with running_up(tmp_path / "log", str(profile)) as up:
             up.wait_for("all nodes are active")
-            say(observer, UTTERANCES, TALK, readers=2, begin_ns=opened_ns - 500 * 10**9)  # another talk
+            say(observer, UTTERANCES, TALK, readers=3, begin_ns=opened_ns - 500 * 10**9)  # another talk
             until_shown(browser, "notes", "of a time before this page opened")
             assert inner(browser, "count") == "0 in all"
-            say(observer, UTTERANCES, TALK, readers=2, begin_ns=opened_ns)
+            say(observer, UTTERANCES, TALK, readers=3, begin_ns=opened_ns)
             until_shown(browser, "count", "1 in all")
             last = "[...document.querySelectorAll('[id^=row-decision]')].at(-1)?.click()"  # of the talk that is shown
             browser.until(f"({last}, document.querySelector('#details p button') !== null)", PATIENCE_S)

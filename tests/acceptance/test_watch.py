@@ -34,7 +34,7 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
         with running_up(tmp_path / "log", str(profile)) as up:
             up.wait_for("all nodes are active")
             watch.wait_for("monitor: ")
-            say(observer, "/tactful/utterances", TALK, readers=2, begin_ns=BEGIN_NS)
+            say(observer, "/tactful/utterances", TALK, readers=3, begin_ns=BEGIN_NS)
             assert "[red]buy[/red] a ticket?" in watch.wait_for("person")
             assert "conversational mechanics" in watch.wait_for("#1 ERROR opened")
             watch.wait_for("why")
@@ -47,12 +47,16 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
         earlier = observer.readers("/tactful/utterances")
         with running_up(tmp_path / "log", str(profile)) as up:
             watch.wait_for("monitor: started anew", times=2)
-            observer.until(lambda: observer.readers("/tactful/utterances") - earlier, "the new monitor's reader")
-            say(observer, "/tactful/utterances", TALK, readers=2, begin_ns=BEGIN_NS)
+            observer.until(
+                lambda: len(observer.readers("/tactful/utterances") - earlier) == 2, "the readers of monitor and up"
+            )
+            say(observer, "/tactful/utterances", TALK, readers=3, begin_ns=BEGIN_NS)
             watch.wait_for("#2 ERROR opened")
             assert up.interrupt() == 0
+            assert "2 turns: 1 error (conversational mechanics 1) and 0 competences" in up.lines[-1]
         assert not set("".join(watch.lines)) & set("\x1b\x9b")
         assert watch.interrupt() == 0
+        assert "4 turns: 2 errors (conversational mechanics 2) and 0 competences" in watch.lines[-1]
 
 
 def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> None:

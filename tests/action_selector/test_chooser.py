@@ -11,8 +11,6 @@ from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
 from action_selector.observation import Observation
 from action_selector.selector_config import SelectorConfig, WhenUnsure
 from action_selector.vetoes import Vetoed
-from norm_core.engines.direct_engine import DirectEngine
-from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -20,7 +18,6 @@ from norm_core.records.decision import Norm, Veto
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, request
-from tests.norm_core.engines.scripted import ScriptedBackend
 
 PUDDLE, HUM = "Mop up the puddle.", "Hum a tune."
 OFF = Vetoed(veto=Veto.OFF_VANTAGE, reason="it cannot be done from here, now")
@@ -85,35 +82,3 @@ def test_failed_model_leaves_no_choice(sentences: SentenceEncoder, fall_back: bo
     assert builder.explanation == (
         f"No model answered (too late), so nothing is chosen. {ranked}" if fall_back else "too late"
     )
-
-
-@pytest.mark.parametrize(("task", "sensible"), [("", (1,)), ("action", ()), ("sensible", (1,))])
-def test_model_is_asked_what_is_sensible_if_the_task_needs_it(
-    sentences: SentenceEncoder, task: str, sensible: tuple[int, ...]
-) -> None:
-    steps: list[str] = []
-
-    def act(question: Any, call: Any) -> list[float]:
-        steps.append(question.step)
-        if question.step == "sensible":
-            likes = any(HUM in getattr(part, "text", "") for part in question.parts)
-            return [9.0 if (option == "Yes") == likes else -9.0 for option in question.options]
-        return [9.0 if option == PUDDLE else 0.0 for option in question.options]
-
-    engine = DirectEngine(ScriptedBackend(act), ReplayClock(NOW_NS))
-    asked = case(PUDDLE, HUM, task=task, prefix=Prompt(version="v", parts=()))
-    builder = choose(sentences, asked, engine=engine)
-    assert (builder.chosen, builder.sensible) == (0, sensible)
-    assert builder.scores is not None
-    assert ("sensible" in steps) == (task != "action")
-
-
-def test_none_of_the_above_gets_the_empty_justification(sentences: SentenceEncoder) -> None:
-    asked = case(PUDDLE, "")
-    reasoned = replace(asked, request=replace(asked.request, justifications=("A wet floor makes people slip.", "")))
-    chooser = Chooser(sentences, BEST_EFFORT, None)
-    builder = DecisionBuilder(candidates=asked.candidates, outcome=Outcome.ANSWERED)
-    chosen = {index: chooser.add_justification(reasoned, replace(builder, chosen=index)) for index in (0, 1)}
-    assert [builder.justification for builder in chosen.values()] == [0, 1]
-    assert [builder.reason for builder in chosen.values()] == ["A wet floor makes people slip.", ""]
-    assert chooser.add_justification(asked, replace(builder, chosen=0)).justification is None

@@ -56,11 +56,6 @@ def test_empty_text_has_no_similarity(sentences: SentenceEncoder) -> None:
     assert alike[2] == pytest.approx([1.0, 0.0], abs=1e-5)
 
 
-def test_similarity_is_rounded_for_every_processor(sentences: SentenceEncoder) -> None:
-    alike = compute_similarity(sentences, ["Wave.", "Hold the door."], ["Greet the guest.", "Open the door."])
-    assert (alike == alike.round(4)).all()
-
-
 def test_added_sentence_does_not_lower_similarity(sentences: SentenceEncoder) -> None:
     alone = compute_similarity(sentences, ["Hold the door for the guest."], ["holding the door for the guest"])
     added = compute_similarity(
@@ -118,14 +113,3 @@ def test_selector_reads_precedents_and_names_a_bad_line(tmp_path: Path) -> None:
     path.write_text('{"source": "a"}\n')
     with pytest.raises(PrecedentError, match="line 1: not a Precedent: scene: Field required"):
         open_selector(files, WallClock())
-
-
-def test_a_missing_index_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(PrecedentError, match="none: there is no such file or index; name a JSONL file"):
-        PrecedentIndex.load(tmp_path / "none")
-
-
-def test_more_than_an_index_holds_are_refused(sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("action_selector.retrieval.MAX_ENTRIES", 2)
-    with pytest.raises(PrecedentError, match="at most 2"):
-        PrecedentIndex.build(SCENES, sentences)

@@ -17,7 +17,7 @@ from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.sentences.sentence_encoder import EncoderBackend, SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
@@ -199,13 +199,6 @@ def test_model_out_of_time_leaves_no_choice(sentences: SentenceEncoder) -> None:
     assert pressed.decided_ns < pressed.deadline_ns
     late = decide_in_time(sentences, each_ms=500, asked=asked, deadline_ms=60)
     assert (late.outcome, late.chosen_index, late.sensible) == (Outcome.TIMED_OUT, None, ())
-
-
-def test_text_engine_gets_no_pictures(sentences: SentenceEncoder) -> None:
-    engine = DirectEngine(EncoderBackend(sentences), ReplayClock(NOW_NS))
-    asked = request("Lay the table.", "Shout.", situation="Dinner is ready.", window=window(jpeg=jpeg()))
-    no_questions = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})
-    assert decide(sentences, asked, no_questions, engine=engine).outcome is Outcome.ANSWERED
 
 
 def jpeg() -> bytes:

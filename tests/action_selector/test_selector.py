@@ -266,13 +266,6 @@ def test_updated_error_asks_for_a_repair_once() -> None:
     assert [request.query_id for request in asked if request] == ["late"]
 
 
-def test_competence_that_becomes_an_error_asks_for_a_repair() -> None:
-    repairs = RepairRequests()
-    kind = replace(COMPETENCE, event_id="late")
-    assert repairs.request_for(kind) is None
-    assert repairs.request_for(replace(error_flag("late"), state=FlagState.UPDATED)) is not None
-
-
 def test_repair_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, sentences: SentenceEncoder) -> None:
     path = tmp_path / "skills.yaml"
     path.write_text(SKILLS, encoding="utf-8")
@@ -282,11 +275,6 @@ def test_repair_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, sente
     decision = selector.decide(due).decision
     assert [judged.action for judged in decision.candidates] == ["Say that you are sorry.", "Fetch the manager."]
     assert decision.chosen == "Say that you are sorry."  # nobody states that a manager is in
-
-
-def test_flags_ask_for_no_repair_by_default() -> None:
-    selector = open_selector(SelectorFiles(), ReplayClock(NOW_NS), requests=RequestConfig())
-    assert selector.take(error_flag("late")) == []
 
 
 class SlowReader(Reader):

@@ -114,7 +114,7 @@ def test_given_utterances_need_no_sound() -> None:
     chinese = next(path for path in sorted(SHIPPED.iterdir()) if path.is_dir() and path.name.startswith("zh_"))
     result = flags(str(chinese))
     assert result.returncode == 0, result.stderr
-    assert re.search(r"\d social errors? and \d+ competences? in ", result.stdout)
+    assert re.search(r"\d turns?: \d errors?.* and \d+ competences?$", result.stdout)
 
 
 @pytest.fixture

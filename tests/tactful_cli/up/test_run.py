@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from norm_core.records.status import Health, MonitorStatus, NodeState
+from tactful_cli.lasting_reasons import GONE_AFTER_S, NEW_AFTER_S
 from tactful_cli.up import run
 from tactful_cli.up.node_board import (
     HANGS_AFTER_S,
     SETTLED_AFTER_S,
     SILENT_AFTER_S,
-    STATED_AGAIN_AFTER_S,
     STOOD_STILL_S,
     NodeBoard,
 )
@@ -34,7 +34,7 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return text
 
 
-def test_what_is_missing_is_told_in_lines_where_nobody_reads_a_table(printed: io.StringIO) -> None:
+def test_missing_parts_are_lines_outside_a_terminal(printed: io.StringIO) -> None:
     board = NodeBoard(["monitor"], "/tactful")
     lacks = "robot speech: nobody publishes /robot_said; " + "start whatever publishes it " * 8
     board.take_launch(["monitor"], 0, 0)
@@ -43,7 +43,7 @@ def test_what_is_missing_is_told_in_lines_where_nobody_reads_a_table(printed: io
     assert printed.getvalue().splitlines() == [f"monitor: {lacks}"]
 
 
-def test_folders_that_killed_runs_left_are_removed(tmp_path: Path) -> None:
+def test_leftover_folders_of_killed_runs_are_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     left, own, other = (tmp_path / f"tactful-up-{name}" for name in (f"{ended.pid}-a1", f"{os.getpid()}-b2", "notes"))
@@ -54,7 +54,7 @@ def test_folders_that_killed_runs_left_are_removed(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted([own, other])
 
 
-def test_shared_memory_that_nobody_holds_is_freed(tmp_path: Path) -> None:
+def test_unheld_shared_memory_is_freed(tmp_path: Path) -> None:
     names = {use: f"fastrtps_{number:016x}" for number, use in enumerate(("dead", "held", "new"))}
     for use, name in names.items():
         for path in (tmp_path / name, tmp_path / f"{name}_el"):
@@ -68,7 +68,7 @@ def test_shared_memory_that_nobody_holds_is_freed(tmp_path: Path) -> None:
     assert left == {names["held"], names["new"], "fastrtps_port7410"}
 
 
-def test_crashes_in_a_row_wait_longer_up_to_a_bound() -> None:
+def test_repeated_crashes_delay_the_restart_up_to_a_bound() -> None:
     backoff, delays = Backoff(), []
     for _ in range(len(DELAYS_S) + 3):
         backoff, delay_s = backoff.after(0.5, bad_input=False)
@@ -86,33 +86,33 @@ def settings(tmp_path: Path) -> RuntimeSettings:
     return RuntimeSettings(load(str(path)))
 
 
-def changed(node: str, **values: object) -> str:
+def format_change(node: str, **values: object) -> str:
     return json.dumps({"node": node, "settings": {name.replace("__", "."): value for name, value in values.items()}})
 
 
-def test_a_setting_takes_the_place_of_what_the_file_says() -> None:
-    given = {"fusion.muted": ["a"], "fusion.open_s": 20.0}
-    assert merged(given, {"fusion.muted": ["b"]}) == {"fusion.muted": ["b"], "fusion.open_s": 20.0}
-    assert merged(given, {"fusion.muted": []}) == {"fusion.open_s": 20.0}  # its default is empty
+def test_runtime_setting_replaces_that_of_the_file() -> None:
+    parameters = {"fusion.muted": ["a"], "fusion.open_s": 20.0}
+    assert merged(parameters, {"fusion.muted": ["b"]}) == {"fusion.muted": ["b"], "fusion.open_s": 20.0}
+    assert merged(parameters, {"fusion.muted": []}) == {"fusion.open_s": 20.0}  # its default is empty
 
 
-def test_a_node_keeps_what_was_set_of_it_alone(settings: RuntimeSettings, tmp_path: Path) -> None:
-    assert settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
-    assert settings.take(changed("/left/tactful/monitor", fusion__open_s=5.0))
+def test_restarted_node_keeps_its_own_settings(settings: RuntimeSettings, tmp_path: Path) -> None:
+    assert settings.take(format_change("/tactful/monitor", fusion__sensitivity="keen"))
+    assert settings.take(format_change("/left/tactful/monitor", fusion__open_s=5.0))
     assert 'monitor: keeps fusion.sensitivity "keen"' in settings.keeping("monitor")
     settings.write_parameters(["monitor"], tmp_path / "parameters.json")
     written = json.loads((tmp_path / "parameters.json").read_text())
     assert written["/tactful/monitor"]["ros__parameters"] == {"fusion.sensitivity": "keen", "fusion.open_s": 20.0}
 
 
-def test_a_setting_that_is_dropped_is_named_and_gone(settings: RuntimeSettings) -> None:
-    settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
+def test_dropped_setting_is_named(settings: RuntimeSettings) -> None:
+    settings.take(format_change("/tactful/monitor", fusion__sensitivity="keen"))
     assert "monitor: cannot start with fusion.sensitivity" in settings.drop(["monitor"])
     assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
 
 
 @pytest.mark.parametrize("code", [run.BAD_INPUT, run.SUPERSEDED])
-def test_nodes_of_one_process_start_alone_where_one_cannot_in_its_enclave_with_what_was_set(
+def test_nodes_of_a_failed_process_start_alone_with_their_settings(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts, lines = list[tuple[str, str]](), list[str]()
@@ -122,7 +122,7 @@ def test_nodes_of_one_process_start_alone_where_one_cannot_in_its_enclave_with_w
 
         def launch(self) -> int:
             if self.name == "status":
-                text = changed("/tactful/selector", deadline_s=9.0)
+                text = format_change("/tactful/selector", deadline_s=9.0)
                 self._events.put(OutputLine(process=self, text=text))
                 return 0
             starts.append((self.name, self.environment["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
@@ -149,60 +149,62 @@ def heartbeat(node: str, *reasons: str, state: NodeState = NodeState.ACTIVE, sta
     )
 
 
-def board() -> NodeBoard:
-    made = NodeBoard(["camera", "ears"], "/tactful")
-    made.take_launch(["camera"], 5, 0)
-    made.take_launch(["ears"], 5, 0)
-    return made
+def make_board() -> NodeBoard:
+    node_board = NodeBoard(["camera", "ears"], "/tactful")
+    node_board.take_launch(["camera"], 5, 0)
+    node_board.take_launch(["ears"], 5, 0)
+    return node_board
 
 
-def active_board() -> NodeBoard:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    made.take_status(heartbeat("ears"), 0.0)
-    made.take_time(0.0)
-    made.take_time(SETTLED_AFTER_S)
-    assert made.is_settled
-    return made
+def make_active_board() -> NodeBoard:
+    node_board = make_board()
+    node_board.take_status(heartbeat("camera"), 0.0)
+    node_board.take_status(heartbeat("ears"), 0.0)
+    node_board.take_time(0.0)
+    node_board.take_time(SETTLED_AFTER_S)
+    assert node_board.is_settled
+    return node_board
 
 
-def test_a_reason_is_told_when_it_comes_and_when_it_goes() -> None:
-    made = active_board()
-    assert made.take_status(heartbeat("ears", "ears: no audio for 3 s"), 1.0) == ["ears: no audio for 3 s"]
-    assert made.take_status(heartbeat("ears", "ears: no audio for 3 s"), 2.0) == []
-    assert made.take_status(heartbeat("ears"), 3.0) == ["ears: no longer: ears: no audio for 3 s"]
+def test_reason_has_a_line_when_it_lasts_and_when_it_is_gone() -> None:
+    node_board = make_active_board()
+    lines: dict[float, list[str]] = {}
+    for second in range(30):
+        reasons = [f"ears: no audio for {second} s"] if second < 10 else []
+        if new := node_board.take_status(heartbeat("ears", *reasons), float(second)):
+            lines[second] = new
+    assert lines == {
+        NEW_AFTER_S: ["ears: no audio for 3 s"],
+        10 + GONE_AFTER_S: ["ears: no longer: no audio for 3 s"],
+    }
 
 
-def test_a_reason_that_flickers_is_told_seldom() -> None:
-    made = active_board()
-    told = []
-    for second in range(1, 30):
+def test_reason_that_flickers_has_no_line() -> None:
+    node_board = make_active_board()
+    for second in range(1, 60):
         reasons = [f"no audio for {second} s"] if second % 2 else []
-        told += made.take_status(heartbeat("ears", *reasons), float(second))
-    assert told == ["ears: no audio for 1 s", "ears: no longer: no audio for 1 s"]
-    later_s = STATED_AGAIN_AFTER_S + 60.0
-    assert made.take_status(heartbeat("ears", "no audio for 99 s"), later_s) == ["ears: no audio for 99 s"]
+        assert node_board.take_status(heartbeat("ears", *reasons), float(second)) == []
 
 
-def test_a_node_that_hangs_is_told() -> None:
-    made = active_board()
-    made.take_status(heartbeat("camera"), SILENT_AFTER_S)
-    assert made.take_time(SILENT_AFTER_S) == []
-    (told,) = made.take_time(SILENT_AFTER_S + 1.0)
-    assert told.startswith("ears: no heartbeat came for 3 s")
-    assert made.take_time(SILENT_AFTER_S + 2.0) == []
-    made.take_status(heartbeat("ears"), 8.0)
-    made.take_status(heartbeat("camera"), 12.0)
-    assert made.take_time(12.0) == [told]  # another silence, however soon
+def test_each_silence_of_a_node_has_one_line() -> None:
+    node_board = make_active_board()
+    node_board.take_status(heartbeat("camera"), SILENT_AFTER_S)
+    assert node_board.take_time(SILENT_AFTER_S) == []
+    (line,) = node_board.take_time(SILENT_AFTER_S + 1.0)
+    assert line.startswith("ears: no heartbeat came for 3 s")
+    assert node_board.take_time(SILENT_AFTER_S + 2.0) == []
+    node_board.take_status(heartbeat("ears"), 8.0)
+    node_board.take_status(heartbeat("camera"), 12.0)
+    assert node_board.take_time(12.0) == [line]  # another silence, however soon
 
 
-def test_a_node_hangs_only_by_the_time_in_which_its_heartbeats_could_be_read() -> None:
-    made = active_board()
+def test_time_without_reading_heartbeats_is_not_a_hang() -> None:
+    node_board = make_active_board()
     for second in range(int(SETTLED_AFTER_S), int(HANGS_AFTER_S) + 1):
-        made.take_status(heartbeat("camera"), float(second))
-        made.take_time(float(second))
-        assert made.hanging(float(second)) == set()
-    assert made.hanging(HANGS_AFTER_S + 1) == {"ears"}
+        node_board.take_status(heartbeat("camera"), float(second))
+        node_board.take_time(float(second))
+        assert node_board.find_hanging(float(second)) == set()
+    assert node_board.find_hanging(HANGS_AFTER_S + 1) == {"ears"}
     late_s = HANGS_AFTER_S + STOOD_STILL_S + 1  # nobody looked meanwhile
-    made.take_time(late_s)
-    assert made.hanging(late_s) == set()
+    node_board.take_time(late_s)
+    assert node_board.find_hanging(late_s) == set()

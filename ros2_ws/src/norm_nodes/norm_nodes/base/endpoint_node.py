@@ -4,6 +4,8 @@ It is a base class rather than a part, because it overrides methods that rclpy c
 """
 
 import copy
+import math
+import time
 import traceback
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable
@@ -178,15 +180,23 @@ class EndpointNode(LifecycleNode):
         self.on_release(lambda: self.destroy_subscription(subscription))
 
     def make_loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
-        """Create event callbacks that count messages lost by the middleware, and report the loss in the status."""
+        """Create event callbacks that count messages lost by the middleware.
+
+        The status reports a loss of several messages within LOSS_STATED_S. A single one is only counted.
+        """
         advice = (
             f"{topic}: messages are lost, because this machine is too slow for them or a best-effort publisher sends "
             "larger messages than its shared memory holds; for images, use the compressed topic"
         )
 
+        lost_s = -math.inf
+
         def count_lost(event: Any) -> None:
+            nonlocal lost_s
             self.health_log.count("messages_lost", event.total_count_change)
-            if reported:
+            is_repeated = event.total_count_change > 1 or time.monotonic() < lost_s + LOSS_STATED_S
+            lost_s = time.monotonic()
+            if reported and is_repeated:
                 self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
         return SubscriptionEventCallbacks(message_lost=count_lost)
