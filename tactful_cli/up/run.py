@@ -123,6 +123,11 @@ class Supervisor:
             return self._last_code
         finally:
             self._end_all()
+            # The verdict counts what had come before the end.
+            with suppress(Empty):
+                while event := self._events.get_nowait():
+                    if isinstance(event, OutputLine) and event.process is self._watcher:
+                        self._take_talk(event.text)
 
     def _start_all(self) -> None:
         topic = f"{self._profile.node_namespace}/{STATUS_TOPIC}"

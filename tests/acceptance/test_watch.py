@@ -43,6 +43,7 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
             os.kill(up.pid_of("monitor"), signal.SIGKILL)
             watch.wait_for("monitor: started anew")
             assert up.interrupt() == 0
+            up.wait_for("2 turns: 1 error (")
         watch.wait_for("to ended")
         earlier = observer.readers("/tactful/utterances")
         with running_up(tmp_path / "log", str(profile)) as up:
@@ -53,10 +54,9 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
             say(observer, "/tactful/utterances", TALK, readers=3, begin_ns=BEGIN_NS)
             watch.wait_for("#2 ERROR opened")
             assert up.interrupt() == 0
-            assert "2 turns: 1 error (conversational mechanics 1) and 0 competences" in up.lines[-1]
         assert not set("".join(watch.lines)) & set("\x1b\x9b")
         assert watch.interrupt() == 0
-        assert "4 turns: 2 errors (conversational mechanics 2) and 0 competences" in watch.lines[-1]
+        watch.wait_for("4 turns: 2 errors (")
 
 
 def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> None:
