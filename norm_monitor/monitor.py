@@ -27,7 +27,6 @@ from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion import Fusion, NoteClosed
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.reasons.every_reason import Reasons
-from norm_monitor.assessment.site_thresholds import SiteThresholds, hash_parts
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind, units_of
 from norm_monitor.assessment.unit_facts import MeasuredUnit, measured_units
@@ -92,14 +91,6 @@ class MonitorConfig(Config):
             update={"judge_weight": calibration.weight, "min_probability_judged": calibration.min_probability}
         )
 
-    def site_thresholds(self, model: UnitModel, table: ThresholdTable, matcher: TextMatcher) -> SiteThresholds | None:
-        """Read the site's own thresholds if they are named; raise ConfigError if they are for another monitor."""
-        if not self.fusion.operating_point:
-            return None
-        judge = self.judge.model if self.judge.model != REPLAYED_JUDGE else ""
-        path = resolve_artefact_path(self.fusion.operating_point)
-        return SiteThresholds.load(path, hash_parts(model, table, matcher, judge))
-
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.load(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
@@ -140,7 +131,6 @@ class Monitor:
         self._cues = tuple(cues)
         self._windows = WindowBook(config.windows)
         self._model = unit_model or config.unit_model(matcher)
-        self._site = config.site_thresholds(self._model, table, matcher)
         self._parts_sha256 = self._hash_parts(config)
         fusion = config.calibrated_fusion()
         self._calibrated = {
@@ -149,7 +139,7 @@ class Monitor:
         }
         self._history = History(config.memory)
         self._skew = ClockSkew()
-        self._fusion = Fusion(fusion, self._model, note_closed, self._site)
+        self._fusion = Fusion(fusion, self._model, note_closed)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
         self._debts = JudgeDebts(self._triggers, self._fusion)
@@ -174,7 +164,6 @@ class Monitor:
             "windows": config.windows.sha256(leave_out=("lateness_s",)),
             "memory": config.memory.sha256(),
             **({"cues": [source_sha256(cue) for cue in self._cues]} if self._cues else {}),
-            **({"operating_point": self._site.sha256()} if self._site else {}),
         }
 
     @property
@@ -229,10 +218,8 @@ class Monitor:
         """
         fusion = config.fusion.model_copy(update=self._calibrated)
         point = self._model.operating_points[fusion.sensitivity]
-        self.expectation = self._site.expectation if self._site else point.expectation(fusion.sensitivity)
-        self._config_sha256 = sha256_of(
-            {**self._parts_sha256, "fusion": fusion.sha256(leave_out=("weights", "operating_point"))}
-        )
+        self.expectation = point.expectation(fusion.sensitivity)
+        self._config_sha256 = sha256_of({**self._parts_sha256, "fusion": fusion.sha256(leave_out=("weights",))})
         self._triggers.set_budget(_judge_budget(config))
         return self._fusion.reconfigure(fusion, self._clock.now_ns())
 

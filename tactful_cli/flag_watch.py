@@ -27,7 +27,7 @@ from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.triggers import NO_CEILING
-from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
+from norm_monitor.monitor import ROBOT_MISSING, Monitor
 from norm_monitor.replay.bag_driver import (
     BagSenses,
     feed_monitor,
@@ -153,7 +153,6 @@ class FlagOptions:
             "sensitivity": self.fusion.sensitivity.value,
             **({"min_probability": list(self.fusion.min_probability)} if self.fusion.min_probability else {}),
             **({"answers": self.answers_sha256} if self.answers_sha256 else {}),
-            **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
             **({"robot_offset_ms": self.robot_offset_ms} if self.robot_offset_ms else {}),
@@ -161,12 +160,6 @@ class FlagOptions:
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),
         }
-
-    def _site_sha256(self) -> str:
-        """Read the site's thresholds, which also refuses unusable ones before a bag is watched."""
-        config = MonitorConfig(fusion=self.fusion)
-        site = config.site_thresholds(*shipped_parts())
-        return site.sha256() if site else ""
 
 
 @dataclass(frozen=True, kw_only=True)

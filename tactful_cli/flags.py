@@ -214,10 +214,6 @@ def flags(
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
     ] = Sensitivity.BALANCED,
-    operating_point: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Thresholds of your site, by name or file (`tactful calibrate thresholds`)."),
-    ] = "",
     later: LaterOptions,
     folder: Annotated[
         Path | None,
@@ -234,7 +230,7 @@ def flags(
     judge = LaterJudge.of(later, folder)
     options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
-        fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
+        fusion=FusionConfig(sensitivity=sensitivity),
         robot_offset_ms=robot_offset_ms,
         answers_sha256=judge.answers.sha256 if later.answers and judge else "",
     )

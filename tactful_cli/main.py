@@ -30,7 +30,6 @@ VERBS = {
     "models": "tactful_cli.models.group",
     "scenarios": "tactful_cli.scenarios",
     "bench": "sim_replays.verbs.bench",
-    "calibrate": "calibration.verbs.group",
     "study": "study_desk.verbs.group",
     "up": "tactful_cli.up.up",
     "watch": "tactful_cli.watch.watch",
@@ -60,8 +59,7 @@ class Verbs(VerbsOnDemand):
         """Return a verb. Raises TactfulError where its part is not installed."""
         if cmd_name in VERBS and (part := _absent_part(cmd_name)):
             extra = PARTS[part]
-            remedy = f"install it with {format_install_command(extra)}" if extra else "run it in a checkout"
-            raise TactfulError(f"{cmd_name}: {extra or part} is not installed; {remedy}")
+            raise TactfulError(f"{cmd_name}: {extra} is not installed; install it with {format_install_command(extra)}")
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

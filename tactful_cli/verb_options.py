@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-# The extra that brings each part; the calibration belongs to the checkout.
-PARTS = {"sim_replays": "bench", "study_desk": "study", "calibration": ""}
+# The extra that brings each part.
+PARTS = {"sim_replays": "bench", "study_desk": "study"}
 
 
 class VerbsOnDemand(TyperGroup):

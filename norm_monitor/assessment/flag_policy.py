@@ -8,7 +8,6 @@ from norm_core.records.record import record
 from norm_monitor.assessment.explanation import cited_facts, cue_of, default_severity, note_of, word_correction
 from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
-from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import UnitJudgement
 from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence
 from norm_monitor.assessment.unit_model import AdditiveScore, UnitModel, is_slow
@@ -100,13 +99,13 @@ class FlagDecision:
 class FlagPolicy:
     """Decide about flags by one configuration. A policy holds no state: `Fusion` holds what is known of units."""
 
-    def __init__(self, config: FusionConfig, model: UnitModel, site: SiteThresholds | None = None) -> None:
+    def __init__(self, config: FusionConfig, model: UnitModel) -> None:
         point = model.operating_points[config.sensitivity]
         self._config, self._model = config, model
-        self._thresholds = config.thresholds_at(point, site)
-        self._judged_thresholds = config.thresholds_at(point, site, is_judged=True)
-        self._early_thresholds = config.thresholds_at(point, site, is_early=True)
-        self._slow_thresholds = config.thresholds_at(point, site, is_slow=True)
+        self._thresholds = config.thresholds_at(point)
+        self._judged_thresholds = config.thresholds_at(point, is_judged=True)
+        self._early_thresholds = config.thresholds_at(point, is_early=True)
+        self._slow_thresholds = config.thresholds_at(point, is_slow=True)
 
     def assess(self, evidence: UnitEvidence, judgement: UnitJudgement | None) -> Assessment:
         """Compute the probabilities of a unit, without what is muted."""

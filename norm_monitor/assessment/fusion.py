@@ -13,7 +13,6 @@ from norm_monitor.assessment.finding import Finding, Reason
 from norm_monitor.assessment.flag_policy import FlagDecision, FlagPolicy
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.reasons.every_reason import Reasons
-from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_evidence import FACTS, JUDGE, Cite, UnitEvidence, refutes_error
 from norm_monitor.assessment.unit_facts import TIMED_FACTS, MeasuredUnit
@@ -130,10 +129,9 @@ class Fusion:
         config: FusionConfig,
         model: UnitModel,
         note_closed: NoteClosed | None = None,
-        site: SiteThresholds | None = None,
     ) -> None:
         """Call `note_closed` with each unit that takes no more evidence."""
-        self._model, self._note_closed, self._site = model, note_closed, site
+        self._model, self._note_closed = model, note_closed
         self._tally: Tally[str] = Tally()
         self._changes = 0  # of what other units and the settings contribute to a decision
         self.reset()
@@ -155,7 +153,7 @@ class Fusion:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
         self._changes += 1
         self._config = config
-        self._policy = FlagPolicy(config, self._model, self._site)
+        self._policy = FlagPolicy(config, self._model)
         return self._update_flags(decision_ns)
 
     def hold_timing(self, is_held: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:

@@ -6,7 +6,6 @@ from pydantic import Field, field_validator
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import LIVE, NAMES_FILE, Config
-from norm_monitor.assessment.site_thresholds import SiteThresholds
 from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity
 
 # The minimum probability of a flag, by polarity and attribute.
@@ -53,11 +52,6 @@ class FusionConfig(Config):
         description="file of fitted weights for the facts of units; empty for the shipped ones",
         json_schema_extra=NAMES_FILE,
     )
-    operating_point: str = Field(
-        default="",
-        description="name or file of a site's own thresholds of errors, in place of those of the sensitivity",
-        json_schema_extra=NAMES_FILE,
-    )
 
     @field_validator("min_probability", "min_probability_judged")
     @classmethod
@@ -70,7 +64,6 @@ class FusionConfig(Config):
     def thresholds_at(
         self,
         point: OperatingPoint,
-        site: SiteThresholds | None,
         *,
         is_judged: bool = False,
         is_early: bool = False,
@@ -81,11 +74,7 @@ class FusionConfig(Config):
         configured = dict(map(_parse_threshold, (*judged, *self.min_probability)))
 
         def choose_threshold(polarity: Polarity, attribute: Attribute) -> float:
-            usual = (
-                site.threshold(attribute)
-                if site and polarity is Polarity.ERROR
-                else point.threshold(polarity, is_slow=is_slow)
-            )
+            usual = point.threshold(polarity, is_slow=is_slow)
             if is_early:
                 usual = max(usual, point.threshold(polarity, is_early=True))
             return max(configured.get(polarity.value, usual), configured.get(attribute.value, 0.0))

@@ -1,4 +1,4 @@
-"""`python -m calibration.verbs.judge`: labels weigh in, and the monitor takes what is written."""
+"""`python -m calibration.judge`: labels weigh in, and the monitor takes what is written."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from calibration.verbs.judge import app
+from calibration.judge import app
 from norm_core.records.flag import Polarity
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S

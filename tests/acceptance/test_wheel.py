@@ -131,7 +131,7 @@ def test_it_brings_neither_bench_nor_study(installed: Path, away: Path) -> None:
     program = "from importlib.util import find_spec; print([find_spec(name) for name in ('sim_replays', 'study_desk')])"
     assert run(installed / "bin/python", "-c", program, cwd=away) == "[None, None]\n"
     listed = run(installed / "bin/tactful", "--help", cwd=away)
-    assert not {"bench", "study", "calibrate"} & {line.split()[0] for line in listed.splitlines() if line.strip()}
+    assert not {"bench", "study"} & {line.split()[0] for line in listed.splitlines() if line.strip()}
     for verb, remedy in (("study", "pip install 'tactful[study]'"), ("bench", "pip install 'tactful[bench]'")):
         refused = subprocess.run(
             [installed / "bin/tactful", verb, "--help"], cwd=away, capture_output=True, text=True, check=False

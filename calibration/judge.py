@@ -1,4 +1,4 @@
-"""`python -m calibration.verbs.judge`: fit one model's temperature and weight on labels, and say what it adds."""
+"""`python -m calibration.judge`: fit one model's temperature and weight on labels, and say what it adds."""
 
 from collections import Counter
 from collections.abc import Sequence
