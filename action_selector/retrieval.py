@@ -1,19 +1,17 @@
 """Compare texts by meaning, and retrieve precedents: scenes whose right action is known."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Protocol
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS
-from norm_core.files.plain_file import open_plain_file, read_plain_file
+from norm_core.files.plain_file import read_plain_file
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -23,7 +21,7 @@ Matrix = NDArray[np.float64]
 NEAREST = 5
 # A million vectors of 512 dimensions take 2 GB.
 MAX_ENTRIES = 1_000_000
-MAX_INDEX_BYTES = 4 << 30
+MAX_FILE_BYTES = 4 << 30
 # Scenes are encoded in batches, so that an encoder need not hold all of them.
 _BATCH_SIZE = 2_048
 # Costs that differ by less count as equal.
@@ -124,7 +122,7 @@ def _assign(costs: Matrix) -> dict[int, int]:
 
 
 class PrecedentError(TactfulError):
-    """A file or index of precedents cannot be used."""
+    """A file of precedents cannot be used."""
 
 
 @record
@@ -144,7 +142,6 @@ class PrecedentIndex:
         self,
         precedents: Sequence[Precedent],
         vectors: NDArray[np.float32],
-        weights_sha256: str = "",
     ) -> None:
         """Store the vectors. Raises PrecedentError if their count is not that of the precedents, or is too high."""
         if len(precedents) != len(vectors):
@@ -153,14 +150,11 @@ class PrecedentIndex:
             )
         _check_count(len(precedents))
         self.precedents = tuple(precedents)
-        self.weights_sha256 = weights_sha256
         self._vectors = np.ascontiguousarray(vectors, np.float32)
         self._sources = np.array([precedent.source for precedent in precedents])
 
     @classmethod
-    def build(
-        cls, precedents: Iterable[Precedent], sentences: SentenceEncoding, weights_sha256: str = ""
-    ) -> "PrecedentIndex":
+    def build(cls, precedents: Iterable[Precedent], sentences: SentenceEncoding) -> "PrecedentIndex":
         """Build an index, which encodes each scene once. Raises PrecedentError if there are none or too many."""
         entries = tuple(islice(precedents, MAX_ENTRIES + 1))
         if not entries:
@@ -168,31 +162,7 @@ class PrecedentIndex:
         _check_count(len(entries))
         scenes = [strip_instructions(precedent.scene) for precedent in entries]
         parts = [sentences.encode(scenes[start : start + _BATCH_SIZE]) for start in range(0, len(scenes), _BATCH_SIZE)]
-        return cls(entries, np.concatenate(parts), weights_sha256)
-
-    @classmethod
-    def load(cls, folder: Path) -> "PrecedentIndex":
-        """Read an index that `save` wrote. Raises PrecedentError if it cannot be read."""
-        if not folder.is_dir():
-            raise PrecedentError(f"{folder}: there is no such file or index; name a JSONL file of precedents")
-        try:
-            about = json.loads(read_plain_file(folder / "index.json", 1 << 20))
-            with open_plain_file(folder / "vectors.npy", MAX_INDEX_BYTES) as file:
-                vectors = np.load(file, allow_pickle=False)
-            precedents = read_precedents(folder / "precedents.jsonl")
-            return cls(precedents, vectors, str(about["weights_sha256"]))
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise PrecedentError(
-                f"{folder}: is not a readable index ({error}); name a JSONL file of precedents"
-            ) from error
-
-    def save(self, folder: Path) -> None:
-        """Write the precedents and their vectors. Overwrites an existing index."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_precedents(folder / "precedents.jsonl", self.precedents)
-        np.save(folder / "vectors.npy", self._vectors, allow_pickle=False)
-        about = {"entries": len(self.precedents), "weights_sha256": self.weights_sha256}
-        (folder / "index.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+        return cls(entries, np.concatenate(parts))
 
     def query(
         self, scene: str, sentences: SentenceEncoding, *, not_of: str = "", count: int = NEAREST
@@ -215,7 +185,7 @@ def read_precedents(path: Path) -> list[Precedent]:
     """Read precedents from JSONL: source, scene, action and optionally justification per line."""
     precedents = []
     try:
-        lines = read_plain_file(path, MAX_INDEX_BYTES).decode().splitlines()
+        lines = read_plain_file(path, MAX_FILE_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PrecedentError(f"{path}: cannot be read: {error}") from error
     for line_number, line in enumerate(lines, 1):

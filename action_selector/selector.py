@@ -14,7 +14,7 @@ from action_selector.queries import TASKS, convert_query, extract_answer
 from action_selector.repair import RepairRequests
 from action_selector.request import Request
 from action_selector.request_limits import shorten
-from action_selector.retrieval import PrecedentError, PrecedentIndex, read_precedents
+from action_selector.retrieval import PrecedentIndex, read_precedents
 from action_selector.selector_config import RequestConfig, SelectorConfig
 from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
@@ -217,7 +217,7 @@ class SelectorFiles(SelectorConfig):
     )
     precedents_index: str = Field(
         default="",
-        description="JSONL file of precedents, or an index of them; empty for none",
+        description="JSONL file of precedents; empty for none",
         json_schema_extra=NAMES_FILE,
     )
 
@@ -240,15 +240,9 @@ def open_selector(
 ) -> Selector:
     """Read every file and create the selector. Raises TactfulError if a file is unusable."""
     encoder = SentenceEncoder()
-    weights_sha256 = encoder.weights_sha256
-    index = Path(files.precedents_index).expanduser() if files.precedents_index else None
     precedents: PrecedentIndex | None = None
-    if index and index.suffix == ".jsonl":
-        precedents = PrecedentIndex.build(read_precedents(index), encoder, weights_sha256)
-    elif index:
-        precedents = PrecedentIndex.load(index)
-    if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
-        raise PrecedentError(f"{index}: was made with another encoder; name the JSONL file of its precedents")
+    if files.precedents_index:
+        precedents = PrecedentIndex.build(read_precedents(Path(files.precedents_index).expanduser()), encoder)
     skills = files.read_catalogue()
     decider = Decider(
         encoder,

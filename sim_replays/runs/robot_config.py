@@ -173,4 +173,4 @@ def build_index(
         order = random.Random(shuffle_seed).sample(range(len(scenes)), len(scenes))
         other_index = dict(zip(order, [*order[1:], order[0]], strict=True))
         scenes = [scenes[other_index[index]] for index in range(len(scenes))]
-    return PrecedentIndex(precedents, encoder.encode(scenes), encoder.weights_sha256)
+    return PrecedentIndex(precedents, encoder.encode(scenes))

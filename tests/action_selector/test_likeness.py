@@ -81,30 +81,6 @@ def test_query_orders_precedents_and_skips_a_source(sentences: SentenceEncoder) 
     assert index.query("", sentences) == []
 
 
-def test_loaded_index_equals_the_saved_one(sentences: SentenceEncoder, tmp_path: Path) -> None:
-    index = PrecedentIndex.build(SCENES, sentences, "abc")
-    index.save(tmp_path / "index")
-    loaded = PrecedentIndex.load(tmp_path / "index")
-    assert (loaded.precedents, loaded.weights_sha256) == (index.precedents, "abc")
-    scene = "A boy weeps on a bench."
-    assert loaded.query(scene, sentences) == index.query(scene, sentences)
-
-
-@pytest.mark.parametrize(
-    ("damage", "why"),
-    [
-        ("precedents.jsonl", r"precedents\.jsonl, line 1"),
-        ("vectors.npy", "is not a readable index .*name a JSONL file"),
-        ("index.json", "is not a readable index .*name a JSONL file"),
-    ],
-)
-def test_damaged_index_names_the_file(sentences: SentenceEncoder, tmp_path: Path, damage: str, why: str) -> None:
-    PrecedentIndex.build(SCENES, sentences).save(tmp_path)
-    (tmp_path / damage).write_bytes(b"{")
-    with pytest.raises(PrecedentError, match=why):
-        PrecedentIndex.load(tmp_path)
-
-
 def test_selector_reads_precedents_and_names_a_bad_line(tmp_path: Path) -> None:
     path = tmp_path / "precedents.jsonl"
     write_precedents(path, SCENES)
