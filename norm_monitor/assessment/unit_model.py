@@ -29,6 +29,9 @@ SHIPPED_BY_READER = {
 }
 # A robot whose median answer takes so long is measured by its own pace.
 SLOW_PACE_S = 2.0
+# A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 13
+# have them, and of the competences that coders mark 83 % (writers that the reader was not taught, 2026-11-29).
+PRAISE_MARGIN = 1.0
 KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
@@ -159,8 +162,11 @@ class UnitModel(Artefact):
         model = self.kind_model(kind, facts, is_early=is_early)
         if model is None:
             return None
+        odds = {polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()}
+        if Polarity.COMPETENCE in odds and reads_amiss(facts):
+            odds[Polarity.COMPETENCE] = 0.0
         return UnitReading(
-            odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
+            odds=odds,
             attributes={polarity: _name_attributes(model, polarity, facts) for polarity in model.attributes},
         )
 
@@ -177,6 +183,18 @@ class UnitModel(Artefact):
 def is_slow(facts: Facts) -> bool:
     """Whether the robot answered slowly in the talk so far, as remote and wizarded robots do."""
     return facts.get("pace_s", 0.0) >= SLOW_PACE_S
+
+
+def reads_amiss(facts: Facts) -> bool:
+    """Whether the talk reader does not clearly prefer a competence to an error, so that nothing is praised.
+
+    A robot that answers slowly is weighed without the reader.
+    """
+    error = facts.get("reader_error")
+    competence = facts.get("reader_competence")
+    if error is None or competence is None or is_slow(facts):
+        return False
+    return competence < error + PRAISE_MARGIN
 
 
 @lru_cache(maxsize=4)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment.finding import Finding
@@ -64,6 +65,18 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     assert {f"{source}_{one}" for source in ("text", "encounter_model") for one in Polarity} <= {
         name.removesuffix("_log_odds") for name in weighed
     }
+
+
+@pytest.mark.parametrize(
+    ("competence", "pace_s", "is_praised"), [(3.0, 0.5, True), (1.5, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
+)
+def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
+    competence: float, pace_s: float, is_praised: bool
+) -> None:
+    facts = {"reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "words": 8.0}
+    reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.ROBOT_TURN, facts)
+    assert reading
+    assert (reading.odds[Polarity.COMPETENCE] > 0) is is_praised
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
