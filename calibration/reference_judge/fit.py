@@ -105,7 +105,7 @@ def session(talk: JudgedTalk, calibration: JudgeCalibration | None) -> EventSess
     alarms = []
     for unit, judgement, assessment in _weighed(talk, calibration):
         point = unit.fold.model.operating_points[Sensitivity.BALANCED]
-        thresholds = config.thresholds_at(point, None, is_judged=judgement is not None)
+        thresholds = config.thresholds_at(point, is_judged=judgement is not None)
         if any(
             assessment.probability >= thresholds[assessment.polarity, attribute] for attribute in assessment.attributes
         ):

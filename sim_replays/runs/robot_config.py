@@ -1,23 +1,21 @@
 """The settings of the nodes that answer a suite: the selector for actions, the judge for talk."""
 
-import os
 import random
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from action_selector.retrieval import NEAREST, Precedent, PrecedentIndex
+from action_selector.retrieval import NEAREST, Precedent
 from action_selector.selector import SelectorFiles
 from action_selector.selector_config import WhenUnsure
-from action_selector.text_safety.injection_filter import strip_instructions
-from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.engines.talk_reader import NO_READER
+from norm_core.files.atomic_file import write_atomic
 from norm_core.files.data_files import make_cache_folder
-from norm_core.records.json_codec import sha256_of
+from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.config import Config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.dataset_files import hash_files
@@ -122,55 +120,40 @@ def make_judge_config(model: str, run_config: RunConfig, rules: PictureRules | N
 
 
 def add_precedents(files: SelectorFiles, run_config: RunConfig) -> SelectorFiles:
-    """Add the index that the run asks for: of the five nearest at any distance, or of five at random.
+    """Add the precedents that the run asks for: the five nearest at any distance, or five at random.
 
-    Raises SuiteError if the suite has no precedents, or there are two indices.
+    Raises SuiteError if the suite has no precedents, or two sources are named.
     """
     if not run_config.precedents:
         return files
     if run_config.suite != egonormia.SUITE.name:
-        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone; give an index of your own for others")
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone; name a file of your own for others")
     if files.precedents_index:
         raise SuiteError("-T precedents and -S precedents: name two sources of precedents; leave one out")
     fields = files.model_dump()
     if run_config.precedents == "none":
         return SelectorFiles(**{**fields, "precedents": 0})
-    index = _cache_index(run_config, at_random=run_config.precedents == "random-5")
-    return SelectorFiles(**{**fields, "precedents_index": str(index), "precedents": NEAREST, "precedent_threshold": -1})
+    path = _cache_precedents(run_config, at_random=run_config.precedents == "random-5")
+    return SelectorFiles(**{**fields, "precedents_index": str(path), "precedents": NEAREST, "precedent_threshold": -1})
 
 
-def _cache_index(run_config: RunConfig, *, at_random: bool) -> Path:
-    """Return the folder of an index, which equal runs share by its contents."""
+def _cache_precedents(run_config: RunConfig, *, at_random: bool) -> Path:
+    """Return the file of the precedents, which equal runs share by its contents."""
     data = Path(run_config.data)
-    encoder = SentenceEncoder()
-    file = egonormia.find_file(data)
-    sources = [hash_files([file]), encoder.weights_sha256, run_config.seed, at_random]
-    folder = make_cache_folder("precedents") / sha256_of(sources)[:16]
-    if folder.is_dir():
-        return folder
-    fitted_half, _ = egonormia.split_halves(*egonormia.read(data, run_config.seed), run_config.seed)
-    index = build_index(
-        egonormia.make_precedents(*fitted_half), encoder, shuffle_seed=run_config.seed if at_random else None
-    )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    built = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
-        index.save(built)
-        os.replace(built, folder)  # noqa: PTH105
-    except OSError:  # Another run wrote it first.
-        shutil.rmtree(built, ignore_errors=True)
-        if not folder.is_dir():
-            raise
-    return folder
+    sources = [hash_files([egonormia.find_file(data)]), run_config.seed, at_random]
+    path = make_cache_folder("precedents") / f"{sha256_of(sources)[:16]}.jsonl"
+    if not path.is_file():
+        fitted_half, _ = egonormia.split_halves(*egonormia.read(data, run_config.seed), run_config.seed)
+        precedents = list(egonormia.make_precedents(*fitted_half))
+        if at_random:
+            precedents = _shuffle_scenes(precedents, run_config.seed)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, "".join(f"{to_json(precedent)}\n" for precedent in precedents))
+    return path
 
 
-def build_index(
-    precedents: Sequence[Precedent], encoder: SentenceEncoder, *, shuffle_seed: int | None
-) -> PrecedentIndex:
-    """Index precedents by their scenes, or with a seed by the scenes of others, so that distance means nothing."""
-    scenes = [strip_instructions(precedent.scene) for precedent in precedents]
-    if shuffle_seed is not None:
-        order = random.Random(shuffle_seed).sample(range(len(scenes)), len(scenes))
-        other_index = dict(zip(order, [*order[1:], order[0]], strict=True))
-        scenes = [scenes[other_index[index]] for index in range(len(scenes))]
-    return PrecedentIndex(precedents, encoder.encode(scenes))
+def _shuffle_scenes(precedents: Sequence[Precedent], seed: int) -> list[Precedent]:
+    """Give each precedent the scene of another, so that distance means nothing."""
+    order = random.Random(seed).sample(range(len(precedents)), len(precedents))
+    other_index = dict(zip(order, [*order[1:], order[0]], strict=True))
+    return [replace(precedent, scene=precedents[other_index[i]].scene) for i, precedent in enumerate(precedents)]
