@@ -31,7 +31,7 @@ from sim_replays.suites import egogapbench as suite
 NODE_PARAMETERS = {"selector": {"reader": "none"}}
 # The pause before each request, in which the node ends its work on the last one.
 PAUSE_S = 0.05
-# The requests are distributed over so many runs.
+# Number of runs over which the requests are distributed.
 RUN_COUNT = 3
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 

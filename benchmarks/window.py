@@ -27,7 +27,7 @@ WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS
 # A flag that comes later waited for a silence that its cue measures.
 MAX_WAIT_MS = 1000.0
-# The encounters are distributed over so many runs.
+# Number of runs over which the encounters are distributed.
 RUN_COUNT = 3
 
 

@@ -48,11 +48,11 @@ RISING = {
 }  # fmt: skip
 # Silences gain from more steps: few facts, and few units (chosen on silences of other writers, 2026-11-23).
 _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN: 300}
-# A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
+# Minimum number of units with an attribute for a fit of it; below, its share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
 _INNER_FOLDS = 4
 _OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
-# A unit of a real robot weighs as much as so many of invented talk, where a robot answers slowly: it is rarer there.
+# How many units of invented talk one unit of a slow real robot weighs, because these are rarer.
 _REAL_WEIGHT = 4.0
 # The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
 SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.2, 0.2), Sensitivity.BALANCED: (0.1, 0.15), Sensitivity.KEEN: (0.08, 0.1)}
@@ -62,7 +62,7 @@ _STAYING = 0.85
 Rows = NDArray[np.int64]
 Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
 _GRID = np.round(np.arange(0.05, 0.991, 0.01), 2)
-# A flag names so many more attributes than a coder: one that is shared suffices, so a further one costs little.
+# How many more attributes than a coder a flag names: one shared attribute suffices, so a further one costs little.
 _MORE_NAMED, _LEAST_ADDED = 0.25, 0.001
 
 
@@ -286,13 +286,13 @@ def operating_points(
 
 
 def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: OperatingPoint) -> dict[Polarity, float]:
-    """Return the least bars from which so many early flags stay, once reactions are known."""
+    """Return the lowest thresholds at which enough early flags stay once reactions are known."""
     bars = {}
     for at, polarity in enumerate(POLARITIES):
         stays = (final.argmax(axis=1) == at) & (final[:, at] >= point.threshold(polarity))
         rows = [(early.argmax(axis=1) == at) & (early[:, at] >= bar) for bar in _GRID]
         enough = [not row.any() or stays[row].mean() >= _STAYING for row in rows]
-        # From this bar on, whatever the bar, enough of them stay.
+        # At this threshold and at every higher one, enough of them stay.
         lasting = np.logical_and.accumulate(enough[::-1])[::-1]
         bars[polarity] = float(_GRID[int(lasting.argmax())]) if lasting[-1] else 1.0
     return bars

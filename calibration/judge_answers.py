@@ -35,7 +35,7 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 # No unit is left out.
 # A slow model is waited for as long as the judge's parameters permit.
 _LONGEST_NS = s_to_ns(600)
-# So many units without an answer in a row end the asking.
+# Number of units without an answer in a row after which nothing more is asked.
 _MOST_FAILURES = 8
 
 

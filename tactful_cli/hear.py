@@ -139,33 +139,33 @@ def _from_bag(
 
 def audio_topics(bag: BagReader, stated: PcmFormat) -> list[str]:
     """List the topics whose first message has the fields of an audio message."""
-    return [t.topic for t in bag.topics if t.message_count and _is_sound(_first(bag, t.topic), stated)]
+    return [t.topic for t in bag.topics if t.message_count and _is_sound(_read_first_message(bag, t.topic), stated)]
 
 
 def only_audio_topic(bag: BagReader, stated: PcmFormat, robot_topics: Collection[str] = ()) -> str:
-    """Find the bag's only audio topic beside the robot's. Raises an error where there is none or several."""
-    heard = [topic for topic in audio_topics(bag, stated) if topic not in robot_topics]
-    if len(heard) == 1:
-        return heard[0]
-    if not heard:
+    """Find the bag's only audio topic beside the robot's. Raises BagError if there is none, or more than one."""
+    audible = [topic for topic in audio_topics(bag, stated) if topic not in robot_topics]
+    if len(audible) == 1:
+        return audible[0]
+    if not audible:
         likely = " or ".join(find_likely_words_topics(bag, robot_topics))
         remedy = f"name its people's words with --words-topic (as {likely}); " if likely else ""
         raise BagError(f"the bag has no audio topic; {remedy}{PROGRAM} bag info lists its topics")
-    raise BagError(f"the bag's audio topics are {', '.join(heard)}; name one with --topic")
+    raise BagError(f"the bag's audio topics are {', '.join(audible)}; name one with --topic")
 
 
 def check_audio_topic(bag: BagReader, topic: str, stated: PcmFormat) -> None:
     """Raise BagError where a topic's first message is not audio."""
     bag.check_topics([topic])
-    if _is_sound(_first(bag, topic), stated):
+    if _is_sound(_read_first_message(bag, topic), stated):
         return
-    held = next(t for t in bag.topics if t.topic == topic)
-    what = f"holds {held.type_name}, which is not audio" if held.message_count else "holds no message"
+    summary = next(t for t in bag.topics if t.topic == topic)
+    problem = f"holds {summary.type_name}, which is not audio" if summary.message_count else "holds no message"
     others = ", ".join(audio_topics(bag, stated)) or "none"
-    raise BagError(f"{topic} {what}; the bag's audio topics: {others}")
+    raise BagError(f"{topic} {problem}; the bag's audio topics: {others}")
 
 
-def _first(bag: BagReader, topic: str) -> Any:
+def _read_first_message(bag: BagReader, topic: str) -> Any:
     try:
         return next((bag.decode(message) for message in bag.messages([topic])), None)
     except (BagError, MessageError):  # a type without a definition cannot be decoded as audio

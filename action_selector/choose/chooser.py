@@ -35,7 +35,7 @@ _MAX_VETOED = 80
 _MAX_FAILURE = 90
 _MAX_UNCERTAIN = 60
 _MAX_RANKED = 40
-# So many candidates are quoted in a list of several.
+# Maximum number of candidates that a list quotes.
 _MAX_QUOTED = 3
 # The vetoes that a person would ask about, the most important first.
 _VETOES_BY_IMPORTANCE = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)

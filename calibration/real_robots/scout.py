@@ -22,7 +22,7 @@ from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
-# The monitor hears so much before a stretch, and starts so long before the first words.
+# How much talk before a stretch the monitor hears, and how long before the first words it starts.
 _LEAD_S, _START_S = 60.0, 5.0
 _MARK_NS = NS_PER_S // 2
 _TOPIC = "talk"

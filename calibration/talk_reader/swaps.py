@@ -76,7 +76,7 @@ class _Answer:
 
 
 def swaps(talks: Sequence[TaughtTalk], most: int, seed: int = 0) -> Iterator[TaughtTalk]:
-    """Return up to so many of the talks as they would be with an answer to another question at their end, as an error.
+    """Return some of the talks with the answer to another question at their end, as an error.
 
     Give talks of one writer: who leaves the writer out leaves these out, and no word of his reaches other talks.
     """

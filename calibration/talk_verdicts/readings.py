@@ -231,7 +231,10 @@ def _utterance(place: int, turn: TalkTurn, start_ns: int, end_ns: int) -> Uttera
     )
 
 
-_DRAWS, _AT_ONCE = 400, 50  # of the bootstrap, and so many in one go: tens of thousands of turns fill the memory
+# Draws of the bootstrap.
+_DRAWS = 400
+# Draws in one batch; more of them would fill the memory for tens of thousands of turns.
+_AT_ONCE = 50
 # Fewer annotators tell nothing about each other once one is set apart, nor about a distribution.
 LEAST_ANNOTATORS, LEAST_VOTES = 3, 10
 # A turn is ordinary where at most this share of its annotators sees a breakdown or rates it below 3.
@@ -364,7 +367,7 @@ class _Verdicts:
         return np.where(self._is_rating, sums > _LEAST_FAULT * counts, 2 * breakdowns > counts)
 
     def _draws(self) -> Iterator[Array]:
-        """Yield rows of weights, of so many draws in one go."""
+        """Yield the weights of the draws, a batch at a time."""
         for first in range(0, _DRAWS, _AT_ONCE):
             drawn = self._drawn[first : first + _AT_ONCE]
             clusters = drawn.shape[1]

@@ -369,7 +369,7 @@ class ReadTalk:
         self._cache = self._reader.make_empty_cache()
 
     def _choose_first_index(self, next_token_count: int) -> int:
-        """Return the first line of the context for a next line of so many tokens."""
+        """Return the first line of the context that leaves room for the tokens of the next line."""
         first_index = self._lines[-1].first_index if self._lines else 0
         token_count = sum(len(line.tokens) for line in self._lines[first_index:])
         if token_count + next_token_count > self._reader.max_tokens:

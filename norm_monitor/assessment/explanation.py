@@ -19,7 +19,7 @@ _SUPPORT = {
     Tier.JUDGE: "a model's judgement",
     Tier.FUSED: "cues and a model's judgement",
 }
-# A flag cites at most so many facts one by one.
+# Maximum number of facts that a flag cites one by one.
 _MAX_CITED = 6
 # A fact with a smaller weight in log odds is not cited by itself, unless it is the heaviest.
 _MIN_CITED_WEIGHT = 0.1

@@ -13,7 +13,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 
-# A unit whose end was never seen ends so long after its onset.
+# How long after its onset a unit ends whose end was never seen.
 MAX_UNIT_NS = 300 * NS_PER_S
 # A shorter silence after a person's turn is the usual gap between turns.
 MIN_SILENCE_NS = 2 * NS_PER_S

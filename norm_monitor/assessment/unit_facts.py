@@ -37,20 +37,30 @@ from norm_monitor.context.wording import (
 
 # Raise it when a fact changes its meaning: weights that were fitted before no longer load.
 FACTS_VERSION = "3"
-# Longer absences mean the same, and longer gaps in talk.
-LONGEST_S, LONGEST_GAP_S = 15.0, 60.0
-# So many answers of the robot's tell its pace, which is no shorter than this.
-_PACE_ANSWERS, _SHORTEST_PACE_S, _MAX_PACES = 3, 0.5, 30.0
-# How far back an arrival, a departure or a change of distance belongs to a turn.
-_NEAR_NS, _EARLIER_NS, _AFTER_NS = 6 * NS_PER_S, 12 * NS_PER_S, NS_PER_S
+# Longer absences count as this long.
+LONGEST_S = 15.0
+# Longer gaps in talk count as this long.
+LONGEST_GAP_S = 60.0
+# Number of robot answers from which its pace is known.
+_PACE_ANSWERS = 3
+# A shorter pace counts as this one.
+_SHORTEST_PACE_S = 0.5
+# A time counts as at most this many paces.
+_MAX_PACES = 30.0
+# How long before a turn an arrival, a departure or a change of distance still belongs to it.
+_NEAR_NS = 6 * NS_PER_S
+# Where the time begins that is compared with this.
+_EARLIER_NS = 12 * NS_PER_S
+# How long after a turn what is seen still belongs to it.
+_AFTER_NS = NS_PER_S
 # How far before the units presence is read.
 _LOOKED_BACK_NS = 60 * NS_PER_S
-# After so long a pause, no reaction is awaited.
+# Length of a pause after which no reaction is awaited.
 _QUIET_NS = 4 * NS_PER_S
 # How many turns on either side are neighbours.
 _NEAREST = 12
 _FAR_M = 2.0
-# After so long a silence, an answer does not come.
+# Length of a silence after which no answer is expected.
 NO_ANSWER_NS = 5 * NS_PER_S
 # The share of words that a repeated turn has in common with the first.
 _SAME_SHARE = 0.6

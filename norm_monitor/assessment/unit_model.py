@@ -27,7 +27,7 @@ SHIPPED_BY_READER = {
     ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
     ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
 }
-# A robot whose median answer takes so long is measured by its own pace.
+# Median time to an answer from which a robot is measured by its own pace.
 SLOW_PACE_S = 2.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 13
 # have them, and of the competences that coders mark 83 % (writers that the reader was not taught, 2026-11-29).

@@ -11,9 +11,9 @@ from norm_monitor.context.wording import is_chinese, tokens
 # The languages of the examples, the wording cues and the exchange classifier.
 READ_LANGUAGES = ("en", "zh")
 OTHER_LANGUAGE = "another language"
-# The language of a talk is that of so long.
+# How much recent talk decides the language.
 _RECENT_NS = 120 * NS_PER_S
-# Fewer letters never make a talk one in another language.
+# Minimum number of letters in another language before a talk counts as one.
 _MIN_LETTERS = 24
 # Words of grammar in English.
 _ENGLISH_WORDS = """

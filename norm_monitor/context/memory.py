@@ -15,7 +15,7 @@ from norm_monitor.context.wording import is_question, tokens
 
 # The person in front of the robot, if people cannot be distinguished.
 USER = "user"
-# Beyond so many people, the facts of the one who spoke least recently are dropped.
+# Maximum number of people; the facts of the one who spoke least recently are dropped first.
 MAX_PERSONS = 32
 # The newest presence identifies the speaker for so long.
 _PRESENCE_VALID_NS = 5 * NS_PER_S

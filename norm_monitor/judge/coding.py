@@ -30,7 +30,7 @@ ORDINARY = "ordinary"
 ERROR = Polarity.ERROR.value
 COMPETENCE = Polarity.COMPETENCE.value
 LABELS = (ERROR, COMPETENCE, ORDINARY)
-# A service cuts off the answer about a unit after so many tokens.
+# Number of tokens after which a service cuts off the answer about a unit.
 MAX_ANSWER_TOKENS = 250
 # Tokens for the words around the answers.
 WRAPPING_TOKENS = 150
@@ -41,7 +41,7 @@ STRETCH_NS = 60 * NS_PER_S
 # It also shows the talk this long before and after.
 SHOWN_BEFORE_NS = 30 * NS_PER_S
 SHOWN_AFTER_NS = 15 * NS_PER_S
-# A stretch has so many times the pictures of a unit.
+# How many times the pictures of a unit a stretch has.
 IMAGES_FACTOR = 2
 # The letter in the mark of a unit, by its kind.
 _LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TURN: "P", UnitKind.SIGHTING: "V"}

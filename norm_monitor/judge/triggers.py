@@ -27,7 +27,7 @@ MAX_DUE = 64
 # Units and incidents that are remembered.
 _MAX_REMEMBERED = 200
 _HOUR_NS = 3600 * NS_PER_S
-# A quiet time saves the budget of so many hours for a busy one.
+# Number of hours whose budget a quiet time saves for a busy one.
 _SAVED_HOURS = 1 / 60
 # Calls an hour that set no ceiling: each unit is due as soon as it can be judged.
 NO_CEILING = -1.0

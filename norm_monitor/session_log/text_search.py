@@ -21,9 +21,9 @@ COMMON_WORDS = frozenset(shipped_text("norm_monitor.session_log", "common_words.
 # Parts of names that are not names.
 _TITLES = {"dr", "herr", "ii", "iii", "jr", "madam", "miss", "mme", "mr", "mrs", "ms", "prof", "professor", "sir", "sr"}
 _NAME_PART = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# A part of a name with at most so many letters counts only with a capital: li and ali are words somewhere.
+# Maximum length of a part of a name that counts only with a capital: li and ali are words somewhere.
 _MAX_CASED_PART = 3
-# A name with at most so many letters counts only as it is written: An and In are names too.
+# Maximum length of a name that counts only as it is written: An and In are names too.
 _MAX_CASED_NAME = 3
 # What stands before a word within a sentence.
 _WITHIN_SENTENCE = (
@@ -165,7 +165,7 @@ def _find_runs(text: str) -> Iterator[tuple[Run, tuple[int, int]]]:
 
 
 def _slide_window(units: list[Unit], size: int) -> Iterator[tuple[Run, tuple[int, int]]]:
-    """Yield each run of so many units, with its start and end in the text."""
+    """Yield each run of a number of units, with its start and end in the text."""
     for index in range(len(units) - size + 1):
         window = units[index : index + size]
         yield tuple(text for text, _, _ in window), (window[0][1], window[-1][2])

@@ -26,11 +26,11 @@ LATE_SOUND = (
 )
 # Sources that advance further apart than this have clocks apart: transcription never delays one so much.
 _MAX_LEAD_NS = 30 * NS_PER_S
-# The smallest of so many leads counts.
+# Number of leads of which the smallest counts.
 _LEAD_SAMPLES = 3
 # Sources whose smallest delays differ by more have clocks apart.
 _MAX_DELAY_DIFFERENCE_NS = 3 * NS_PER_S
-# The smallest delay of so many records counts, so that a slow one matters little.
+# Number of records of which the smallest delay counts, so that a slow one matters little.
 _DELAY_SAMPLES = 20
 # The same for the speech of the robot, which is rarer.
 _ROBOT_DELAY_SAMPLES = 4
@@ -42,7 +42,7 @@ _MIN_PACED_NS = 10 * NS_PER_S
 _MIN_SHIFT_NS = NS_PER_S
 # The shifts of the latest speeches must agree within this.
 _MAX_SHIFT_SPREAD_NS = NS_PER_S // 2
-# So many of the latest speeches must be heard shifted.
+# Number of the latest speeches that must be heard shifted.
 _MIN_SHIFTED_SPEECHES = 3
 _LATEST_SPEECHES = 4
 # Speeches are compared for so long.

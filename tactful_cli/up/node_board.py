@@ -10,13 +10,13 @@ from tactful_cli.lasting_reasons import LastingReasons
 
 # A node sends one heartbeat a second.
 SILENT_AFTER_S = 3.0
-# The process of a node that is silent for so long is killed.
+# Length of silence after which the process of a node is killed.
 HANGS_AFTER_S = 30.0
 # If nothing looks at the board for so long, this process itself stood still.
 STOOD_STILL_S = 10.0
 # The graph is settled when nothing has changed for so long. Discovery takes up to three seconds.
 SETTLED_AFTER_S = 3.0
-# The graph counts as settled after so long even if it changes.
+# Time after which the graph counts as settled even if it changes.
 MAX_UNSETTLED_S = 10.0
 SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; check the load of the machine, or start up again"
 
@@ -124,7 +124,7 @@ class NodeBoard:
                 self.nodes[name] = replace(view, heartbeat_s=now_s)
 
     def find_hanging(self, now_s: float) -> set[str]:
-        """Find the active nodes that have been silent for so long that their process hangs."""
+        """Find the active nodes whose long silence means that their process hangs."""
         return self._find_silent(now_s, HANGS_AFTER_S)
 
     def _find_silent(self, now_s: float, after_s: float) -> set[str]:

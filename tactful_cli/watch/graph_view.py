@@ -33,7 +33,7 @@ class KnownFlag:
 
     number: int
     flag: SocialFlag
-    reasons: frozenset[str] = frozenset()  # that were told
+    reasons: frozenset[str] = frozenset()  # already shown
 
 
 class FlagView:
@@ -92,7 +92,7 @@ class FlagView:
         )
 
     def forget(self) -> Iterator[WatchRow]:
-        """Take that the monitor began anew: nobody closes the flags of before."""
+        """Drop the open flags: the monitor restarted and will not close them."""
         if self.open:
             numbers = ", ".join(f"#{shown_flag.number}" for shown_flag in self.open[:10])
             more = " and others" if len(self.open) > 10 else ""
@@ -182,11 +182,10 @@ class SpeechView:
         self._robot_text = ""
 
     def take_utterance(self, utterance: Utterance) -> Iterator[WatchRow]:
-        """Take words, but not those that may still change."""
+        """Show final words, except those of the robot that are known already."""
         is_known = utterance.speaker is Speaker.ROBOT and bool(self._robot_text)
-        if (
-            utterance.final and not is_known
-        ):  # what the microphone made of the robot's own words is told already, and better
+        # The microphone also picks up the robot; its speech topic has already given these words, and more accurately.
+        if utterance.final and not is_known:
             yield WatchRow(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
 
     def take_robot_speech(self, speech: RobotSpeech) -> Iterator[WatchRow]:
@@ -231,7 +230,7 @@ class GraphView:
             yield from self._take_problem(f"{line.topic}: {error}")
 
     def take_time(self, now_ns: int) -> Iterator[WatchRow]:
-        """Take that time passed."""
+        """Report nodes that have fallen silent by `now_ns`."""
         return self.nodes.take_time(now_ns)
 
     def summary(self) -> list[str]:

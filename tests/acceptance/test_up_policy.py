@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tactful_cli.up import verb
+from tactful_cli.up import up
 from tactful_cli.up.access import enclave_environment
 from tests.acceptance.tactful_up import running_up
 from tests.command_line import tactful, tactful_process
@@ -93,6 +93,6 @@ def test_each_process_has_its_enclave_where_security_is_wanted(monkeypatch: pyte
 
 def test_what_looks_at_the_graph_before_the_nodes_run_has_an_enclave(monkeypatch: pytest.MonkeyPatch) -> None:
     enclaves = list[str]()
-    monkeypatch.setattr(verb, "run", lambda *_: enclaves.append(os.environ["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
+    monkeypatch.setattr(up, "run", lambda *_: enclaves.append(os.environ["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
     done = tactful("up", "nao", "--namespace", "left", ROS_SECURITY_ENABLE="true")
     assert (done.returncode, enclaves) == (0, ["/left/tactful/tools"]), done.stderr

@@ -18,7 +18,7 @@ from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.wording import count_of
 
 ANSWERS = "answers.jsonl"
-# After so many failures in a row nothing more is sent.
+# Number of failures in a row after which nothing more is sent.
 MAX_FAILURES = 20
 TIMEOUT_S = 600
 Line = dict[str, Any]

@@ -44,7 +44,7 @@ _MAX_STOP_WORDS = 8
 _MAX_STOP_DELAY_S = 1.5
 # From this cosine, two turns say the same.
 _REPEAT_SIMILARITY = 0.85
-# A turn is compared with so many robot turns before it.
+# Number of earlier robot turns with which a turn is compared.
 _MAX_TURNS_BACK = 3
 # A shorter turn may be said again.
 _MIN_REPEATED_WORDS = 4

@@ -23,7 +23,7 @@ MAX_KNOWN = 128
 MAX_ID_CHARACTERS = 200
 # A stamp this far from the newest is of another timeline.
 JUMP_NS = 60 * NS_PER_S
-# So many transforms of another timeline in a row are a jump.
+# Number of transforms of another timeline in a row that count as a jump.
 STRAYS_IN_A_ROW = 50
 
 # The levels of engagement in the order of their numbers in REP-155.

@@ -13,11 +13,11 @@ ESTIMATE_DIGITS = 2
 # Words are dropped if the model's probability of no speech is higher, and its confidence in the words is lower.
 _NO_SPEECH_THRESHOLD = 0.6
 _CONFIDENCE_THRESHOLD = 0.4
-# From so many repetitions of the same words on, a text is a loop; of a single Chinese character, twice as many.
+# Repetitions of the same words from which a text is a loop; of a single Chinese character, twice as many.
 _MIN_REPEATS = 4
 # A faster rate of words is a hallucination. Two Chinese characters count as a word.
 _MAX_WORDS_PER_S = 9.0
-# So many words may have any rate.
+# Number of words below which any rate of speech is plausible.
 _MAX_WORDS_ANYWAY = 3
 
 

@@ -133,7 +133,9 @@ class LockstepPlayer(Player):
         deadline_s = time.monotonic() + MATCH_TIMEOUT_S
         while unmatched := self._find_unmatched_topics(played, wanted):
             if time.monotonic() > deadline_s:
-                raise PlayerError(f"waited {MATCH_TIMEOUT_S:.0f} s in vain for {', '.join(unmatched)} to be connected")
+                raise PlayerError(
+                    f"{', '.join(unmatched)}: no connection after {MATCH_TIMEOUT_S:.0f} s; check that the nodes run"
+                )
             self._spin_until(time.monotonic() + LONGEST_PAUSE_S)
             self._request_reports()
         self._drain(lossless=False)
@@ -236,7 +238,7 @@ class LockstepPlayer(Player):
                 return missing
             if now_s > deadline_s:
                 busy = ", ".join(sorted(reply.node for reply in self._replies.values() if not reply.idle))
-                raise PlayerError(f"still busy after {BUSY_TIMEOUT_S:.0f} s: {busy or 'nodes that have taken all'}")
+                raise PlayerError(f"still busy after {BUSY_TIMEOUT_S:.0f} s: {busy or 'no node reports work'}")
             self._spin_until(now_s + pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

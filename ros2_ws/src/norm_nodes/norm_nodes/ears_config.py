@@ -14,7 +14,7 @@ from norm_nodes.tracked_ids import HUMANS_PATTERN
 
 
 class EarsConfig(Config):
-    """The parameters of the node ears."""
+    """Topics, message types and models of the ears node."""
 
     audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
     audio_type: str = Field(
@@ -25,8 +25,8 @@ class EarsConfig(Config):
     robot_speech_topic: str = Field(
         ROBOT_SPEECH_TOPIC,
         min_length=1,
-        description="topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or "
-        "its own audio, of which the words are transcribed",
+        description="topic or action with the robot's own speech: its text, captions, a Bool while it speaks, or its "
+        "audio, which is then transcribed",
     )
     robot_speech_type: str = Field("", description="its message type; empty for the one that its publishers announce")
     robot_speaking_topic: str = Field(
@@ -36,7 +36,7 @@ class EarsConfig(Config):
         (), description="speaker ids in captions that are the robot's; none given: all are"
     )
     robot_lateness_ms: int = Field(
-        300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
+        300, ge=0, le=10_000, description="how far reports of robot speech may lag behind the sound"
     )
     robot_offset_ms: int = Field(0, ge=-2000, le=2000, description="milliseconds to add to the stamps of robot speech")
     words_from: Literal["whisper", "topic", "voices"] = Field(

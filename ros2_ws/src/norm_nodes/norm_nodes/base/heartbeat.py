@@ -25,7 +25,7 @@ from norm_nodes.base.endpoint_node import EndpointNode
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
 LAST_HEARTBEAT_TIMEOUT = Duration(seconds=1)
-# For so many heartbeats a node waits for /clock without a complaint.
+# Number of heartbeats for which a node waits for /clock without a complaint.
 CLOCK_AWAITED_BEATS = 5
 NO_CLOCK = "time: use_sim_time is true, and no /clock yet; start what publishes it, or set use_sim_time to false"
 
