@@ -1,6 +1,6 @@
 """Decide what the robot should do next: one request in, one decision out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
@@ -26,6 +26,7 @@ from action_selector.vetoes import Vetoed, ask_viewpoint, find_vetoes
 from norm_core import __version__
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
+from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline, SegmentTimer
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
@@ -37,7 +38,7 @@ from norm_core.runtime.time import NS_PER_MS, s_to_ns
 # Outcomes of an observation after which a query has no answer. A reply in another form is the model's own fault.
 _UNANSWERED = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
 # The steps of a decision, which name the segments of its latency.
-STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
+STEPS = ("observe", "retrieve", "veto", "choose", "justify", "explain")
 
 
 @record
@@ -51,8 +52,8 @@ class DecidedRequest:
 class Decider:
     """Decide by similarity alone, or with a model. Requests are independent of each other.
 
-    A decision takes six steps: observe others and viewpoint; veto candidates; retrieve precedents; choose among the
-    rest; justify; explain. Each step returns its result. Only the cache of the encoder outlives a request.
+    A decision takes six steps: observe others and viewpoint; retrieve rules and precedents; veto candidates; choose
+    among the rest; justify; explain. Each step returns its result. Only the cache of the encoder outlives a request.
     """
 
     def __init__(
@@ -165,21 +166,10 @@ class Decider:
         actions = (candidate.action for candidate in candidates)
         doings = (describe_other(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
-        enter("veto")
-        rules = find_applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_threshold)
-        vetoed = find_vetoes(
-            offered,
-            observation,
-            rules=rules,
-            house=self._rules,
-            sentences=self._sentences,
-            config=self.config,
-        )
-        deadline.check()
         enter("retrieve")
+        rules = find_applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_threshold)
         precedents = self._retrieve_precedents(request, scene, len(rules))
         deadline.check()
-        enter("choose")
         evidence = replace(
             _collect_evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
             spoken=prompts.list_speech(request),
@@ -198,7 +188,15 @@ class Decider:
             prefix=prefix,
             deadline=model_deadline,
         )
-        builder = self._choose(case, vetoed)
+        enter("veto")
+        vetoed = find_vetoes(
+            offered, observation, rules=rules, house=self._rules, sentences=self._sentences, config=self.config
+        )
+        impossible, failed = self._veto_impossible(case, vetoed)
+        vetoed |= impossible
+        deadline.check()
+        enter("choose")
+        builder = self._chooser.choose(case, vetoed, failed)
         if builder.chosen is not None:
             enter("justify")
             builder = self._chooser.add_justification(case, builder)
@@ -213,21 +211,18 @@ class Decider:
             explanation = f"Without the reader: {explanation}"
         return replace(builder, explanation=explanation, reader_fault=reader_fault)
 
-    def _choose(self, case: ChoiceCase, vetoed: dict[int, Vetoed]) -> DecisionBuilder:
-        """Let a model veto what cannot be done from here, and choose among the rest."""
-        failed = None
-        if self._engine is not None and case.prefix is not None and self.config.ask_viewpoint:
-            remaining = [candidate for candidate in case.candidates if candidate.index not in vetoed]
-            impossible, failed = ask_viewpoint(
-                self._engine,
-                case.prefix,
-                remaining,
-                case.deadline,
-                role=case.observation.viewpoint.role,
-                threshold=self.config.possible_threshold,
-            )
-            vetoed = {**vetoed, **impossible}
-        return self._chooser.choose(case, vetoed, failed)
+    def _veto_impossible(self, case: ChoiceCase, vetoed: Collection[int]) -> tuple[dict[int, Vetoed], Scores | None]:
+        """Let a model veto what cannot be done from here. Returns also its first reply without an answer."""
+        if self._engine is None or case.prefix is None or not self.config.ask_viewpoint:
+            return {}, None
+        return ask_viewpoint(
+            self._engine,
+            case.prefix,
+            [candidate for candidate in case.candidates if candidate.index not in vetoed],
+            case.deadline,
+            role=case.observation.viewpoint.role,
+            threshold=self.config.possible_threshold,
+        )
 
     def _check_people(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Check a request, and return its tracked people. Raises UnusableError if it cannot be answered."""

@@ -137,7 +137,7 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -
     decision, steps = ask(observer, query_id="q1", candidates=["Stir the soup.", "Lay the table."])
     assert (decision.outcome, decision.chosen, decision.query_id) == (Outcome.ANSWERED, "Lay the table.", "q1")
     assert decision.candidates[0].veto is Veto.SINGLETON
-    assert steps == ["observe", "veto", "retrieve", "choose", "justify", "explain"]
+    assert steps == ["observe", "retrieve", "veto", "choose", "justify", "explain"]
     assert decision.provenance.total_ns > 0
     observer.until(lambda: mirrored, "the mirror's line")
     assert json.loads(mirrored[0].data)["decision_id"] == decision.decision_id
