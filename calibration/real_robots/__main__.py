@@ -201,7 +201,8 @@ def _flags(
         if reading:
             polarity = max(Polarity, key=lambda polarity: reading.odds[polarity])
             likely = reading.odds[polarity] / (1 + sum(reading.odds.values()))
-            if likely >= point.threshold(polarity, is_slow=is_slow(unit.facts)):
+            is_flagged = likely >= point.threshold(polarity, is_slow=is_slow(unit.facts))
+            if is_flagged and reading.attributes[polarity]:
                 yield unit, polarity
 
 

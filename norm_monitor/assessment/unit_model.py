@@ -162,12 +162,12 @@ class UnitModel(Artefact):
         model = self.kind_model(kind, facts, is_early=is_early)
         if model is None:
             return None
-        odds = {polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()}
-        if Polarity.COMPETENCE in odds and reads_amiss(facts):
-            odds[Polarity.COMPETENCE] = 0.0
+        attributes = {polarity: _name_attributes(model, polarity, facts) for polarity in model.attributes}
+        if reads_amiss(facts):
+            attributes[Polarity.COMPETENCE] = ()  # The odds stay, so that no error becomes likelier.
         return UnitReading(
-            odds=odds,
-            attributes={polarity: _name_attributes(model, polarity, facts) for polarity in model.attributes},
+            odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
+            attributes=attributes,
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:

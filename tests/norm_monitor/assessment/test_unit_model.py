@@ -76,7 +76,7 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
     facts = {"reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "words": 8.0}
     reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.ROBOT_TURN, facts)
     assert reading
-    assert (reading.odds[Polarity.COMPETENCE] > 0) is is_praised
+    assert bool(reading.attributes[Polarity.COMPETENCE]) is is_praised
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
