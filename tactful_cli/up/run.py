@@ -103,6 +103,8 @@ class Supervisor:
         self._hosts: dict[ChildProcess, tuple[str, ...]] = {}
         self._backoffs: dict[ChildProcess, Backoff] = {}
         self._due_s: dict[ChildProcess, float] = {}
+        # Processes whose end is not yet taken from the events; an ended one may be about to be started again.
+        self._launched: set[ChildProcess] = set()
         self._refusals: dict[ChildProcess, str] = {}
         self._settings = RuntimeSettings(profile)
         self.talk = TalkSummary()
@@ -114,7 +116,7 @@ class Supervisor:
         """Run until nothing is left to run; return the exit code. An interrupt ends every process."""
         try:
             self._start_all()
-            while self._due_s or any(host.is_running for host in self._hosts):
+            while self._due_s or self._launched.intersection(self._hosts):
                 with suppress(Empty):
                     self._take(self._events.get(timeout=POLL_S))
                 self._launch_due()
@@ -168,6 +170,7 @@ class Supervisor:
                 if nodes:
                     self._settings.write_parameters(nodes, self._parameter_file(nodes))
                 launched_ns = process.launch()
+                self._launched.add(process)
                 if process in self._hosts:
                     self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
 
@@ -237,6 +240,7 @@ class Supervisor:
 
     def _take_end(self, process: ChildProcess, code: int) -> None:
         nodes = self._hosts.get(process, ())
+        self._launched.discard(process)
         if nodes:
             self._last_code = code if code >= 0 else 1
         if code in {BAD_INPUT, SUPERSEDED} and len(nodes) > 1:

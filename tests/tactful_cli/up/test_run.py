@@ -4,9 +4,13 @@ import fcntl
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from queue import Queue
+from threading import Timer
+from typing import ClassVar, cast
 
 import pytest
 from rich.console import Console
@@ -21,9 +25,9 @@ from tactful_cli.up.node_board import (
     STOOD_STILL_S,
     NodeBoard,
 )
-from tactful_cli.up.process import DELAYS_S, Backoff, ChildProcess, OutputLine, ProcessEnd, free_dead_segments
+from tactful_cli.up.process import DELAYS_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd, free_dead_segments
 from tactful_cli.up.profile import load
-from tactful_cli.up.run import RuntimeSettings, merged
+from tactful_cli.up.run import CLEAN, RuntimeSettings, merged
 from tests.node_records import node_status
 
 
@@ -208,3 +212,42 @@ def test_time_without_reading_heartbeats_is_not_a_hang() -> None:
     late_s = HANGS_AFTER_S + STOOD_STILL_S + 1  # nobody looked meanwhile
     node_board.take_time(late_s)
     assert node_board.find_hanging(late_s) == set()
+
+
+class ReadLate:
+    """A process that has ended well before its end is read: killed at first, then by itself."""
+
+    launches: ClassVar[list[str]] = []
+    is_running = False
+    launched_s = 0.0
+
+    def __init__(self, name: str, _module: str, _arguments: object, events: Queue[Event], *, stdin: bool) -> None:
+        self.name, self._events, self.environment = name, events, dict[str, str]()
+
+    def launch(self) -> int:
+        if self.name == "monitor":
+            code = CLEAN if self.name in self.launches else -signal.SIGKILL
+            Timer(3 * run.POLL_S, self._events.put, [ProcessEnd(process=cast(ChildProcess, self), code=code)]).start()
+        self.launches.append(self.name)
+        return 0
+
+    def complaint(self) -> str:
+        return "it said nothing"
+
+    def end(self, number: signal.Signals) -> None: ...
+
+    def wait(self, until_s: float) -> bool:
+        return True
+
+
+def test_killed_node_is_started_again_however_late_its_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "ChildProcess", ReadLate)
+    path = tmp_path / "robot.yaml"
+    path.write_text("/tactful/monitor:\n  ros__parameters: {fusion: {sensitivity: balanced}}\n")
+    lines: list[str] = []
+    supervisor = run.Supervisor(load(str(path)), tmp_path, lines.append, lambda _: None, lambda _: None)
+    assert supervisor.run() == CLEAN
+    assert ReadLate.launches.count("monitor") == 2
+    assert "was ended by SIGKILL; restart 1 now" in lines[0]
