@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.engines.talk_reader import LineReading
-from norm_core.records.flag import Polarity, SocialFlag
+from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, make_silence_mark
 from norm_monitor.assessment.fusion_config import FusionConfig
@@ -139,7 +139,8 @@ def test_nothing_is_flagged_without_evidence_from_what_was_said_and_seen(entries
     said = {word for entry in entries if isinstance(entry, Utterance | RobotSpeech) for word in tokens(entry.text)}
     for flag in flags:
         assert flag.rationale
-        assert 0 < flag.probability <= 1
+        assert 0 <= flag.probability <= 1
+        assert flag.probability > 0 or flag.state is FlagState.WITHDRAWN
         assert bool(flag.correction) == (flag.polarity is Polarity.ERROR)
         assert at(0) - 1 <= flag.onset_ns <= watch.clock.now_ns()
         for fact in flag.evidence:
