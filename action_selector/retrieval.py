@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS
+from norm_core.files.atomic_file import write_atomic
 from norm_core.files.plain_file import read_plain_file
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
@@ -138,17 +139,7 @@ class Precedent:
 class PrecedentIndex:
     """Precedents with the vectors of their scenes."""
 
-    def __init__(
-        self,
-        precedents: Sequence[Precedent],
-        vectors: NDArray[np.float32],
-    ) -> None:
-        """Store the vectors. Raises PrecedentError if their count is not that of the precedents, or is too high."""
-        if len(precedents) != len(vectors):
-            raise PrecedentError(
-                f"the index holds {len(precedents)} precedents and {len(vectors)} vectors: make it anew"
-            )
-        _check_count(len(precedents))
+    def __init__(self, precedents: Sequence[Precedent], vectors: NDArray[np.float32]) -> None:
         self.precedents = tuple(precedents)
         self._vectors = np.ascontiguousarray(vectors, np.float32)
         self._sources = np.array([precedent.source for precedent in precedents])
@@ -159,7 +150,8 @@ class PrecedentIndex:
         entries = tuple(islice(precedents, MAX_ENTRIES + 1))
         if not entries:
             raise PrecedentError("there are no precedents to index")
-        _check_count(len(entries))
+        if len(entries) > MAX_ENTRIES:
+            raise PrecedentError(f"an index holds at most {MAX_ENTRIES} precedents: split them, for example by place")
         scenes = [strip_instructions(precedent.scene) for precedent in entries]
         parts = [sentences.encode(scenes[start : start + _BATCH_SIZE]) for start in range(0, len(scenes), _BATCH_SIZE)]
         return cls(entries, np.concatenate(parts))
@@ -174,11 +166,6 @@ class PrecedentIndex:
         allowed = self._sources != not_of if not_of else None
         matches = find_nearest(self._vectors, sentences.encode([words])[0], count, allowed)
         return [(self.precedents[index], cosine) for index, cosine in matches]
-
-
-def _check_count(count: int) -> None:
-    if count > MAX_ENTRIES:
-        raise PrecedentError(f"an index holds at most {MAX_ENTRIES} precedents: split them, for example by place")
 
 
 def read_precedents(path: Path) -> list[Precedent]:
@@ -199,9 +186,8 @@ def read_precedents(path: Path) -> list[Precedent]:
 
 
 def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
-    """Write precedents as JSONL, the inverse of read_precedents."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{to_json(precedent)}\n" for precedent in precedents)
+    """Write precedents as JSONL, whole or not at all; the inverse of read_precedents."""
+    write_atomic(path, "".join(f"{to_json(precedent)}\n" for precedent in precedents))
 
 
 def find_nearest(

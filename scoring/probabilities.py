@@ -1,4 +1,4 @@
-"""Stated probabilities: their calibration error and Brier score, and how well they rank answers (risk by coverage)."""
+"""Stated probabilities: their calibration error and Brier score."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,6 @@ import numpy as np
 from norm_core.records.record import record
 
 _BINS = 10
-# Confidences closer than this count as equal.
-_TIE = 1e-3
 # A stated probability, and whether its statement was correct.
 Stated = tuple[float, bool]
 

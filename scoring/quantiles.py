@@ -1,4 +1,4 @@
-"""Quantiles of Student's t, and exact bounds of Poisson counts and shares, without scipy."""
+"""Quantiles of Student's t, and exact intervals of Poisson counts, without scipy."""
 
 import math
 from collections.abc import Callable
@@ -24,13 +24,6 @@ def poisson_interval(count: int, confidence: float = 0.95) -> tuple[float, float
     max_mean = count + 20 * math.sqrt(count + 1) + 20
     low = _find_root(lambda mean: tail - (1 - _poisson_cdf(count - 1, mean)), 0.0, max_mean) if count else 0.0
     return low, _find_root(lambda mean: _poisson_cdf(count, mean) - tail, 0.0, max_mean)
-
-
-def share_bound(hits: float, count: float, confidence: float = 0.95) -> float:
-    """Return the upper bound (Clopper and Pearson 1934) of a share; counts may be fractions of independent ones."""
-    if hits >= count:
-        return 1.0
-    return _find_root(lambda share: incomplete_beta(hits + 1, count - hits, share) - confidence, 0.0, 1.0)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

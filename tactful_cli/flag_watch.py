@@ -24,8 +24,7 @@ from norm_core.runtime.wording import count_of
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit_model import UnitModel, shipped_unit_model
-from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor
 from norm_monitor.replay.bag_driver import (
@@ -181,12 +180,6 @@ class SenseOptions:
             whisper=WhisperConfig(model=self.whisper, language=self.language),
             **others,
         )
-
-
-def shipped_parts() -> tuple[UnitModel, ThresholdTable, EncoderMatcher]:
-    """Return the weights, the cues and the reading of the monitor that a bag is watched by."""
-    matcher = EncoderMatcher.shipped()
-    return shipped_unit_model(matcher.reader_size), ThresholdTable.shipped(), matcher
 
 
 class BagWatch:

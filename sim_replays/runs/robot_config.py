@@ -8,14 +8,13 @@ from typing import Any
 
 from pydantic import Field
 
-from action_selector.retrieval import NEAREST, Precedent
+from action_selector.retrieval import NEAREST, Precedent, write_precedents
 from action_selector.selector import SelectorFiles
 from action_selector.selector_config import WhenUnsure
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.engines.talk_reader import NO_READER
-from norm_core.files.atomic_file import write_atomic
 from norm_core.files.data_files import make_cache_folder
-from norm_core.records.json_codec import sha256_of, to_json
+from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import Config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.dataset_files import hash_files
@@ -148,7 +147,7 @@ def _cache_precedents(run_config: RunConfig, *, at_random: bool) -> Path:
         if at_random:
             precedents = _shuffle_scenes(precedents, run_config.seed)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, "".join(f"{to_json(precedent)}\n" for precedent in precedents))
+        write_precedents(path, precedents)
     return path
 
 

@@ -10,7 +10,7 @@ from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import bootstrap, estimate_difference, estimate_grade, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
 from scoring.probabilities import adaptive_calibration_error, brier_score, expected_calibration_error
-from scoring.quantiles import poisson_interval, share_bound, t_quantile
+from scoring.quantiles import poisson_interval, t_quantile
 
 
 def test_a_bootstrap_is_as_wide_as_the_standard_error() -> None:
@@ -79,13 +79,6 @@ def test_student_t(freedom: int, expected: float) -> None:
 )
 def test_exact_poisson_interval(count: int, low: float, high: float) -> None:
     assert poisson_interval(count) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("hits", "count", "bound"), [(0, 10, 0.2589), (3, 20, 0.3437), (10, 10, 1.0)]
-)  # scipy.stats.beta.ppf(0.95, hits + 1, count - hits)
-def test_bounds_of_shares(hits: int, count: int, bound: float) -> None:
-    assert share_bound(hits, count) == pytest.approx(bound, abs=1e-4)
 
 
 def test_adaptive_bins_show_errors_that_equal_widths_hide() -> None:

@@ -13,9 +13,11 @@ from norm_core.engines.reader.reader_setup import write_reader
 from norm_core.engines.talk_reader import TalkReader, open_reader
 from norm_core.models.store import hash_file
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.assessment.unit_model import shipped_unit_model
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.monitor import MonitorConfig
 from norm_monitor.senses.microphone.audio_message import read_sound_file
-from tactful_cli.flag_watch import FlagOptions, shipped_parts
+from tactful_cli.flag_watch import FlagOptions
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import NAOQI
@@ -131,7 +133,8 @@ def test_a_talk_reader_brings_its_weights_wherever_a_monitor_is_described(
     """A stored run does not go on by another reader."""
     without = FlagOptions().settings()
     monkeypatch.setenv("TACTFUL_READER", str(reader_folder))
-    settings, (model, _, matcher) = FlagOptions().settings(), shipped_parts()
+    settings, matcher = FlagOptions().settings(), EncoderMatcher.shipped()
+    model = shipped_unit_model(matcher.reader_size)
     assert model is MonitorConfig().unit_model(matcher)
     assert settings["weights"] == model.sha256() != without["weights"]
     assert settings["reader"] == TalkReader.open(reader_folder).sha256
