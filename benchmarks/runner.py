@@ -31,8 +31,8 @@ class Figure:
     name: str
     value: float
     unit: str
-    against: str = ""
-    ratio: float | None = None
+    against: str
+    ratio: float
     low: float | None = None
     high: float | None = None
 
@@ -161,9 +161,11 @@ def print_figures(content: dict[str, Any], path: Path, *, as_json: bool) -> int:
         print(json.dumps(content, default=str))
     else:
         for figure in content["figures"]:
-            beside = f"{figure['ratio']:g} times {figure['against']}" if figure["ratio"] is not None else ""
             bounds = f" ({figure['low']:g} to {figure['high']:g})" if figure["low"] is not None else ""
-            print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {beside}{bounds}")
+            print(
+                f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} "
+                f"{figure['ratio']:g} times {figure['against']}{bounds}"
+            )
     print(f"{path} is written", file=sys.stderr)
     outcomes = {step["outcome"] for step in content["steps"].values()}
     return 130 if INTERRUPTED in outcomes else int(bool(outcomes & {"failed", "timed out"}))
