@@ -1,5 +1,6 @@
 """The public names of norm_monitor, for type checkers and for lazy import."""
 
+from .assessment.cues import CustomCue as CustomCue
 from .assessment.finding import Finding as Finding
 from .assessment.finding import RequestWindowAt as RequestWindowAt
 from .assessment.finding import evidence_of as evidence_of

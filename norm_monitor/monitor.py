@@ -1,6 +1,6 @@
 """The monitor: stamped records in, windows and flags out. No clock influences a decision."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from norm_core.runtime.artefact import resolve_artefact_path
 from norm_core.runtime.config import NAMES_FILE, Config
 from norm_core.runtime.time import BEFORE_ALL_NS, NS_PER_S, Clock, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
-from norm_monitor.assessment.cues import CueFunction, find_cues, source_sha256
+from norm_monitor.assessment.cues import find_cues, load_custom_cues, source_sha256
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion import Fusion, NoteClosed
 from norm_monitor.assessment.fusion_config import FusionConfig
@@ -57,6 +57,9 @@ class MonitorConfig(Config):
     thresholds: str = Field(
         default="", description="YAML table of cues; empty for the shipped one", json_schema_extra=NAMES_FILE
     )
+    cues: tuple[str, ...] = Field(
+        default=(), description="custom cues, by the names of their entry points in the group tactful.cues"
+    )
     reader: str = Field(
         default=AUTO,
         description="talk reader, by size or folder; auto: the smallest that is set up, none: no reader",
@@ -67,11 +70,17 @@ class MonitorConfig(Config):
 
     @classmethod
     def for_replay(
-        cls, sources: Iterable[str], *, calls_per_hour: float = 0.0, fusion: FusionConfig | None = None
+        cls,
+        sources: Iterable[str],
+        *,
+        calls_per_hour: float = 0.0,
+        fusion: FusionConfig | None = None,
+        cues: Iterable[str] = (),
     ) -> Self:
         """Configure windows that wait for all sources of a recording; a lateness of 0 sets no limit."""
         return cls(
             windows=WindowConfig(sources=tuple(sources) or (UTTERANCES,), lateness_s=0),
+            cues=tuple(cues),
             fusion=fusion or FusionConfig(),
             judge=JudgeConfig(model=REPLAYED_JUDGE if calls_per_hour else "", calls_per_hour=calls_per_hour),
         )
@@ -92,8 +101,9 @@ class MonitorConfig(Config):
         )
 
     def table(self) -> ThresholdTable:
-        """Read the table of cues; raise ConfigError if it is unusable."""
-        return ThresholdTable.load(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
+        """Read the table of cues with the entries of custom cues; raise ConfigError if one is unusable."""
+        table = ThresholdTable.load(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
+        return table.with_cues({name: cue.entry for name, cue in load_custom_cues(self.cues).items()})
 
 
 class Monitor:
@@ -116,19 +126,17 @@ class Monitor:
         table: ThresholdTable,
         matcher: TextMatcher,
         clock: Clock,
-        cues: Sequence[CueFunction] = (),
         *,
         unit_model: UnitModel | None = None,
         note_closed: NoteClosed | None = None,
     ) -> None:
-        """Add the custom cues to the shipped ones; each id that they report needs an entry in the table.
+        """Load the custom cues; the table is that of the configuration.
 
-        A cue decides by its arguments alone. The hash in a flag covers its file and its entry in the table.
         `unit_model` replaces the weights that the configuration names. `note_closed` gets each unit once it takes no
         more evidence.
         """
         self._table, self._matcher, self._clock = table, matcher, clock
-        self._cues = tuple(cues)
+        self._cues = tuple(cue.find for cue in load_custom_cues(config.cues).values())
         self._windows = WindowBook(config.windows)
         self._model = unit_model or config.unit_model(matcher)
         self._parts_sha256 = self._hash_parts(config)

@@ -22,11 +22,11 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_core.streams.watermarks import UTTERANCES
+from norm_monitor.assessment.cues import load_custom_cues, source_sha256
 from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
-from norm_monitor.monitor import ROBOT_MISSING, Monitor
+from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.replay.bag_driver import (
     BagSenses,
     feed_monitor,
@@ -122,6 +122,7 @@ class FlagOptions:
     names: TopicNames = TopicNames()
     whisper: WhisperConfig = WhisperConfig()
     fusion: FusionConfig = FusionConfig()
+    cues: tuple[str, ...] = ()
     robot_offset_ms: int = 0
     answers_sha256: str = ""  # of a judge that answered elsewhere
 
@@ -146,7 +147,10 @@ class FlagOptions:
         return {
             "kind": "flags",
             "software_version": __version__,
-            "thresholds": ThresholdTable.shipped().sha256(),
+            "thresholds": MonitorConfig(cues=self.cues).table().sha256(),
+            **(
+                {"cues": [source_sha256(cue.find) for cue in load_custom_cues(self.cues).values()]} if self.cues else {}
+            ),
             "weights": shipped_unit_model(reader.manifest.size if reader else None).sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
@@ -240,7 +244,7 @@ class BagWatch:
         senses = options.senses(bag, name)
         clock = ReplayClock()
         per_hour = NO_CEILING if self.attend_of else 0.0
-        monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
+        monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour, cues=options.cues)
         attend = self.attend_of(name) if self.attend_of else attend_nothing
         flags_by_id: dict[str, SocialFlag] = {}
         talk = TalkSummary()

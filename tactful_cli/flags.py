@@ -214,6 +214,10 @@ def flags(
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
     ] = Sensitivity.BALANCED,
+    cues: Annotated[
+        list[str] | None,
+        typer.Option("--cue", metavar="NAME", help="A custom cue of an installed package. Repeatable."),
+    ] = None,
     later: LaterOptions,
     folder: Annotated[
         Path | None,
@@ -231,6 +235,7 @@ def flags(
     options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
         fusion=FusionConfig(sensitivity=sensitivity),
+        cues=tuple(cues or ()),
         robot_offset_ms=robot_offset_ms,
         answers_sha256=judge.answers.sha256 if later.answers and judge else "",
     )

@@ -2,20 +2,49 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment.finding import CueAnswer, RequestWindowAt
 from norm_monitor.assessment.sightings import find_leaving, find_looking_away, find_nearness
-from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.threshold_table import Cue, ThresholdTable
 from norm_monitor.assessment.unit_facts import NO_ANSWER_NS, owes_answer
 from norm_monitor.context.meaning import UnreadLanguageMatcher, WordMatcher
 from norm_monitor.context.scene import Scene
 
 CueFunction = Callable[[Scene, ThresholdTable, WordMatcher], Iterator[CueAnswer]]
 
+ENTRY_POINT_GROUP = "tactful.cues"
+
 SIGHTINGS: tuple[CueFunction, ...] = (find_looking_away, find_leaving, find_nearness)
+
+
+@dataclass(frozen=True)
+class CustomCue:
+    """A cue of an installed package: its function, and its entry in the table under the name of its entry point."""
+
+    find: CueFunction
+    entry: Cue
+
+
+def load_custom_cues(names: Iterable[str]) -> dict[str, CustomCue]:
+    """Load cues by the names of their entry points. Raises ConfigError for one that is not installed or is broken."""
+    points = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    cues = {}
+    for name in names:
+        if name not in points:
+            installed = ", ".join(sorted(points)) or "none"
+            raise ConfigError(f"cues: {name!r} is not installed ({installed}); install its package beside Tactful")
+        try:
+            cues[name] = points[name].load()
+        except Exception as error:
+            raise ConfigError(f"cues: {name!r} cannot be loaded: {error!r}; correct its package") from error
+        if not isinstance(cues[name], CustomCue):
+            raise ConfigError(f"cues: {name!r} is a {type(cues[name]).__name__}; let its entry point name a CustomCue")
+    return cues
 
 
 def find_cues(

@@ -17,7 +17,6 @@ from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.ears import Ears, HeardRecord, describe_late_sound
 from norm_monitor.eyes import Eyes
@@ -111,11 +110,16 @@ def find_likely_words_topics(bag: BagReader, others: Collection[str]) -> list[st
 
 
 def make_replay_monitor(
-    sources: Iterable[str], clock: ReplayClock, fusion: FusionConfig | None = None, *, calls_per_hour: float = 0.0
+    sources: Iterable[str],
+    clock: ReplayClock,
+    fusion: FusionConfig | None = None,
+    *,
+    calls_per_hour: float = 0.0,
+    cues: Iterable[str] = (),
 ) -> Monitor:
     """Create the shipped monitor with windows that wait for all records of a bag, however late."""
-    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
+    config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion, cues=cues)
+    return Monitor(config, config.table(), EncoderMatcher.shipped(), clock)
 
 
 def find_robot_topics(bag: BagReader, named: Iterable[str]) -> frozenset[str]:

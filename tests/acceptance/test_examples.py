@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,8 +77,33 @@ def test_every_example_is_short_and_names_its_command() -> None:
         assert len(text.splitlines()) < 120
 
 
-def test_custom_cue_flags_the_fast_turn_alone() -> None:
-    assert re.findall(r"([\d.]+) s  error  speaks_too_fast", run("custom_cue.py")) == ["2.5"]
+@pytest.mark.ros
+def test_an_installed_cue_flags_in_its_test_in_a_bag_and_in_the_node(
+    tmp_path: Path, domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_interfaces.msg import SocialFlag
+
+    def python(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    package, site = tmp_path / "package", tmp_path / "site"
+    shutil.copytree(EXAMPLES / "custom_cue", package)
+    offline = ("--no-build-isolation", "--no-deps", "--no-index", "--quiet")
+    python("pip", "install", *offline, "--target", str(site), str(package))
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+    python("pytest", "-q", str(package))
+    talk = [user(1, 3, "Where is it?"), robot(4, 6, "It is at the counter behind the stairs on your left before noon.")]
+    bag = write_talk(tmp_path / "talk", talk, 60)
+    assert "at 6.5 words a second" in python("tactful_cli", "flags", str(bag), "--cue", "speaks_too_fast")
+    flags = observer.collect(SocialFlag, "/tactful/flags", 10)
+    with NodeProcess(["monitor"], {"monitor": {"cues": ["speaks_too_fast"], **WORDS_ALONE["monitor"]}}, domain_id):
+        observer.meet("monitor")
+        play(bag)
+        observer.until(lambda: "speaks_too_fast" in [flag.cue_id for flag in flags], "the cue's flag")
 
 
 @pytest.mark.ros

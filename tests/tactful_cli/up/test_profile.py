@@ -93,8 +93,14 @@ def test_a_file_that_is_no_profile_is_told_with_its_mend(tmp_path: Path, text: s
 
 @pytest.mark.ros
 @pytest.mark.parametrize("name", sorted(shipped()))
-def test_nodes_accept_every_parameter(name: str, domain_id: int) -> None:
-    assert effective_parameters(load(name)).problems == ()
+def test_a_shipped_profile_meets_the_checklist(name: str, domain_id: int) -> None:
+    profile, text = load(name), (profiles.SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")
+    assert effective_parameters(profile).problems == ()
+    comment = text.partition("\n/")[0]
+    assert all(line.startswith("#") for line in comment.splitlines())
+    assert "tried" in comment.lower()
+    assert "robot_speech_topic: /" in text or "Robot: none" in comment
+    assert "camera" in profile.nodes or "windows.sources: [utterances]" in text
 
 
 @pytest.mark.parametrize(
