@@ -3,29 +3,29 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from calibration.timed_talk import TimedTurn, make_talk_records, make_unlabelled_truth
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
-from norm_monitor.context.spoken_words import estimate_duration_ns
+from norm_monitor.context.spoken_words import estimate_duration_ns, normalize
 from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import TrueEvent, Truth
-from norm_monitor.senses.speech.silence_marks import make_script_marks
 from norm_monitor.windows.cutter import Entry
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # How much talk before a stretch the monitor hears, and how long before the first words it starts.
 _LEAD_S, _START_S = 60.0, 5.0
-_MARK_NS = NS_PER_S // 2
-_TOPIC = "talk"
+# The share of words that a repeated request has in common with the first.
+_SAME_SHARE = 0.6
 
 Json = dict[str, Any]
 
@@ -40,15 +40,24 @@ class CodedStretch:
     hours: float
 
 
+@record
+class ScoutTalk:
+    """A part of a session: its rows by time, when each begins to count, and the monitor's records."""
+
+    rows: tuple[Json, ...]
+    onsets_ns: tuple[int, ...]
+    records: tuple[tuple[int, Entry], ...]
+    truth: Truth
+
+
 def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable) -> Iterator[CodedStretch]:
     """Run the monitor on each stretch of the sessions' file, and label the units that it measured."""
-    by_id = {session["id"]: session for session in map(json.loads, sessions.read_text("utf-8").splitlines())}
-    for talk, line in enumerate(CODINGS.read_text("utf-8").splitlines()):
-        stretch = json.loads(line)
+    by_id = {session["id"]: session for session in read_sessions(sessions)}
+    for talk, stretch in enumerate(read_sessions(CODINGS)):
         labelled = _labelled(stretch, by_id[stretch["session"]])
         from_ns = s_to_ns(_LEAD_S)
         yield CodedStretch(
-            person=stretch["session"].rpartition("_")[0],
+            person=person_of(stretch["session"]),
             truth=labelled.truth,
             units=tuple(u for u in labelled_units(talk, labelled, meaning, table) if u.onset_ns >= from_ns),
             hours=(stretch["end_s"] - stretch["start_s"]) / 3600,
@@ -56,41 +65,8 @@ def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable)
 
 
 def _labelled(stretch: Json, session: Json) -> LabelledRecords:
-    from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
-    spoken = [turn for turn in session["turns"] if turn["at_s"] is not None and from_s <= turn["at_s"] < end_s]
-    turns = [(turn, text) for turn in sorted(spoken, key=_at_s) if (text := _words(turn["text"]))]
-    entries: list[tuple[int, Entry]] = []
-    heard: list[Utterance] = []
-    onset_by_row: dict[object, int] = {}
-    starts_ns = [s_to_ns(turn["at_s"] - from_s + _START_S) for turn, _ in turns]
-    for index, (turn, text) in enumerate(turns):
-        at_ns, duration_ns = starts_ns[index], estimate_duration_ns(text)
-        onset_by_row[turn["id"]] = at_ns
-        if turn["by"] == "robot":
-            next_ns = starts_ns[index + 1] if index + 1 < len(starts_ns) else at_ns + duration_ns
-            stop_ns = max(at_ns + 1, min(at_ns + duration_ns, next_ns))
-            edges = (at_ns, SpeechEdge.START), (stop_ns, SpeechEdge.STOP)
-            entries += [
-                (edge_ns, RobotSpeech(stamp_ns=edge_ns, speech_id=f"r{index}", state=edge, text=text))
-                for edge_ns, edge in edges
-            ]
-        else:  # a person's line is stamped as it ended
-            start_ns = min(at_ns, max(at_ns - duration_ns, heard[-1].end_ns if heard else 0))
-            utterance = Utterance(
-                stamp_ns=start_ns,
-                utterance_id=f"u{index}",
-                speaker=Speaker.USER,
-                speaker_id="person",
-                text=text,
-                start_ns=start_ns,
-                end_ns=at_ns,
-                source_topic=_TOPIC,
-            )
-            heard.append(utterance)
-            entries.append((at_ns, utterance))
-    until_ns = s_to_ns(end_s - from_s + _START_S)
-    entries += make_script_marks(heard, 0, until_ns, _MARK_NS, _TOPIC)
-    entries.sort(key=lambda entry: (entry[0], not isinstance(entry[1], RobotSpeech)))
+    talk = read_talk(session, stretch["start_s"] - _LEAD_S, stretch["end_s"])
+    onset_by_row = {row["id"]: onset_ns for row, onset_ns in zip(talk.rows, talk.onsets_ns, strict=True)}
     events = [
         TrueEvent(
             polarity=Polarity(mark["polarity"]),
@@ -104,16 +80,54 @@ def _labelled(stretch: Json, session: Json) -> LabelledRecords:
         for mark in stretch["marks"]
         if mark["row"] in onset_by_row
     ]
-    truth = Truth(
-        encounter_id=stretch["session"],
-        language="en",
-        seed=0,
-        start_ns=0,
-        end_ns=until_ns,
-        turns=(),
-        events=tuple(sorted(events, key=lambda event: event.onset_ns)),
+    truth = replace(talk.truth, events=tuple(sorted(events, key=lambda event: event.onset_ns)))
+    return LabelledRecords(given=talk.records, sources=(UTTERANCES,), truth=truth)
+
+
+def read_talk(session: Json, from_s: float, end_s: float) -> ScoutTalk:
+    """Return a part of a session as the monitor's records. A person's row has the time at which its words end."""
+    rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
+    onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
+    turns: list[TimedTurn] = []
+    person_end_ns = 0
+    for row, at_ns, next_ns in zip(rows, onsets_ns, [*onsets_ns[1:], None], strict=True):
+        duration_ns = estimate_duration_ns(row["text"])
+        if row["by"] == "robot":
+            stop_ns = at_ns + duration_ns if next_ns is None else min(at_ns + duration_ns, next_ns)
+            turns.append(TimedTurn(speaker_id="", text=row["text"], start_ns=at_ns, end_ns=max(at_ns + 1, stop_ns)))
+        else:
+            start_ns = min(at_ns, max(at_ns - duration_ns, person_end_ns))
+            turns.append(TimedTurn(speaker_id="person", text=row["text"], start_ns=start_ns, end_ns=at_ns))
+            person_end_ns = at_ns
+    until_ns = s_to_ns(end_s - from_s + _START_S)
+    return ScoutTalk(
+        rows=tuple(rows),
+        onsets_ns=tuple(onsets_ns),
+        records=tuple(make_talk_records(turns, 0, until_ns)),
+        truth=make_unlabelled_truth(session["id"], 0, until_ns),
     )
-    return LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
+
+
+def read_rows(session: Json) -> list[Json]:
+    """Return the rows with a time and words, by time, without marks in angle brackets."""
+    timed = sorted((row for row in session["turns"] if row["at_s"] is not None), key=_at_s)
+    return [{**row, "text": text} for row in timed if (text := _words(row["text"]))]
+
+
+def read_sessions(path: Path) -> list[Json]:
+    """Read SCOUT's sessions, one JSON a line."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def person_of(session_id: str) -> str:
+    """Return the person of a session, as in scout/p3.43_main2."""
+    return session_id.rpartition("_")[0]
+
+
+def shares_words(row: Json, then: Json) -> bool:
+    """Whether most words of a later row stand in an earlier one."""
+    words = set(normalize(then["text"]))
+    return len(words) > 1 and len(words & set(normalize(row["text"]))) >= _SAME_SHARE * len(words)
 
 
 def _at_s(turn: Json) -> float:

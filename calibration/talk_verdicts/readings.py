@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, TalkTurn, judged_turns
+from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, judged_turns
+from calibration.timed_talk import TimedTurn, make_talk_records, make_unlabelled_truth
 from norm_core.engines.talk_reader import find_latest_reading
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
@@ -28,15 +28,13 @@ from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.talk_lines import talk_lines
-from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.speech.silence_marks import make_script_marks
+from norm_monitor.monitor import MonitorConfig
 from scoring.agreement_coefficients import icc_one_ways
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.ranking import rank_correlations, ranking_measures
+from sim_replays.monitor_bench.script_driver import run_monitor
 
 Array = NDArray[np.float64]
-_SOURCE = "talk"
-_MARK_NS = NS_PER_S // 2
 # How long the input goes on after the last turn: as long as a reaction is waited for.
 _TAIL_NS = 5 * NS_PER_S
 # What is read where the reading has to do without the rest: the turn, or what people say next.
@@ -188,25 +186,16 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     ends = [start + estimate_duration_ns(turn.text) for start, turn in zip(starts, spoken, strict=True)]
     for place, (_, following) in enumerate(pairwise(starts)):
         ends[place] = max(starts[place], min(ends[place], following))
-    utterances: list[Utterance] = []
-    records: list[tuple[int, Utterance | RobotSpeech]] = []
-    for place, (turn, start_ns, end_ns) in enumerate(zip(spoken, starts, ends, strict=True)):
-        if turn.is_machine:
-            records += [
-                (at_ns, RobotSpeech(stamp_ns=at_ns, speech_id=f"r{place}", state=edge, text=turn.text))
-                for at_ns, edge in ((start_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP))
-            ]
-        else:
-            utterances.append(_utterance(place, turn, start_ns, end_ns))
-            records.append((end_ns, utterances[-1]))
-    records += make_script_marks(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
+    turns = [
+        TimedTurn(speaker_id="" if turn.is_machine else turn.by, text=turn.text, start_ns=start_ns, end_ns=end_ns)
+        for turn, start_ns, end_ns in zip(spoken, starts, ends, strict=True)
+    ]
+    first_ns, until_ns = min(starts, default=0), max(ends, default=0) + _TAIL_NS
+    truth = make_unlabelled_truth(talk.id, first_ns, until_ns)
     closed: list[UnitEvidence] = []
-    config, clock = MonitorConfig.for_replay((UTTERANCES,)), ReplayClock()
-    monitor = Monitor(config, table, matcher, clock, note_closed=closed.append)
-    for at_ns, entry in sorted(records, key=lambda pair: (pair[0], not isinstance(pair[1], RobotSpeech))):
-        clock.advance_to(max(at_ns, clock.now_ns()))
-        monitor.take(entry)
-    monitor.end_input()
+    config = MonitorConfig.for_replay((UTTERANCES,))
+    records = make_talk_records(turns, first_ns, until_ns)
+    run_monitor(records, truth, config, matcher, table, note_closed=closed.append)
     model = config.unit_model(matcher)
     likely: dict[int, float] = {}
     for unit in closed:
@@ -216,19 +205,6 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     onsets = sorted(likely)
     places = [bisect_right(onsets, s_to_ns(judged_turn.turn.start_s or 0.0)) for judged_turn in judged_turns(talk)]
     return [likely[onsets[place - 1]] if place else None for place in places]
-
-
-def _utterance(place: int, turn: TalkTurn, start_ns: int, end_ns: int) -> Utterance:
-    return Utterance(
-        stamp_ns=start_ns,
-        utterance_id=f"u{place}",
-        speaker=Speaker.USER,
-        speaker_id=turn.by,
-        text=turn.text,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        source_topic=_SOURCE,
-    )
 
 
 # Draws of the bootstrap.

@@ -123,7 +123,7 @@ def monitor_script(  # noqa: PLR0917
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
     records, truth = make_script_records(encounter, seed)
     config = MonitorConfig.for_replay((UTTERANCES,), calls_per_hour=calls_per_hour, fusion=fusion)
-    return _run_monitor(records, truth, config, meaning, table, attend, note_closed)
+    return run_monitor(records, truth, config, meaning, table, attend, note_closed)
 
 
 def make_script_records(
@@ -148,18 +148,19 @@ def monitor_from_sound(
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     records = [(record.at_ns, record.entry) for record in sensed.given]
     config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return _run_monitor(records, sensed.truth, config, meaning, table, attend, note_closed)
+    return run_monitor(records, sensed.truth, config, meaning, table, attend, note_closed)
 
 
-def _run_monitor(  # noqa: PLR0917
+def run_monitor(  # noqa: PLR0917
     records: Iterable[tuple[int, Entry]],
     truth: Truth,
     config: MonitorConfig,
     meaning: TextMatcher,
     table: ThresholdTable,
-    attend: Attend,
-    note_closed: NoteClosed | None,
+    attend: Attend = attend_nothing,
+    note_closed: NoteClosed | None = None,
 ) -> EventSession:
+    """Run the monitor on records by arrival, and return its alarms beside the labels."""
     clock = ReplayClock()
     monitor = Monitor(config, table, meaning, clock, note_closed=note_closed)
     newest_by_id: dict[str, tuple[SocialFlag, int]] = {}  # with the time at which it became known
