@@ -9,12 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from calibration.real_robots.outcomes import find_outcomes, read_turns
-from calibration.real_robots.scout import read_talk
+from calibration.real_robots.outcomes import make_talk
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
 from calibration.real_robots.waiting import Hazard, find_waits
 from calibration.real_robots.wizard_choices import find_choices
-from norm_monitor.context.meaning import EncoderMatcher
 
 # By, seconds, words, the row it is about, and its relation.
 ROWS: tuple[tuple[str, float, str, str, str], ...] = (
@@ -64,11 +62,10 @@ def test_the_wizard_s_choices_are_replies_to_the_last_words(session: dict[str, A
 
 
 def test_a_turn_after_which_people_say_it_again_counts_against_the_robot(session: dict[str, Any]) -> None:
-    talk = read_talk(session, 0, 80)
-    assert [is_against for _, is_against in find_outcomes(talk)] == [False, True, False]
-    turns = list(read_turns(talk, EncoderMatcher.shipped()))
-    assert [turn.is_against for turn in turns] == [False, True, False]
-    assert all(0 <= turn.readings["monitor, with what follows"] <= 1 for turn in turns)
+    turns = make_talk(session, 71).turns
+    assert [turn.is_fault for turn in turns if turn.votes] == [False, True, False]
+    assert (turns[0].by, turns[0].start_s) == ("person", pytest.approx(9.0))
+    assert (turns[1].by, turns[1].start_s, turns[1].votes) == ("robot", 13.0, None)  # the robot speaks again
 
 
 def write(path: Path, *rows: dict[str, object]) -> None:
