@@ -6,7 +6,7 @@ person only goes on with the same sentence. Rates are by the second of silence, 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -87,11 +87,11 @@ def measure_waiting(
     """Print how many people have spoken again by each second of silence, and what a rule of silence finds."""
     waits = [wait for session in read_sessions(scout) for wait in find_waits(session)]
     table = Table("% of people who spoke again by", "waits", *(f"{second} s" for second in _SHOWN_S), "half, s")
-    parts: dict[str, Callable[[Wait], bool]] = {"SCOUT, no sign of work": lambda _: True}
-    parts |= {name: lambda wait, group=group: wait.pace_group == group for group, name in enumerate(_PACE_NAMES)}
-    parts |= {f"asked for {name}": lambda wait, name=name: wait.request == name for name in (*_REQUESTS, "else")}
-    for name, is_in in parts.items():
-        table.add_row(name, *_describe([_before_sign(wait) for wait in waits if is_in(wait)]))
+    parts = {"SCOUT, no sign of work": waits}
+    parts |= {name: [wait for wait in waits if wait.pace_group == group] for group, name in enumerate(_PACE_NAMES)}
+    parts |= {f"asked for {name}": [wait for wait in waits if wait.request == name] for name in (*_REQUESTS, "else")}
+    for name, part in parts.items():
+        table.add_row(name, *_describe([_before_sign(wait) for wait in part]))
     signed = [_after_sign(wait) for wait in waits if wait.first_sign_s is not None]
     table.add_row("SCOUT, after a sign of work", *_describe(signed))
     if nodbot:

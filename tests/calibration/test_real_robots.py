@@ -1,6 +1,7 @@
 """What is measured on people with real robots, on invented talks in the layout of SCOUT and NodBot."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,12 @@ def test_the_wizard_s_choices_are_replies_to_the_last_words(session: dict[str, A
 def test_a_turn_after_which_people_say_it_again_counts_against_the_robot(session: dict[str, Any]) -> None:
     turns = make_talk(session, 71).turns
     assert [turn.is_fault for turn in turns if turn.votes] == [False, True, False]
-    assert (turns[0].by, turns[0].start_s) == ("person", pytest.approx(9.0))
-    assert (turns[1].by, turns[1].start_s, turns[1].votes) == ("robot", 13.0, None)  # the robot speaks again
+    assert turns[0].start_s == pytest.approx(9.0)  # a person's row is stamped as its words end
+    assert turns[1].start_s == pytest.approx(13.0)
+    assert turns[1].votes is None  # the robot speaks again
 
 
-def write(path: Path, *rows: dict[str, object]) -> None:
+def write(path: Path, *rows: Mapping[str, object]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
