@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns, normalize
 from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import TrueEvent, Truth
-from norm_monitor.windows.cutter import Entry
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # How much talk before a stretch the monitor hears, and how long before the first words it starts.
@@ -40,16 +39,6 @@ class CodedStretch:
     hours: float
 
 
-@record
-class ScoutTalk:
-    """A part of a session: its rows by time, when each begins to count, and the monitor's records."""
-
-    rows: tuple[Json, ...]
-    onsets_ns: tuple[int, ...]
-    records: tuple[tuple[int, Entry], ...]
-    truth: Truth
-
-
 def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable) -> Iterator[CodedStretch]:
     """Run the monitor on each stretch of the sessions' file, and label the units that it measured."""
     by_id = {session["id"]: session for session in read_sessions(sessions)}
@@ -65,8 +54,10 @@ def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable)
 
 
 def _labelled(stretch: Json, session: Json) -> LabelledRecords:
-    talk = read_talk(session, stretch["start_s"] - _LEAD_S, stretch["end_s"])
-    onset_by_row = {row["id"]: onset_ns for row, onset_ns in zip(talk.rows, talk.onsets_ns, strict=True)}
+    from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
+    rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
+    onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
+    onset_by_row = {row["id"]: onset_ns for row, onset_ns in zip(rows, onsets_ns, strict=True)}
     events = [
         TrueEvent(
             polarity=Polarity(mark["polarity"]),
@@ -80,32 +71,26 @@ def _labelled(stretch: Json, session: Json) -> LabelledRecords:
         for mark in stretch["marks"]
         if mark["row"] in onset_by_row
     ]
-    truth = replace(talk.truth, events=tuple(sorted(events, key=lambda event: event.onset_ns)))
-    return LabelledRecords(given=talk.records, sources=(UTTERANCES,), truth=truth)
+    until_ns = s_to_ns(end_s - from_s + _START_S)
+    truth = make_unlabelled_truth(session["id"], 0, until_ns)
+    return LabelledRecords(
+        given=tuple(make_talk_records(list(_timed_turns(rows, onsets_ns)), 0, until_ns)),
+        sources=(UTTERANCES,),
+        truth=replace(truth, events=tuple(sorted(events, key=lambda event: event.onset_ns))),
+    )
 
 
-def read_talk(session: Json, from_s: float, end_s: float) -> ScoutTalk:
-    """Return a part of a session as the monitor's records. A person's row has the time at which its words end."""
-    rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
-    onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
-    turns: list[TimedTurn] = []
+def _timed_turns(rows: Sequence[Json], onsets_ns: Sequence[int]) -> Iterator[TimedTurn]:
     person_end_ns = 0
     for row, at_ns, next_ns in zip(rows, onsets_ns, [*onsets_ns[1:], None], strict=True):
         duration_ns = estimate_duration_ns(row["text"])
         if row["by"] == "robot":
             stop_ns = at_ns + duration_ns if next_ns is None else min(at_ns + duration_ns, next_ns)
-            turns.append(TimedTurn(speaker_id="", text=row["text"], start_ns=at_ns, end_ns=max(at_ns + 1, stop_ns)))
-        else:
+            yield TimedTurn(speaker_id="", text=row["text"], start_ns=at_ns, end_ns=max(at_ns + 1, stop_ns))
+        else:  # a person's row is stamped as its words end
             start_ns = min(at_ns, max(at_ns - duration_ns, person_end_ns))
-            turns.append(TimedTurn(speaker_id="person", text=row["text"], start_ns=start_ns, end_ns=at_ns))
+            yield TimedTurn(speaker_id="person", text=row["text"], start_ns=start_ns, end_ns=at_ns)
             person_end_ns = at_ns
-    until_ns = s_to_ns(end_s - from_s + _START_S)
-    return ScoutTalk(
-        rows=tuple(rows),
-        onsets_ns=tuple(onsets_ns),
-        records=tuple(make_talk_records(turns, 0, until_ns)),
-        truth=make_unlabelled_truth(session["id"], 0, until_ns),
-    )
 
 
 def read_rows(session: Json) -> list[Json]:

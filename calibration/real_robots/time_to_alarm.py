@@ -28,6 +28,7 @@ from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.monitor import MonitorConfig
 from scoring.intervals import draw_clusters, percentile_interval
+from sim_replays.monitor_bench.event_metrics import Alarm
 from sim_replays.monitor_bench.script_driver import run_monitor
 
 _ERROR_WORDS = "Sorry, I do not understand."
@@ -69,14 +70,6 @@ class PlannedTalk:
         ]
 
 
-@record
-class TalkFlags:
-    """The flags of errors in a talk: when each began, and when it became known."""
-
-    onsets_s: tuple[float, ...]
-    known_s: tuple[float, ...]
-
-
 def measure_time_to_alarm(
     nodbot: Annotated[Path, typer.Option(exists=True, file_okay=False, help="NodBot's folder HRI25_LBR/data.")],
     reader: Annotated[str, typer.Option(help="Folder of the talk reader; none: without one.")] = "none",
@@ -88,22 +81,18 @@ def measure_time_to_alarm(
     hours = sum(talk.end_s for talk in talks) / 3600
     for sensitivity in track(list(Sensitivity), "running the monitor", console=Console(stderr=True)):
         flags = list(flag_talks(talks, reader, sensitivity))
-        table.add_row(
-            f"flag, {sensitivity}",
-            *_delays(talks, [flagged.known_s for flagged in flags]),
-            f"{sum(map(_count_false, talks, flags)) / hours:.0f}",
-        )
-        table.add_row(f"as many at random, {sensitivity}", *_delays_by_chance(talks, flags), "")
+        known_s = [[ns_to_s(alarm.known_ns) for alarm in alarms] for alarms in flags]
+        false_per_hour = sum(map(_count_false, talks, flags)) / hours
+        table.add_row(f"flag, {sensitivity}", *_delays(talks, known_s), f"{false_per_hour:.0f}")
+        table.add_row(f"as many at random, {sensitivity}", *_delays_by_chance(talks, list(map(len, flags))), "")
     Console(highlight=False, width=160).print(table)
     print(f"{len(talks)} people, {sum(len(talk.errors) for talk in talks)} errors, {60 * hours:.0f} minutes")
 
 
 def read_planned_talks(folder: Path) -> list[PlannedTalk]:
     """Read the talks of all people whose errors are timed."""
-    errors, reactions = _read_rows(folder / "error_times.csv"), _read_rows(folder / "nodbot_annotations.csv")
-    prompts, speech = _read_rows(folder / "filtered_annotations.csv"), _read_rows(
-        folder / "speaker_diarization_all_audio.csv"
-    )  # fmt: skip
+    names = "error_times", "speaker_diarization_all_audio", "filtered_annotations", "nodbot_annotations"
+    errors, speech, prompts, reactions = (_read_rows(folder / f"{name}.csv") for name in names)
     if not set(errors) <= set(speech):
         raise TactfulError(f"{folder}: some people of error_times.csv have no speech; name NodBot's folder of data")
     return [
@@ -173,7 +162,7 @@ def _words_of(span: tuple[float, float], prompts: Sequence[dict[str, str]]) -> s
     return next((words for kind, words in _PROMPTS.items() if kind in labels), _PROMPT)
 
 
-def flag_talks(talks: Sequence[PlannedTalk], reader: str, sensitivity: Sensitivity) -> Iterator[TalkFlags]:
+def flag_talks(talks: Sequence[PlannedTalk], reader: str, sensitivity: Sensitivity) -> Iterator[list[Alarm]]:
     """Run the shipped monitor on each talk, and yield its flags of errors."""
     meaning, table = EncoderMatcher.shipped(reader, remembered=50_000), ThresholdTable.shipped()
     config = MonitorConfig.for_replay((UTTERANCES,), fusion=FusionConfig(sensitivity=sensitivity))
@@ -181,17 +170,13 @@ def flag_talks(talks: Sequence[PlannedTalk], reader: str, sensitivity: Sensitivi
         end_ns = s_to_ns(talk.end_s) + _TAIL_NS
         records = make_talk_records(talk.turns, 0, end_ns)
         session = run_monitor(records, make_unlabelled_truth(talk.person, 0, end_ns), config, meaning, table)
-        alarms = [alarm for alarm in session.alarms if alarm.polarity is Polarity.ERROR]
-        yield TalkFlags(
-            onsets_s=tuple(ns_to_s(alarm.onset_ns) for alarm in alarms),
-            known_s=tuple(ns_to_s(alarm.known_ns) for alarm in alarms),
-        )
+        yield [alarm for alarm in session.alarms if alarm.polarity is Polarity.ERROR]
 
 
-def _count_false(talk: PlannedTalk, flags: TalkFlags) -> int:
+def _count_false(talk: PlannedTalk, alarms: Sequence[Alarm]) -> int:
     return sum(
-        not any(start_s - _NEAR_S <= onset_s <= end_s + _NEAR_S for start_s, end_s in talk.errors)
-        for onset_s in flags.onsets_s
+        not any(start_s - _NEAR_S <= ns_to_s(alarm.onset_ns) <= end_s + _NEAR_S for start_s, end_s in talk.errors)
+        for alarm in alarms
     )
 
 
@@ -213,20 +198,17 @@ def _delays(talks: Sequence[PlannedTalk], times_s: Sequence[Sequence[float]]) ->
     return cells
 
 
-def _delays_by_chance(talks: Sequence[PlannedTalk], flags: Sequence[TalkFlags]) -> list[str]:
-    """Return the mean of both figures where each talk has as many flags, at times drawn evenly over it."""
+def _delays_by_chance(talks: Sequence[PlannedTalk], counts: Sequence[int]) -> list[str]:
+    """Return the means of both figures where each talk has as many flags, at times drawn evenly over it."""
     chance = np.random.default_rng(0)
     drawn = [
         _summarize(
-            [
-                talk.delays_s(list(chance.uniform(0, talk.end_s, len(flagged.known_s))))
-                for talk, flagged in zip(talks, flags, strict=True)
-            ]
+            [talk.delays_s(list(chance.uniform(0, talk.end_s, n))) for talk, n in zip(talks, counts, strict=True)]
         )
         for _ in range(_DRAWS)
     ]
-    medians_s = [median_s for _, median_s in drawn if not np.isnan(median_s)]
-    return [f"{np.mean([share for share, _ in drawn]):.0f}", f"{np.mean(medians_s):.1f}" if medians_s else "-"]
+    medians_s = [median_s for _, median_s in drawn if not np.isnan(median_s)] or [float("nan")]
+    return [f"{np.mean([share for share, _ in drawn]):.0f}", f"{np.mean(medians_s):.1f}"]
 
 
 if __name__ == "__main__":

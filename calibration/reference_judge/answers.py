@@ -7,30 +7,18 @@ from typing import Any
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
 from norm_core.files.data_files import shipped_file
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.artefact import load_artefact
 from norm_monitor.encounters.generate import START_NS
 from norm_monitor.judge.coding import LABELS, UnitKeys
-from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
-from sim_replays.monitor_bench.script_driver import BenchSource
 
-MODEL, SPLIT = "reference judge", "many_hands"
+MODEL = "reference judge"
 CARD = shipped_file("calibration", "reference_judge")
 CALIBRATION = CARD / "calibration.json"
 MADE_WITH = {"model": MODEL}
-_FIT_ANEW = "fit it anew (python -m calibration.reference_judge.fit --write)"
 
 
-def shipped_calibration() -> JudgeCalibration:
-    """Return how the judge's answers are tempered and weighed."""
-    return load_artefact(
-        JudgeCalibration, CALIBRATION, kind=KIND, format_=FORMAT, made_with=MADE_WITH, remedy=_FIT_ANEW
-    )
-
-
-def recorded(source: BenchSource = BenchSource.SCRIPT, form: str = "talk") -> dict[str, BatchAnswers]:
-    """Return the answers about each encounter, by unit: to requests about a minute of talk, or about one `unit`."""
-    path = CARD / f"{source}_{form}.jsonl"
-    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
+def recorded() -> dict[str, BatchAnswers]:
+    """Return the answers about each encounter, by unit."""
+    lines = map(json.loads, (CARD / "script_talk.jsonl").read_text(encoding="utf-8").splitlines())
     return {line["encounter"]: BatchAnswers(by_id=dict(_answers(**line))) for line in lines}
 
 

@@ -133,15 +133,6 @@ def _show(scores: Sequence[Figures]) -> None:
                 for name in Sensitivity
             )
             print(f"{score['name']}, error flags per 100 of {ordinary['turns']} ordinary turns: {flags}")
-        if breakdown := score["breakdown"]:
-            print(
-                f"{score['name']}, by the measures of the breakdown challenges (in brackets with mean votes): "
-                f"F1 of breakdown {_figure(breakdown, 'f1')}; "
-                f"Jensen-Shannon divergence {_figure(breakdown, 'js_divergence')} "
-                f"({breakdown['mean_votes']['js_divergence']:.2f}); "
-                f"mean squared error {_figure(breakdown, 'mean_squared_error')} "
-                f"({breakdown['mean_votes']['mean_squared_error']:.2f})"
-            )
 
 
 def _figure(figures: Figures | None, name: str) -> str:

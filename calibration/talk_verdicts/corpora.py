@@ -87,13 +87,6 @@ def _cdconv(path: Path) -> Iterator[Talk]:
         yield _reply("cdconv", number, context, row["b2"], _BREAKDOWN if row["label"] else _NONE, _key(row["u1"]))
 
 
-def _citod(path: Path) -> Iterator[Talk]:
-    for number, row in enumerate(_json(path), 1):
-        *context, last = [turn["utterance"].replace("_", " ") for turn in row["dialogue"]]
-        is_visible = "1" in {row["scenario"]["qi"], row["scenario"]["hi"]}  # kbi is against a table that nobody says
-        yield _reply("citod", f"{path.stem}-{number}", context, last, _BREAKDOWN if is_visible else _NONE)
-
-
 def _convai2(path: Path) -> Iterator[Talk]:
     by_score = {0: _BREAKDOWN, 1: _NONE}
     for number, row in enumerate(_json(path), 1):
@@ -128,39 +121,8 @@ def _dices(path: Path) -> Iterator[Talk]:
         yield _reply(corpus, row["id"], context, row["instance"]["response"], votes)
 
 
-def _fed(path: Path) -> Iterator[Talk]:
-    for number, row in enumerate(_json(path), 1):
-        if "response" not in row or row["system"] == "Human":  # whole dialogs, and people
-            continue
-        context = re.split(r"^(?:User|System): ", row["context"], flags=re.MULTILINE)
-        rating = tuple(grade + 1.0 for grade in row["annotations"]["Overall"])
-        reply = row["response"].removeprefix("System: ")
-        yield _reply("fed", number, context, reply, rating, _key(row["system"], *context[:4]))
-
-
-def _grade(path: Path) -> Iterator[Talk]:
-    for row in _json(path):
-        corpus = f"grade-{row['Dataset'].removesuffix('_EVAL')}"
-        rating = tuple(json.loads(row["HumanScores"]))
-        yield _reply(corpus, row["ID"], row["Context"].split("|||"), row["Response"], rating, _key(row["Context"]))
-
-
-def _usr(path: Path) -> Iterator[Talk]:
-    for number, row in enumerate(_json(path), 1):
-        if row["system_id"] not in {"Original Ground Truth", "New Human Generated"}:
-            rating = (row["scores"]["overall"],)
-            yield _reply(
-                "usr-topicalchat", number, row["source"].split("\n"), row["system_output"], rating, _key(row["source"])
-            )
-
-
 CORPORA = {
     "cdconv": PublicCorpus(repository="thu-coai/CDConv", files=("cdconv.txt",), read=_cdconv),
-    "citod": PublicCorpus(
-        repository="yizhen20133868/CI-ToD",
-        files=("calendar_*.json", "navigate_*.json", "weather_new_*.json"),
-        read=_citod,
-    ),
     "convai2": PublicCorpus(
         repository="DeepPavlovAdmin/convai", files=("data_volunteers.json", "data_intermediate.json"), read=_convai2
     ),
@@ -170,7 +132,4 @@ CORPORA = {
     "dices": PublicCorpus(
         repository="dmg-illc/JUDGE-BENCH", files=("dices_990.json", "dices_350_crowdsourced.json"), read=_dices
     ),
-    "fed": PublicCorpus(repository="DSincerity/FED_Replication", files=("fed_data.json",), read=_fed),
-    "grade": PublicCorpus(repository="li3cmz/GRADE", files=("human_judgement.json",), read=_grade),
-    "usr": PublicCorpus(repository="maszhongming/UniEval", files=("topical_chat.json",), read=_usr),
 }

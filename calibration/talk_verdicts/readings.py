@@ -211,8 +211,8 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
 _DRAWS = 400
 # Draws in one batch; more of them would fill the memory for tens of thousands of turns.
 _AT_ONCE = 50
-# Fewer annotators tell nothing about each other once one is set apart, nor about a distribution.
-LEAST_ANNOTATORS, LEAST_VOTES = 3, 10
+# Fewer annotators tell nothing about each other once one is set apart.
+LEAST_ANNOTATORS = 3
 # A turn is ordinary where at most this share of its annotators sees a breakdown or rates it below 3.
 _MAX_COMPLAINTS = 0.1
 _LEAST_FAULT = (5 - LEAST_MEAN_RATING) / 4
@@ -227,8 +227,6 @@ def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
     precision `fault_share`.
     """
     verdicts = _Verdicts(reading, seed)
-    votes = np.array([turn.turn.votes.counts for turn in reading.turns if turn.turn.votes], float).reshape(-1, 3)
-    has_votes = len(votes) == len(reading.turns) and votes.sum(axis=1).min() >= LEAST_VOTES
     followed = any(turn.exchange.after for turn in reading.turns)
     controls = [name for name in reading.controls if followed or name != "next_words_alone"]
     return {
@@ -243,7 +241,6 @@ def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
         "controls": {name: verdicts.ranking(reading.controls[name]) for name in controls},
         "annotators": verdicts.agreement() if verdicts.counts.min() >= LEAST_ANNOTATORS else None,
         "ordinary": verdicts.ordinary(reading.with_reaction) if "times" in reading.by else None,
-        "breakdown": verdicts.breakdown(reading.with_reaction, votes) if has_votes else None,
     }
 
 
@@ -295,31 +292,6 @@ class _Verdicts:
             figures |= {name: _number(whole.mean()), f"{name}_interval": _interval(resampled)}
         return figures
 
-    def breakdown(self, scores: Array, votes: Array) -> Figures:
-        """Compute the measures of the Dialogue Breakdown Detection Challenges.
-
-        The probability counts as that of a breakdown, the rest as none. `mean_votes` is a detector that gives every
-        turn the corpus's mean votes.
-        """
-        stated = np.column_stack([1 - scores, np.zeros_like(scores), scores])
-        shares = votes / votes.sum(axis=1, keepdims=True)
-        mean = np.broadcast_to(shares.mean(axis=0), shares.shape)
-        is_breakdown, is_stated = shares.argmax(axis=1) == 2, scores > 0.5
-        divergence, error = _js_divergence(stated, shares), ((stated - shares) ** 2).mean(axis=1)
-
-        def measures(weights: Array) -> tuple[Array, ...]:
-            total, both = weights.sum(axis=1), weights @ is_breakdown + weights @ is_stated
-            f1 = 2 * (weights @ (is_breakdown & is_stated)) / np.maximum(both, 1)
-            return f1, weights @ divergence / total, weights @ error / total
-
-        return {
-            **self._estimates(["f1", "js_divergence", "mean_squared_error"], measures),
-            "mean_votes": {
-                "js_divergence": float(_js_divergence(mean, shares).mean()),
-                "mean_squared_error": float(((mean - shares) ** 2).mean()),
-            },
-        }
-
     def ordinary(self, scores: Array) -> Figures:
         """Count the error flags among 100 turns that nearly all annotators find ordinary, and the faults flagged."""
         complaints = [
@@ -367,13 +339,3 @@ def _interval(drawn: Array) -> tuple[float, float] | None:
     """Return the interval of draws, without those where nothing is defined."""
     values = drawn[~np.isnan(drawn)]
     return percentile_interval(values) if values.size else None
-
-
-def _js_divergence(one: Array, other: Array) -> Array:
-    middle = (one + other) / 2
-
-    def towards_middle(shares: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(shares > 0, shares * np.log2(shares / middle), 0.0).sum(axis=1))
-
-    return np.asarray((towards_middle(one) + towards_middle(other)) / 2)

@@ -1,15 +1,13 @@
-"""The recorded reference judge: it answers by kind and onset, makes flags better at any ceiling, and is fitted."""
+"""The recorded reference judge: it answers by kind and onset, and is fitted."""
 
 from dataclasses import replace
 
 import pytest
 
 from calibration.leave_one_writer_out import Fold
-from calibration.reference_judge.answers import recorded, shipped_calibration
-from calibration.reference_judge.evaluation import ALONE, BOTH, JUDGE, PlayedEncounter, figures, play
+from calibration.reference_judge.answers import recorded
 from calibration.reference_judge.fit import JudgedTalk, WeighedUnit, fit_calibration, left_out, session
 from calibration.unit_examples import LabelledRecords, labelled_units
-from norm_core.records.flag import Polarity
 from norm_core.runtime.time import WallClock
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -26,13 +24,6 @@ from sim_replays.monitor_bench.script_driver import make_script_records
 pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
 # Each flags events wrongly without a judge.
 NAMES = ("w02_going_home_chair", "w14_glass_furnace")
-CEILINGS = (10.0, 100.0, 240.0)
-
-
-@pytest.fixture(scope="module")
-def played() -> list[PlayedEncounter]:
-    encounters = [read(find(name)) for name in NAMES]
-    return [play(one, recorded()[make_talk_name(one)], CEILINGS) for one in encounters]
 
 
 def test_the_card_holds_each_answer_by_kind_and_onset() -> None:
@@ -47,18 +38,6 @@ def test_the_card_holds_each_answer_by_kind_and_onset() -> None:
         coding = read_answer(answer, "")
         assert onset_ns >= START_NS
         assert bool(coding.rationale) is bool(coding.attributes)
-
-
-def test_with_the_judge_flags_are_no_worse_at_any_ceiling(played: list[PlayedEncounter]) -> None:
-    rows = {name: figures(name, played) for name in played[0].sessions}
-    assert len(rows) == 3 + len(CEILINGS)
-    assert rows[ALONE].asked_per_hour == 0 < rows[f"{BOTH}, 10 calls an hour"].asked_per_hour
-    assert rows[f"{BOTH}, 10 calls an hour"].asked_per_hour < rows[BOTH].asked_per_hour == rows[JUDGE].asked_per_hour
-    for name in (name for name in rows if name.startswith(BOTH)):
-        for polarity in Polarity:
-            assert rows[name].scores.of(polarity).f1 >= rows[ALONE].scores.of(polarity).f1, (name, polarity)
-    assert rows[BOTH].scores.errors.f1 > rows[ALONE].scores.errors.f1
-    assert rows[BOTH].average_precision[Polarity.ERROR] == pytest.approx(1)
 
 
 def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
@@ -83,9 +62,3 @@ def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
         talks[0], units=tuple(replace(one, unit=replace(one.unit, judgement=None)) for one in talks[0].units)
     )
     assert session(mute, calibration) == session(talks[0], None)
-
-
-def test_the_shipped_calibration_is_of_the_reference_judge() -> None:
-    calibration = shipped_calibration()
-    assert calibration.fitted_on["encounters"] == "160"
-    assert len(calibration.min_probability) == len(Polarity)

@@ -24,21 +24,6 @@ PUBLISHED: dict[str, tuple[dict[str, str], list[tuple[float, ...]]]] = {
         {"cdconv.txt": json.dumps({"u1": "a", "b1": "b", "u2": "c", "b2": "d", "label": 3})},
         [YES],
     ),
-    "citod": (
-        {
-            f"{name}_dev.json": rows(
-                {
-                    "dialogue": [
-                        {"turn": "driver", "utterance": "when"},
-                        {"turn": "assistant", "utterance": "the_1st"},
-                    ],
-                    "scenario": {"qi": "0", "hi": hi, "kbi": "1"},
-                }
-            )
-            for name, hi in (("calendar", "0"), ("navigate", "1"), ("weather_new", "1"))
-        },
-        [NO, YES, YES],
-    ),
     "convai2": (
         {
             f"{name}.json": rows(
@@ -77,45 +62,6 @@ PUBLISHED: dict[str, tuple[dict[str, str], list[tuple[float, ...]]]] = {
             for name in ("990", "350_crowdsourced")
         },
         [(0.0, 0.5, 1.0)] * 2,
-    ),
-    "fed": (
-        {
-            "fed_data.json": rows(
-                *(
-                    {
-                        "context": "User: Hi!\nSystem: Hey\nUser: So?",
-                        "response": "System: No.",
-                        "system": system,
-                        "annotations": {"Overall": [0, 4]},
-                    }
-                    for system in ("Meena", "Human")
-                ),
-                {"context": "User: Hi!", "system": "Meena", "annotations": {}},
-            )
-        },
-        [(1.0, 0.0)],
-    ),
-    "grade": (
-        {
-            "human_judgement.json": rows(
-                {"ID": 0, "Dataset": "convai2", "Context": "a|||b", "Response": "c", "HumanScores": "[1, 3]"}
-            )
-        },
-        [(1.0, 0.5)],
-    ),
-    "usr": (
-        {
-            "topical_chat.json": rows(
-                {
-                    "source": "a\nb\nc\n\n",
-                    "system_id": "Argmax Decoding",
-                    "system_output": "d",
-                    "scores": {"overall": 5},
-                },
-                {"source": "a", "system_id": "Original Ground Truth", "system_output": "e", "scores": {"overall": 5}},
-            )
-        },
-        [NO],
     ),
 }
 
@@ -159,10 +105,6 @@ def test_scores_of_known_answers() -> None:
     assert (found["auc_at_once"], found["spearman_at_once"]) == (0, pytest.approx(-1))
     agreement = found["annotators"]
     assert (agreement["auc"], agreement["auc_of_half"], agreement["icc"]) == (1, 1, 1)
-    breakdown = found["breakdown"]
-    assert (breakdown["f1"], breakdown["js_divergence"], breakdown["mean_squared_error"]) == (1, 0, 0)
-    # Mean votes are a half each: the divergence of (1/2, 0, 1/2) from (1, 0, 0).
-    assert breakdown["mean_votes"] == pytest.approx({"js_divergence": 0.3113, "mean_squared_error": 1 / 6}, abs=1e-4)
 
 
 def test_annotators_who_vote_by_chance_tell_nothing_of_each_other() -> None:
@@ -173,6 +115,5 @@ def test_annotators_who_vote_by_chance_tell_nothing_of_each_other() -> None:
     assert found["annotators"]["auc"] == pytest.approx(0.5, abs=0.03)
     assert found["annotators"]["auc_of_half"] == pytest.approx(0.5, abs=0.03)
     assert found["annotators"]["icc"] == pytest.approx(0, abs=0.03)
-    assert found["breakdown"] is None  # five votes are no distribution
     low, high = found["auc_interval"]
     assert low < 0.5 < high
