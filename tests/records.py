@@ -20,6 +20,7 @@ ANGLES = st.floats(-180, 180).map(lambda degrees: round(degrees, 3))
 LATEST_NS = 2_115_000_000 * 10**9  # in the year 2037
 INTS = {
     "stamp_ns": st.integers(0, LATEST_NS),
+    "deadline_ns": st.integers(1, LATEST_NS),
     "chosen_index": st.integers(0, 5),
     "justification_index": st.integers(0, 5),
     "sensible": st.integers(0, 2**31 - 1),

@@ -99,7 +99,7 @@ class SocialFlag:
     failure: Failure = Failure.UNSPECIFIED
     severity: Severity
     probability: float
-    least_probability: float | None = None  # the threshold from which such a flag is raised
+    threshold: float | None = None  # the probability from which such a flag is raised
     base_log_odds: float | None = None  # with the weights of the evidence, it adds up to the log odds of the flag
     onset_ns: int
     offset_ns: int | None = None

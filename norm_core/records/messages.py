@@ -2,8 +2,8 @@
 
 A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header; `onset_ns`
 is a time called `onset`, whose seconds are -1 where it is missing; `yaw_deg` is `yaw` in radians; an enumeration is the
-position among its members; a missing float is NaN, and a missing int is -1. A field that an older bag lacks has its
-default.
+position among its members; a missing float is NaN, and a missing int is -1. A deadline of zero or before is missing.
+A field that an older bag lacks has its default.
 """
 
 import math
@@ -137,6 +137,8 @@ def _choose_conversion(name: str, hint: Any, where: str) -> _Field:
     """Choose the conversion by the field's type."""
     is_required = get_origin(hint) is not UnionType
     kind = hint if is_required else get_args(hint)[0]
+    if name == "deadline_ns":
+        return _Field(name, "deadline", _TIMES[0][0], _decode_deadline, is_required)
     if name.endswith("_ns") and kind is int:
         return _Field(name, name.removesuffix("_ns"), *_TIMES[name in _DURATIONS], is_required)
     if name.endswith("_deg"):
@@ -177,6 +179,11 @@ def _decode_time(value: Any) -> int | None:
     if value.nanosec >= NS_PER_S:
         raise MessageError(f"a time has {value.nanosec} nanoseconds; its sender is faulty")
     return None if (value.sec, value.nanosec) == (-1, 0) else join_stamp(value.sec, value.nanosec)
+
+
+def _decode_deadline(value: Any) -> int | None:
+    """Return a deadline; None if it is zero or negative, as in a goal whose client set none."""
+    return max(_decode_time(value) or 0, 0) or None
 
 
 _TIMES: tuple[tuple[Encode, Decode], ...] = tuple(

@@ -104,14 +104,14 @@ def explain(flag: SocialFlag) -> str:
 def describe_sum(flag: SocialFlag) -> str:
     """Describe how the weights lead to the probability, and its threshold; empty where nothing was weighed."""
     base = flag.base_log_odds
-    if base is None or flag.least_probability is None:
+    if base is None or flag.threshold is None:
         return ""
     weights = sum(entry.weight or 0.0 for entry in flag.evidence)
     if not any(entry.weight is not None for entry in flag.evidence):
         return ""
     return (
         f"{base:+.2f} at the start and {weights:+.2f} by weights are log odds of {base + weights:+.2f}, that is "
-        f"probability {flag.probability:.2f} against a threshold of {flag.least_probability:.2f}"
+        f"probability {flag.probability:.2f} against a threshold of {flag.threshold:.2f}"
     )
 
 

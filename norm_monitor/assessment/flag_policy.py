@@ -66,7 +66,7 @@ class FlagDecision:
             failure=reason.failure if reason else Failure.SOCIAL,
             severity=self.severity,
             probability=assessment.probability,
-            least_probability=self.threshold,
+            threshold=self.threshold,
             base_log_odds=self.score.intercept if self.score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.latest_end_ns if state is FlagState.CLOSED else unit.offset_ns,

@@ -75,7 +75,7 @@ def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Ite
         "attributes": [attribute.value for attribute in flag.attributes],
         "severity": flag.severity.value,
         "probability": _round_share(flag.probability),
-        "least": _drop_infinite(flag.least_probability),
+        "least": _drop_infinite(flag.threshold),
         "base": _drop_infinite(flag.base_log_odds),
         "start": ms_since(start_ns, flag.onset_ns),
         "end": ms_since(start_ns, end_ns),

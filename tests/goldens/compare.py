@@ -69,8 +69,8 @@ def _differences(where: str, old: Any, new: Any) -> Iterator[str]:
 
 def _is_at_threshold(item: Any) -> bool:
     flag = item.get("flag", item) if isinstance(item, dict) else {}
-    least = flag.get("least_probability")
-    return least is not None and abs(flag["probability"] - least) <= TOLERANCE
+    threshold = flag.get("threshold")
+    return threshold is not None and abs(flag["probability"] - threshold) <= TOLERANCE
 
 
 def _short(value: Any) -> str:

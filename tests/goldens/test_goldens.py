@@ -73,7 +73,7 @@ def test_a_difference_is_found_and_named() -> None:
 
 
 def test_a_flag_at_its_threshold_may_come_and_go() -> None:
-    flag = {"probability": 0.651, "least_probability": 0.65}
+    flag = {"probability": 0.651, "threshold": 0.65}
     with pytest.warns(UserWarning, match="a: came or went within"):
         assert not list(compare.differences({"a": flag}, {}))
     assert list(compare.differences({}, {"a": {**flag, "probability": 0.66}}))

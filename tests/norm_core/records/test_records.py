@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from norm_core.bags.types import INTERFACES, find_interfaces_folder, serialize, typestore
 from norm_core.records.decision import Decision, Duplicable, Norm, OtherAgent, Veto
-from norm_core.records.episode import Answer, EpisodeEdge
+from norm_core.records.episode import Answer, EpisodeEdge, Query
 from norm_core.records.flag import (
     Attribute,
     Evidence,
@@ -111,6 +111,14 @@ def test_a_time_with_more_than_a_second_of_nanoseconds_is_refused() -> None:
     message.header.stamp.sec, message.header.stamp.nanosec = 2**31 - 1, 2**31 - 1
     with pytest.raises(MessageError, match="a time has 2147483647 nanoseconds"):
         from_message(Answer, message)
+
+
+@pytest.mark.parametrize("sec", [-1, 0, -5])
+def test_a_deadline_of_zero_or_before_is_none(sec: int) -> None:
+    query = Query(stamp_ns=0, query_id="q", episode_id="e", task="t")
+    message: Any = typestore().deserialize_cdr(serialize(query), message_type(Query))
+    message.deadline.sec = sec
+    assert from_message(Query, message) == query
 
 
 def test_a_time_at_the_end_of_what_ros_can_hold_is_refused_in_an_optional_field_too() -> None:

@@ -149,6 +149,6 @@ def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: EncoderMatcher) 
 
 def test_a_flag_tells_from_which_probability_it_is_raised() -> None:
     (flag, _) = collect_flags(fusion(min_probability=("error=0.5", "emotions=0.6")), finding(unit(), probability=0.7))
-    assert flag.least_probability == 0.6
+    assert flag.threshold == 0.6
     (flag, _) = collect_flags(fusion(min_probability=("error=0.5",)), finding(unit(), probability=0.7))
-    assert flag.least_probability == 0.5
+    assert flag.threshold == 0.5

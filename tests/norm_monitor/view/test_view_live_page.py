@@ -152,11 +152,11 @@ def test_the_list_follows_at_its_end_and_otherwise_stays(shown: Browser, session
 
 def test_a_flag_shows_the_thresholds_when_raised_and_now(shown: Browser, session: Session) -> None:
     fact = replace(FLAG.evidence[0], weight=2.0)
-    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.5)
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, threshold=0.5)
     until_row(shown, "new")
     shown.run("document.getElementById('row-new').click()")
     assert text(shown, ".addition tfoot tr:last-child th") == "Threshold of competences"
-    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.8)
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, threshold=0.8)
     shown.until("document.querySelectorAll('.addition tfoot tr').length === 3")
     thresholds = text(shown, ".addition tfoot")
     assert "when it was raised" in thresholds
