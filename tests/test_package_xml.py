@@ -1,4 +1,4 @@
-"""What package.xml declares: all that is imported, by names that rosdep knows."""
+"""What bloom and rosdep need of a package: its own folder, and all that is imported, by names that rosdep knows."""
 
 import ast
 import re
@@ -10,7 +10,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from catkin_pkg.changelog import CHANGELOG_FILENAME, get_changelog_from_path
+from catkin_pkg.package import parse_package
 from catkin_pkg.packages import find_packages
+
+from norm_core import __version__
 
 SRC = Path(__file__).resolve().parents[1] / "ros2_ws/src"
 PACKAGES = sorted(path.parent for path in SRC.glob("*/package.xml"))
@@ -20,8 +24,8 @@ OURS = {path.name for path in PACKAGES}
 ROSDEP_KEYS = set(
     """
     action_msgs ament_cmake ament_cmake_lint_cmake ament_cmake_python ament_cmake_xmllint ament_index_python
-    ament_lint_auto builtin_interfaces diagnostic_msgs launch launch_ros launch_testing lifecycle_msgs
-    python3-numpy python3-pip python3-pytest python3-venv python3-yaml rcl_interfaces rclpy rosidl_default_generators
+    ament_lint_auto builtin_interfaces diagnostic_msgs launch launch_ros lifecycle_msgs
+    python3-numpy python3-yaml rcl_interfaces rclpy rosidl_default_generators
     rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
@@ -53,6 +57,20 @@ def test_rosdep_finds_each_package_once_in_a_clone(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / name, target, follow_symlinks=False)
     assert {package.name for package in find_packages(str(tmp_path / "src")).values()} == OURS
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_bloom_finds_all_of_a_package_in_its_own_folder(package: Path) -> None:
+    """A release branch holds this folder alone, and its build has neither a network nor pip."""
+    warnings: list[str] = []
+    parsed = parse_package(str(package), warnings=warnings)
+    assert not warnings
+    assert (parsed.version, len(parsed.urls)) == (__version__, 1)
+    assert all((package / license_.file).is_file() for license_ in parsed.licenses if license_.file)
+    assert "Forthcoming" in get_changelog_from_path(str(package / CHANGELOG_FILENAME), parsed.name).rst
+    assert not [path for path in package.rglob("*") if path.is_symlink()]
+    build = (package / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert not re.search(r"\.\./|\bpip\b|CMAKE_CURRENT_LIST_DIR", build)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)

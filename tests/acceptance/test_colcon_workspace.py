@@ -1,4 +1,4 @@
-"""A workspace of our packages as colcon builds it, away from the checkout: its nodes and its command run from there."""
+"""A workspace as the page on deploying makes it, away from the checkout: its nodes and its command run from there."""
 
 import importlib.util
 import json
@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from tests.acceptance.playback import play
-from tests.acceptance.test_wheel import OF_A_CHECKOUT, ROOT, SHIPPED
+from tests.acceptance.test_wheel import OF_A_CHECKOUT, ROOT, SHIPPED, lend
 from tests.docker_file import copied
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -28,7 +29,8 @@ pytestmark = [
 ]
 
 BUILD = f"{sys.executable} -m colcon build --executor sequential"
-OPTIONS = f"--cmake-args -DBUILD_TESTING=OFF -DPython3_EXECUTABLE={sys.executable} --no-warn-unused-cli"
+OPTIONS = "--cmake-args -DBUILD_TESTING=OFF -DPython3_EXECUTABLE=$PWD/venv/bin/python --no-warn-unused-cli"
+INSTALL = f"{sys.executable} -m pip --python venv/bin/python install -q --no-deps --no-build-isolation src/tactful"
 
 # A network of its own, with nothing in it.
 NO_NETWORK = "unshare --map-root-user --net"
@@ -69,7 +71,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Those of this environment serve: compiling them takes minutes.
     for package in ("norm_interfaces", "norm_bench_interfaces"):
         (folder / f"src/tactful/ros2_ws/src/{package}/COLCON_IGNORE").touch()
-    said = run(f"{BUILD} {OPTIONS}", folder)
+    venv.create(folder / "venv", symlinks=True)
+    lend(folder / "venv")
+    (folder / "venv/COLCON_IGNORE").touch()
+    said = run(f"{INSTALL}; {BUILD} {OPTIONS}", folder)
     assert "Summary: 4 packages finished" in said
     assert "ERROR" not in said
     return folder
@@ -120,17 +125,15 @@ def test_its_nodes_start_with_no_network(workspace: Path, domain_id: int) -> Non
 
 def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_path: Path) -> None:
     setup = shlex.quote(str(workspace / "install/setup.sh"))
-    python = workspace / "install/tactful/lib/tactful/venv/bin/python"
     program = "import norm_core, norm_nodes; print(norm_core.__file__, norm_nodes.__file__)"
-    said = run(f". {setup}; command -v tactful; tactful --version; {python} -Pc '{program}'", tmp_path)
-    assert said.startswith(f"{workspace}/install/tactful/bin/tactful\n")
-    assert said.split()[-2].startswith(f"{workspace}/install/tactful/")
+    said = run(f". {setup}; cd {workspace}/venv/bin; ./tactful --version; ./python -Pc '{program}'", tmp_path)
+    assert said.split()[-2].startswith(f"{workspace}/venv/")
     assert said.split()[-1].startswith(f"{workspace}/install/norm_nodes/")
 
 
-def test_a_second_build_takes_a_change_of_the_sources(workspace: Path, tmp_path: Path) -> None:
-    changed = workspace / "src/tactful/norm_core/__init__.py"
-    changed.write_text(changed.read_text(encoding="utf-8") + '\nPROBE = "changed"\n', encoding="utf-8")
-    run(f"{BUILD} --base-paths src/tactful/ros2_ws/src/tactful {OPTIONS}", workspace)
-    python = workspace / "install/tactful/lib/tactful/venv/bin/python"
-    assert run(f"{python} -Pc 'import norm_core; print(norm_core.PROBE)'", tmp_path) == "changed\n"
+def test_its_nodes_name_what_pip_did_not_install(workspace: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", symlinks=True)
+    setup = shlex.quote(str(workspace / "install/setup.sh"))
+    process = start(f". {setup}; bare/bin/python -m norm_nodes.node_host", tmp_path)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    assert "has no Python package tactful; install it there with pip" in said.splitlines()[-1]
