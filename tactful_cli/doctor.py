@@ -136,7 +136,8 @@ def _ros() -> str:
     code = "import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())"
     middleware = _run_python(code, fix=f"remove .venv and run {PROGRAM} doctor").strip()
     source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
-    return f"Jazzy from {source}, {middleware}, domain {os.environ.get('ROS_DOMAIN_ID', '0')}"
+    distro = os.environ.get("ROS_DISTRO") or os.environ.get("TACTFUL_ROS") or "jazzy"
+    return f"{distro.capitalize()} from {source}, {middleware}, domain {os.environ.get('ROS_DOMAIN_ID', '0')}"
 
 
 def _interfaces() -> str:

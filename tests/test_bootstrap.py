@@ -92,7 +92,8 @@ def test_a_missing_program_is_named(tmp_path: Path, tools: Path, program: str) -
         ("our robot", {}, "spaces or letters other than ASCII"),
         ("größer", {}, "TACTFUL_HOME"),
         ("home", {"TACTFUL_PYTHON": "/bin/false"}, "at TACTFUL_PYTHON=/bin/false"),
-        ("home", {"ROS_DISTRO": "humble"}, "ROS 2 humble is sourced, and Tactful needs Jazzy"),
+        ("home", {"ROS_DISTRO": "humble"}, "ROS 2 humble is not supported: Tactful needs Jazzy or Kilted"),
+        ("home", {"TACTFUL_ROS": "rolling"}, "ROS 2 rolling is not supported: Tactful needs Jazzy or Kilted"),
         ("/proc/nowhere", {}, "/proc/nowhere cannot be written to"),
     ],
 )

@@ -23,7 +23,7 @@ def test_every_extra_has_a_lock() -> None:
     assert {name.partition("-")[0] for name in (*GPU_LOCKS, *EXTRA_LOCKS)} == project["optional-dependencies"].keys()
 
 
-@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS, "llama-server"])
+@pytest.mark.parametrize("name", [*GPU_LOCKS, *EXTRA_LOCKS, "llama-server", "kilted"])
 def test_every_package_of_it_has_a_hash(name: str) -> None:
     entries = re.split(r"^(?=\S)", (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8"), flags=re.M)
     assert [entry for entry in entries[1:] if "--hash=sha256:" not in entry] == []
@@ -66,6 +66,16 @@ def test_the_onnx_runtime_of_the_cpu_stands_in_no_lock_with_that_of_the_gpu() ->
     names = {name: {package for package, _ in locked(name)} for name in ("wheels", "gpu-cuda12", "gpu-cuda13")}
     assert {name for name, packages in names.items() if "onnxruntime" in packages} == {"wheels"}
     assert {name for name, packages in names.items() if "onnxruntime-gpu" in packages} == {"gpu-cuda12", "gpu-cuda13"}
+
+
+def test_kilted_has_the_wheels_of_jazzy() -> None:
+    """A release of Kilted brings no python-cmake-module."""
+    jazzy, kilted = (
+        {package for package, _ in locked(name) if package.startswith("ros-")} for name in ("wheels", "kilted")
+    )
+    wanted = {name.replace("-jazzy-", "-kilted-") for name in jazzy if "-jazzy-" in name and "python-cmake" not in name}
+    assert wanted <= kilted
+    assert not locked("kilted") - {pair for pair in locked("kilted") if pair[0].startswith("ros-")}
 
 
 def test_the_lock_of_a_robot_holds_every_dependency_but_numpy_as_tested() -> None:
