@@ -27,7 +27,7 @@ def test_every_installed_class_describes_its_type_exactly() -> None:
 
 
 def test_restarted_recorder_avoids_an_unfinished_bag(tmp_path: Path) -> None:
-    from norm_nodes.bag_recorder import avoid_unfinished
+    from norm_nodes.stand_ins.bag_recorder import avoid_unfinished
 
     bag = tmp_path / "bag"
     assert avoid_unfinished(bag) == bag

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.executors import open_observer
-from norm_nodes.encounter_player import make_stamped_sound
+from norm_nodes.stand_ins.encounter_player import make_stamped_sound
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage

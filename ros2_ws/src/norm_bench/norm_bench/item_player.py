@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from norm_nodes.bag_player import PLAYED
 from norm_nodes.base.convert import from_ros, record_class, to_ros
 from norm_nodes.base.endpoint import EVENTS
+from norm_nodes.stand_ins.bag_player import PLAYED
 from rclpy.publisher import Publisher
 
 from norm_bench.drain import DrainReport

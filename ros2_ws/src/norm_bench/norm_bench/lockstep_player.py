@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from norm_nodes.bag_player import PLAYED
 from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.base.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.stand_ins.bag_player import PLAYED
 from rclpy.publisher import Publisher
 from std_msgs.msg import Empty
 

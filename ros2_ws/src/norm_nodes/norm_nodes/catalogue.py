@@ -12,24 +12,23 @@ from norm_nodes.base.parameters import OF_EVERY_NODE, list_specs
 
 # The module and the class of each.
 NODES = {
-    "bag_player": "bag_player.BagPlayer",
-    "bag_recorder": "bag_recorder.BagRecorder",
     "camera": "camera_node.CameraNode",
     "ears": "ears_node.EarsNode",
     "monitor": "monitor_node.MonitorNode",
     "people": "people_node.PeopleNode",
     "selector": "selector_node.SelectorNode",
-    # What stands in for a robot.
-    "encounter_player": "encounter_player.EncounterPlayer",
-    "microphone": "microphone.MicrophoneNode",
-    "typed_robot": "typed_robot.TypedRobotNode",
-    "webcam": "webcam.WebcamNode",
+    "bag_player": "stand_ins.bag_player.BagPlayer",
+    "bag_recorder": "stand_ins.bag_recorder.BagRecorder",
+    "encounter_player": "stand_ins.encounter_player.EncounterPlayer",
+    "microphone": "stand_ins.microphone.MicrophoneNode",
+    "typed_robot": "stand_ins.typed_robot.TypedRobotNode",
+    "webcam": "stand_ins.webcam.WebcamNode",
 }
 
 
 def import_node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
-    module, _, class_name = NODES[name].partition(".")
+    module, _, class_name = NODES[name].rpartition(".")
     node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{module}"), class_name)
     return node
 

@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_nodes.base.convert import TypeMissingError, message_class
 from norm_nodes.base.endpoint import EVENTS, LATCHED
 from norm_nodes.base.publisher_node import PublisherNode
-from norm_nodes.encounter_player import make_stamped_sound
+from norm_nodes.stand_ins.encounter_player import make_stamped_sound
 
 # How long the node waits before it tries a failed microphone again.
 RETRY_S = 5.0
