@@ -1,6 +1,7 @@
 """Choose what the monitor hears and sees of a bag, and run it on one bag after another for `tactful flags`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -186,6 +187,15 @@ class SenseOptions:
         )
 
 
+@record
+class BagRun:
+    """What running the monitor on a bag gave, the topics that the bag holds, and counts for the reader."""
+
+    result: BagFlags
+    recorded_topics: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+
+
 class BagWatch:
     """Iterate over bags, and run the monitor on each that a stored run does not hold yet."""
 
@@ -193,18 +203,23 @@ class BagWatch:
         """Begin or resume the run in `folder`. A bag that is alone raises its errors; others store them."""
         self._options, self._bags, self._folder = options, bags, folder
         self._stored = begin_run(folder, options.settings()) if folder else {}
-        self._recorded: set[str] = set()  # the topics of all bags so far
         self.is_alone = is_alone
         self.results: list[BagFlags] = []
-        self.counts: list[str] = []  # of the latest bag
+        self.counts: tuple[str, ...] = ()  # of the latest bag
         self.attend_of: Callable[[str], Attend] | None = None  # a judge for each bag by its name
+        self.run_bags: Callable[[Mapping[str, Path]], Generator[BagRun]] = self._run_in_turn
 
     def __iter__(self) -> Iterator[BagFlags]:
         """Yield the flags of each bag. After an interruption, say how to go on."""
+        recorded_topics: set[str] = set()
         try:
-            for name, path in self._bags.items():
-                self.results.append(self._result(name, path))
-                yield self.results[-1]
+            for run, is_new in self._run_all():
+                recorded_topics.update(run.recorded_topics)
+                self.counts = run.counts
+                if is_new:
+                    self._store(run.result)
+                self.results.append(run.result)
+                yield run.result
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             remedy = "the same command goes on" if self._folder else "with --out, the same command would go on"
             complain(f"{len(self.results)} of {count_of(len(self._bags), 'bag')} are done; {remedy}")
@@ -212,59 +227,98 @@ class BagWatch:
         finally:
             if self._folder:
                 write_tables(self._folder)
-        for old in self._options.names.find_idle_rules(self._recorded):
+        for old in self._options.names.find_idle_rules(recorded_topics):
             complain(f"none of the bags {NO_SUCH_TOPIC.format(old)}")
 
-    def _result(self, name: str, path: Path) -> BagFlags:
-        try:
-            with BagReader(path, self._options.names) as bag:
-                self._recorded |= bag.recorded_topics
-                if self.is_alone and (idle := self._options.names.find_idle_rules(self._recorded)):
-                    raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
-                stored = self._stored.get(name)
-                if stored and not stored.problem and stored.bag_digest == bag_digest(bag):
-                    return stored
-                result = self._watch(name, bag)
-        except (TactfulError, MessageError) as error:
-            if self.is_alone:
-                raise
-            result = BagFlags(bag=name, problem=str(error))
-            complain(f"{name}: not run: {error}")
+    def _run_all(self) -> Iterator[tuple[BagRun, bool]]:
+        """Yield the run of each bag in order, and whether it is new."""
+        stored = {name: run for name, path in self._bags.items() if (run := self._find_stored(name, path))}
+        waiting = {name: path for name, path in self._bags.items() if name not in stored}
+        with closing(self.run_bags(waiting)) as new_runs:
+            for name in self._bags:
+                yield (stored[name], False) if name in stored else (next(new_runs), True)
+
+    def _run_in_turn(self, bags: Mapping[str, Path]) -> Generator[BagRun]:
+        names = list(self._bags)
+        for name, path in bags.items():
+            place = "" if self.is_alone else f"bag {names.index(name) + 1} of {len(names)}, {name}: "
+            attend_of = self.attend_of
+            yield run_bag(self._options, name, path, place=place, attend_of=attend_of, raises_errors=self.is_alone)
+
+    def _find_stored(self, name: str, path: Path) -> BagRun | None:
+        """Return the stored run of a bag that has not changed since."""
+        result = self._stored.get(name)
+        if result and not result.problem:
+            with suppress(TactfulError), BagReader(path, self._options.names) as bag:
+                if result.bag_digest == bag_digest(bag):
+                    return BagRun(result=result, recorded_topics=tuple(bag.recorded_topics))
+        return None
+
+    def _store(self, result: BagFlags) -> None:
+        if result.problem:
+            complain(f"{result.bag}: not run: {result.problem}")
         for remark in result.remarks:
-            complain(f"{name}: {remark}")
+            complain(f"{result.bag}: {remark}")
         if self._folder:
             append_bag(self._folder, result)
-        return result
 
-    def _watch(self, name: str, bag: BagReader) -> BagFlags:
-        options, names = self._options, list(self._bags)
-        place = "" if self.is_alone else f"bag {names.index(name) + 1} of {len(names)}, {name}: "
-        start_ns, end_ns = bag.bounds_ns or (0, 0)
-        length_s = ns_to_s(end_ns - start_ns)
-        senses = options.senses(bag, name)
-        clock = ReplayClock()
-        per_hour = NO_CEILING if self.attend_of else 0.0
-        monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour, cues=options.cues)
-        attend = self.attend_of(name) if self.attend_of else attend_nothing
-        flags_by_id: dict[str, SocialFlag] = {}
-        talk = TalkSummary()
-        with err.status(f"{place}listening") as progress:
-            for now_ns, taken in feed_monitor(senses.records(), monitor, clock, attend):
-                talk.add_record(taken)
-                if isinstance(taken, SocialFlag):
-                    flags_by_id[taken.event_id] = taken
-                    if taken.state is FlagState.WITHDRAWN:
-                        del flags_by_id[taken.event_id]
-                elif isinstance(taken, Utterance) and taken.final:
-                    start_ns = min(start_ns, taken.start_ns)  # a recorder stores an utterance only after it ends
-                progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(flags_by_id), 'event')}")
-        self.counts = describe((*senses.health_log.counters, *monitor.counters))
-        return BagFlags(
-            bag=name,
-            bag_digest=bag_digest(bag),
-            start_ns=start_ns,
-            length_s=length_s,
-            turn_count=talk.turn_count,
-            flags=tuple(sorted(flags_by_id.values(), key=lambda flag: flag.onset_ns)),
-            remarks=remarks_of(bag, senses, monitor),
-        )
+
+def run_bag(
+    options: FlagOptions,
+    name: str,
+    path: Path,
+    place: str = "",
+    attend_of: Callable[[str], Attend] | None = None,
+    *,
+    raises_errors: bool = False,
+) -> BagRun:
+    """Run the monitor on a bag; `place` stands before its progress. An error is the problem of the bag, or raised."""
+    recorded_topics: tuple[str, ...] = ()
+    try:
+        with BagReader(path, options.names) as bag:
+            recorded_topics = tuple(bag.recorded_topics)
+            if raises_errors and (idle := options.names.find_idle_rules(set(recorded_topics))):
+                raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
+            return _watch_bag(options, name, bag, place, attend_of)
+    except (TactfulError, MessageError) as error:
+        if raises_errors:
+            raise
+        return BagRun(result=BagFlags(bag=name, problem=str(error)), recorded_topics=recorded_topics)
+
+
+def _watch_bag(
+    options: FlagOptions, name: str, bag: BagReader, place: str, attend_of: Callable[[str], Attend] | None
+) -> BagRun:
+    start_ns, end_ns = bag.bounds_ns or (0, 0)
+    length_s = ns_to_s(end_ns - start_ns)
+    senses = options.senses(bag, name)
+    clock = ReplayClock()
+    per_hour = NO_CEILING if attend_of else 0.0
+    monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour, cues=options.cues)
+    attend = attend_of(name) if attend_of else attend_nothing
+    flags_by_id: dict[str, SocialFlag] = {}
+    talk = TalkSummary()
+    with err.status(f"{place}listening") as progress:
+        for now_ns, taken in feed_monitor(senses.records(), monitor, clock, attend):
+            talk.add_record(taken)
+            if isinstance(taken, SocialFlag):
+                flags_by_id[taken.event_id] = taken
+                if taken.state is FlagState.WITHDRAWN:
+                    del flags_by_id[taken.event_id]
+            elif isinstance(taken, Utterance) and taken.final:
+                start_ns = min(start_ns, taken.start_ns)  # a recorder stores an utterance only after it ends
+            progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(flags_by_id), 'event')}")
+    result = BagFlags(
+        bag=name,
+        bag_digest=bag_digest(bag),
+        start_ns=start_ns,
+        length_s=length_s,
+        turn_count=talk.turn_count,
+        flags=tuple(sorted(flags_by_id.values(), key=lambda flag: flag.onset_ns)),
+        remarks=remarks_of(bag, senses, monitor),
+    )
+    return BagRun(
+        result=result,
+        recorded_topics=tuple(bag.recorded_topics),
+        counts=tuple(describe((*senses.health_log.counters, *monitor.counters))),
+    )

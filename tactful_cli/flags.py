@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -25,6 +26,7 @@ from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.replay.flag_runs import BagFlags, errors_per_hour, find_bags
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
+from tactful_cli.flag_cluster import run_bags_on_ray
 from tactful_cli.flag_watch import BagWatch, SenseOptions
 from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.verb_options import RobotOffset, TopicRules, make_app, with_options
@@ -219,6 +221,12 @@ def flags(
         typer.Option("--cue", metavar="NAME", help="A custom cue of an installed package. Repeatable."),
     ] = None,
     later: LaterOptions,
+    ray_address: Annotated[
+        str,
+        typer.Option(
+            "--ray", metavar="ADDRESS", help="Run the bags side by side on this Ray cluster; auto: this machine."
+        ),
+    ] = "",
     folder: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder of the run, with CSV tables; an unfinished run resumes."),
@@ -232,6 +240,8 @@ def flags(
     Several bags are summed up in a table. Exits with 1 if one of them could not be run, or no answer fits.
     """
     judge = LaterJudge.of(later, folder)
+    if judge and ray_address:
+        raise TactfulError("--ray: excludes --ask-later and --answers, which take little time; leave one out")
     options = senses.for_flags(
         names=TopicNames.parse(renamed or ()),
         fusion=FusionConfig(sensitivity=sensitivity),
@@ -243,6 +253,8 @@ def flags(
     is_alone = len(bags) == 1 and list(bags_by_name.values()) == bags
     watch = BagWatch(options, bags_by_name, folder, is_alone=is_alone)
     watch.attend_of = judge.attend if judge else None
+    if ray_address:
+        watch.run_bags = partial(run_bags_on_ray, options=options, address=ray_address)
     for result in watch:
         if as_json or summary:
             if not is_alone:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 GPU_LOCKS = ("gpu-cuda12", "gpu-cuda13", "transformers-cuda12", "transformers-cuda13", "serve")
-EXTRA_LOCKS = ("bench", "docs", "mcp", "study", "weights")
+EXTRA_LOCKS = ("bench", "docs", "mcp", "ray", "study", "weights")
 PARTS = {"bench": "sim_replays", "study": "study_desk"}
 
 

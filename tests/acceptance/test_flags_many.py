@@ -2,20 +2,21 @@
 
 import csv
 import json
+import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from norm_core.bags.reader import BagReader
-from norm_monitor.replay.flag_runs import BagFlags
-from tactful_cli.flag_watch import BagWatch
+from tactful_cli import flag_cluster, flag_watch
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
-from tests.command_line import tactful
+from tests.command_line import TACTFUL, tactful
 from tests.norm_core.bags.bag_files import write_rosbags
+from tests.patience import PATIENCE_S, comes_true
 
 LECTURE = "The museum was built by two brothers who loved old clocks and collected them all their lives."
 
@@ -156,16 +157,16 @@ def test_a_damaged_bag_does_not_keep_the_others_from_being_run(bags: Path, tmp_p
 
 
 def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = BagWatch._watch  # noqa: SLF001 - the interruption comes within a bag
+    run_bag = flag_watch.run_bag
 
-    def interrupted(self: BagWatch, name: str, bag: BagReader) -> BagFlags:
-        result = watch(self, name, bag)
-        if self.results:  # as Ctrl-C, while the second bag runs: after it a fast machine would be done
+    def interrupted(options: flag_watch.FlagOptions, name: str, *arguments: Any, **others: Any) -> flag_watch.BagRun:
+        result = run_bag(options, name, *arguments, **others)
+        if name == "session_2":  # as Ctrl-C, while the second bag runs: after it a fast machine would be done
             signal.raise_signal(signal.SIGINT)
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(BagWatch, "_watch", interrupted)
+        patch.setattr(flag_watch, "run_bag", interrupted)
         done = run(bags, "--summary", "--out", tmp_path / "run")
     assert done.returncode == 130
     assert "1 of 3 bags are done; the same command goes on" in done.stderr
@@ -180,3 +181,48 @@ def test_a_run_goes_on_only_with_its_own_settings(bags: Path, tmp_path: Path) ->
     refused = run(bags, "--out", tmp_path / "run", "--sensitivity", "quiet")
     assert refused.returncode == 2
     assert "'balanced' and not 'quiet'" in refused.stderr
+
+
+def test_ray_gives_the_flags_of_one_process_though_a_worker_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    folder = tmp_path / "bags"
+    folder.mkdir()
+    for index in range(6):  # the last four are long enough that a worker is still busy with one
+        shifts_s = range(0, 30 * (1 if index < 2 else 12), 30)
+        talk = [
+            (who, from_s + shift_s, to_s + shift_s, words) for shift_s in shifts_s for who, from_s, to_s, words in SLOW
+        ]
+        write_talk(folder / f"session_{index}", talk, shifts_s.stop)
+    in_turn = run(folder, "--json", "--out", tmp_path / "in_turn", *KEEN)
+    command = [*TACTFUL, "flags", str(folder), "--json", "--ray", "auto", "--out", str(tmp_path / "ray"), *KEEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        stored = tmp_path / "ray/raw.jsonl"
+        assert comes_true(lambda: stored.is_file() and len(stored.read_text().splitlines()) >= 2)
+        os.kill(find_ray_worker(process.pid), signal.SIGKILL)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    assert output == in_turn.stdout
+    for name in ("flags.csv", "bags.csv"):
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "in_turn" / name).read_bytes()
+
+
+def find_ray_worker(pid: int) -> int:
+    """Return a process of Ray that runs the monitor, below this one."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+    waiting = [pid]
+    while waiting:
+        pid = waiting.pop()
+        if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::MapWorker"):
+            return pid
+        waiting += [child for child, parent in parents.items() if parent == pid]
+    raise AssertionError("no worker runs")
+
+
+def test_ray_is_named_with_its_remedy_where_it_is_missing(bags: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flag_cluster, "is_installed", lambda package: False)
+    refused = run(bags, "--ray", "auto")
+    assert refused.returncode == 3
+    assert "the package ray is missing; run ./tactful setup ray" in refused.stderr
