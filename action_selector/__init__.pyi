@@ -15,7 +15,6 @@ from .retrieval import Precedent as Precedent
 from .retrieval import PrecedentError as PrecedentError
 from .retrieval import PrecedentIndex as PrecedentIndex
 from .retrieval import read_precedents as read_precedents
-from .retrieval import write_precedents as write_precedents
 from .selector import DueRequest as DueRequest
 from .selector import Recommendation as Recommendation
 from .selector import Selector as Selector

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS
-from norm_core.files.atomic_file import write_atomic
 from norm_core.files.plain_file import read_plain_file
-from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
@@ -183,11 +182,6 @@ def read_precedents(path: Path) -> list[Precedent]:
         except RecordError as error:
             raise PrecedentError(f"{path}, line {line_number}: {error}") from error
     return precedents
-
-
-def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
-    """Write precedents as JSONL, whole or not at all; the inverse of read_precedents."""
-    write_atomic(path, "".join(f"{to_json(precedent)}\n" for precedent in precedents))
 
 
 def find_nearest(

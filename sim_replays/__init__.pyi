@@ -7,7 +7,6 @@ from .items.target import Target as Target
 from .monitor_bench.event_metrics import EventSession as EventSession
 from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
-from .monitor_bench.script_driver import monitor_from_sound as monitor_from_sound
 from .monitor_bench.script_driver import monitor_script as monitor_script
 from .suites.report import Report as Report
 from .suites.suite import Suite as Suite

@@ -31,10 +31,14 @@ _RULED_OUT = [
         rf"(?:(?i:choose|pick|select|option|answer|choice|letter)\W{{0,4}})?({_LETTER})"
     ),
     re.compile(
-        rf"(?<!\w)({_LETTER})\)?,? (?i:(?:is|was|can be|seems|looks) (?:not|wrong|incorrect|out|ruled|excluded))"
+        rf"(?<!\w)({_LETTER})\)?[,.:]? (?i:(?:is|was|can be|seems|looks) (?:not|wrong|incorrect|out|ruled|excluded)"
+        r"|(?:no|wrong|incorrect)\b)"
     ),
 ]
 _AT_START = re.compile(rf"^\W*({_LETTER})(?:\s*[).:,\n]|\s+[-–—]|\s*$)", re.MULTILINE)
+# What makes of a stated letter one of several, as in "answer: B or C".
+_AND_ANOTHER = re.compile(rf"\W?\s*(?:,|/|&|\bor\b|\band\b)\s*\(?{_LETTER}")
+_DENIES_WORDS = r"\b(?:not|never|t|avoid|except|but|over|rather than|instead of)(?: \w+){0,2}"
 _REASONING = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
 _DECLINED = re.compile(
     r"""^\W*(?:
@@ -72,8 +76,8 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
     """Return the index of the option that a text chooses; None if there is none, or more than one.
 
     A letter alone chooses its option. Otherwise these forms are tried in order: "answer: X", "option X", a letter at
-    the beginning of a line, the only letter in parentheses, the words of one option. An option that the text rules out
-    does not count.
+    the beginning of a line, the only letter in parentheses, the words of one option. An option that the text rules out,
+    or states as one of several, does not count.
     """
     letters = OPTION_LETTERS[: len(options)]
     visible = strip_reasoning(text)
@@ -83,7 +87,12 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
     ruled_out = {match[1] for form in _RULED_OUT for match in form.finditer(visible)}
     in_parentheses = re.compile(rf"\(([{letters}])\)")
     for form in (*_STATED, _AT_START, in_parentheses):
-        stated_letters = {match[1] for match in form.finditer(visible)}
+        matches = list(form.finditer(visible))
+        stated_letters = {match[1] for match in matches}
+        if any(_AND_ANOTHER.match(visible, match.end(1)) for match in matches):
+            return None
+        if matches and form is _AT_START:
+            stated_letters |= set(in_parentheses.findall(visible))
         if chosen := stated_letters - ruled_out:
             letter = chosen.pop()
             return letters.index(letter) if not chosen and letter in letters else None
@@ -92,7 +101,9 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
     text_words = _join_words(visible)
     option_words = [_join_words(option) for option in options]
     indices = [index for index, words in enumerate(option_words) if words and words in text_words]
-    return indices[0] if len(indices) == 1 else None
+    if len(indices) != 1 or re.search(_DENIES_WORDS + re.escape(option_words[indices[0]]), text_words):
+        return None
+    return indices[0]
 
 
 def _join_words(text: str) -> str:

@@ -1,28 +1,29 @@
 """Runs in the logs of inspect_ai, and the comparison of two of them, question by question."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from numpy.typing import NDArray
 
-from norm_core.records.episode import Answer
-from norm_core.records.json_codec import from_plain
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.evals.controls import choose_by_options
-from sim_replays.evals.samples import ANSWERS, SampleAnswer, read_asked_sample, read_sample_targets
+from sim_replays.evals.samples import SampleAnswer
 from sim_replays.evals.scorer import EPOCH_MARK, MIN_CLUSTERS, read_scored_questions, score_answer
+from sim_replays.evals.scorer import answers as answers_scorer
 from sim_replays.items.target import Key, Prediction, PredictionFile, Predictions, SuiteError, Target
 from sim_replays.suites.report import MODEL_KIND, ROBOT_KIND, Report, make_report
 from sim_replays.suites.suite import Suite, find_suite
 
 Array = NDArray[np.float64]
+SCORER = answers_scorer.__name__  # as inspect_ai names the scores of a sample
 # Scores of sets of up to seven options are whole numbers of such steps.
 _MAX_SCORE_STEPS = 420
 
@@ -35,10 +36,11 @@ class ScoredRun:
     kind: str
     suite: str
     asking: Mapping[str, Any]
-    identity: tuple[str, ...]  # of the data and the variant
+    identity: tuple[str, ...]  # of the data, the pictures and the variant
     targets: tuple[Target, ...]
     predictions: Predictions
     option_choices: Mapping[str, Predictions]  # by name, the answers of choices that see the options alone
+    models: Mapping[str, str]  # by the name that was asked, the models that answered
     cautions: tuple[str, ...]
     cached_count: int
 
@@ -54,13 +56,16 @@ def read_run(log: EvalLog | Path) -> ScoredRun:
     if "suite" not in metadata:
         raise SuiteError(f"{where}: is a run of {log.eval.task}, which is not a suite; name another log")
     total = log.results.total_samples if log.results else 0
-    scored_samples = [sample for sample in log.samples or () if sample.error is None and sample.scores]
+    scored_samples = [
+        sample for sample in log.samples or () if sample.error is None and SCORER in (sample.scores or {})
+    ]
     if log.status != "success" or not total or len(scored_samples) < total:
         errors = [sample.error.message for sample in log.samples or () if sample.error]
         state = ": ".join([f"{log.status}, {len(scored_samples)} of {total} samples", *errors[:1]])
         raise SuiteError(f"{where}: is unfinished ({state}); finish it with: inspect eval-retry {where}")
-    scores = [next(iter(sample.scores.values())) for sample in scored_samples if sample.scores]
+    scores = [sample.scores[SCORER] for sample in scored_samples if sample.scores]
     targets, answers = read_scored_questions(scores)
+    models = _list_models(scored_samples, answers)
     solver = log.eval.solver or "tactful/bare"
     arguments = ", ".join(f"{name}={value}" for name, value in (log.eval.solver_args or {}).items() if value)
     answerer = solver.removeprefix("tactful/") if log.eval.model == "none/none" else log.eval.model
@@ -69,23 +74,47 @@ def read_run(log: EvalLog | Path) -> ScoredRun:
         kind=ROBOT_KIND if solver == "tactful/robot" else MODEL_KIND,
         suite=metadata["suite"],
         asking=metadata["asking"],
-        identity=(metadata["suite"], metadata["data_sha256"], metadata["config_sha256"]),
+        identity=tuple(metadata[name] for name in ("suite", "data_sha256", "pictures_sha256", "config_sha256")),
         targets=tuple(targets),
         predictions={answer.prediction.key: answer.prediction for answer in answers},
         option_choices={
             f"{choose} option": _predict_by_options(choose, [sample.metadata for sample in scored_samples], targets)
             for choose in ("first", "longest")
         },
-        cautions=(*metadata["cautions"], *_warn_of_models(answers)),
+        models=models,
+        cautions=(
+            *metadata["cautions"],
+            *(
+                f"the provider names more than one model that answered for {name}: {answered}"
+                for name, answered in models.items()
+                if ", " in answered
+            ),
+        ),
         cached_count=sum(answer.cached for answer in answers),
     )
 
 
-def _warn_of_models(answers: Sequence[SampleAnswer]) -> Iterator[str]:
-    """Yield a caution if the provider named more than one model as the one that answered."""
-    names = sorted({answer.details["served_by"] for answer in answers if "served_by" in answer.details})
-    if len(names) > 1:
-        yield f"the provider names more than one model that answered: {', '.join(names)}"
+def _list_models(samples: Iterable[EvalSample], answers: Iterable[SampleAnswer]) -> dict[str, str]:
+    """Return the models that answered, by the name that was asked: what providers name, or the weights of the robot."""
+    answered: dict[str, set[str]] = {}
+    for sample in samples:
+        for event in sample.events:
+            if isinstance(event, ModelEvent) and event.output.model:
+                answered.setdefault(event.model, set()).add(event.output.model)
+    for answer in answers:
+        provenance = answer.details.get("answer", {}).get("provenance", {})
+        if provenance.get("weights_sha256"):
+            answered.setdefault(provenance["model"], set()).add(provenance["weights_sha256"][:12])
+    return {name: ", ".join(sorted(models)) for name, models in answered.items()}
+
+
+def list_model_changes(first: ScoredRun, second: ScoredRun) -> list[str]:
+    """Return a caution for each name behind which two runs had different models."""
+    return [
+        f"another model behind {name}: {models} in the first run and {second.models[name]} in the second"
+        for name, models in first.models.items()
+        if second.models.get(name, models) != models
+    ]
 
 
 def make_run_report(run: ScoredRun, control: ScoredRun | None = None) -> tuple[Suite, Report]:
@@ -98,6 +127,8 @@ def make_run_report(run: ScoredRun, control: ScoredRun | None = None) -> tuple[S
         suite, run.targets, prediction_file, control.predictions if control else None, run.option_choices
     )
     notes = [*report.notes, *run.cautions]
+    if control:
+        notes += list_model_changes(run, control)
     notes += [
         f"the interval of {name} is over {figure.clusters} pictures, videos or talks alone"
         for name, figure in report.figures.items()
@@ -119,68 +150,6 @@ def _predict_by_options(choose: str, samples: Sequence[Mapping[str, Any]], targe
         if prediction:
             answers[target.key] = replace(prediction, id=target.id)
     return answers
-
-
-@record
-class RobotQuestion:
-    """A question, the answer of the selector, and the dataset's index of each offered option."""
-
-    target: Target
-    answer: Answer
-    order: tuple[int, ...]
-    is_read_from_text: bool  # whether an option was read from the words of a reply
-
-
-@record
-class RobotRun:
-    """A whole run by the robot, with the settings that its answers depend on."""
-
-    name: str
-    path: Path
-    asking: Mapping[str, Any]
-    node_settings: Mapping[str, Any]
-    encoder_sha256: str
-    data_sha256: str
-    questions: tuple[RobotQuestion, ...]
-
-
-def read_robot_run(path: Path) -> RobotRun:
-    """Read a run by the robot.
-
-    Raises SuiteError if it is another run, or unfinished.
-    """
-    log = read_eval_log(str(path))
-    run = read_run(log)
-    if run.kind != ROBOT_KIND or not log.samples:
-        raise SuiteError(f"{path}: is not a run of the robot; name a log of bench run or of --solver tactful/robot")
-    questions = []
-    for sample in log.samples:
-        item = read_asked_sample(sample.metadata).item
-        target_by_task = {target.task: target for target in read_sample_targets(sample.metadata)}
-        for fields in sample.store[ANSWERS]:
-            details = from_plain(SampleAnswer, fields).details
-            answer = from_plain(Answer, details["answer"])
-            questions.append(
-                RobotQuestion(
-                    target=target_by_task[answer.task],
-                    answer=answer,
-                    order=item.orders.get(answer.query_id, ()),
-                    is_read_from_text=any(
-                        request["options"] and request["reply"] for request in details.get("requests", ())
-                    ),
-                )
-            )
-    store = log.samples[0].store
-    metadata = log.eval.metadata or {}
-    return RobotRun(
-        name=f"{run.name} {path.stem}",
-        path=path,
-        asking=metadata["asking"],
-        node_settings=store["node_settings"],
-        encoder_sha256=store["encoder_sha256"],
-        data_sha256=metadata["data_sha256"],
-        questions=tuple(questions),
-    )
 
 
 @record
@@ -229,7 +198,7 @@ def _check_pair(first: ScoredRun, second: ScoredRun) -> None:
     """Raise SuiteError if two runs are not of the same questions."""
     names = f"{first.name} and {second.name}"
     if first.identity != second.identity:
-        raise SuiteError(f"not paired: {names} asked other data or another variant (-T); ask both the same")
+        raise SuiteError(f"not paired: {names} asked other data, pictures or another variant (-T); ask both the same")
     if {target.key for target in first.targets} != {target.key for target in second.targets}:
         raise SuiteError(f"not paired: {names} are not of the same questions; ask both the same")
 

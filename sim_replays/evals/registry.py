@@ -42,7 +42,6 @@ def _make_task(suite: str, data: str, answers: AnswerForm, variants: dict[str, A
         "suite": suite if suite == loaded.name else str(Path(suite).resolve()),
         "data": str(Path(data).expanduser().resolve()),
         "setting": next(iter(loaded.bare_settings or loaded.settings)),
-        "sampling": "paper",
         "frames": loaded.paper_form,
         **{name: value for name, value in variants.items() if value not in {"", None}},
     }
@@ -69,26 +68,26 @@ def egogapbench(data: str, answers: AnswerForm = "text", **variants: Any) -> Tas
 @task(name="tactful/egonormia")
 @register_as_tactful
 def egonormia(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
-    """EgoNormia: `setting`, `frames`, `pictures`, `precedents`, `seed`, `only`."""
+    """EgoNormia: `setting`, `frames`, `pictures`, `seed`, `only`."""
     return make_suite_task("egonormia", data, answers, **variants)
 
 
 @task(name="tactful/videonorms")
 @register_as_tactful
 def videonorms(data: str, **variants: Any) -> Task:
-    """VideoNorms: `setting`, `sampling`, `pictures`, `whisper`, `deployment_context`, `only`."""
+    """VideoNorms: `setting`, `pictures`, `deployment_context`, `only`."""
     return make_suite_task("videonorms", data, **variants)
 
 
 @task(name="tactful/hsri")
 @register_as_tactful
 def hsri(data: str, **variants: Any) -> Task:
-    """HSRI: `setting`, `sampling`, `pictures`, `deployment_context`, `only`."""
+    """HSRI: `setting`, `pictures`, `deployment_context`, `only`."""
     return make_suite_task("hsri", data, **variants)
 
 
 @task(name="tactful/own")
 @register_as_tactful
 def own(suite: str, data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
-    """A suite of your own: `suite` is its folder with suite.py, or the name of an installed one."""
+    """A suite of your own: `suite` is its folder with suite.py."""
     return make_suite_task(suite, data, answers, **variants)

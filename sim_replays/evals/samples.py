@@ -1,7 +1,7 @@
 """The items of a suite as samples of inspect_ai, and what a sample holds."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -88,15 +88,23 @@ def make_dataset(run_config: RunConfig, rules: PictureRules) -> tuple[MemoryData
     metadata = {
         "suite": run_config.suite,
         "data_sha256": hash_files(list(run_items.files)),
+        "pictures_sha256": _hash_pictures(episodes),
         "config_sha256": sha256_of(run_config.model_dump(mode="json", exclude={"data", "pictures", "only"})),
         "cautions": cautions,
     }
     return MemoryDataset(samples, name=suite.name, location=run_config.data), metadata
 
 
+def _hash_pictures(items: Iterable[RunItem]) -> str:
+    """Hash the names and sizes of the pictures of each item, because their bytes may be many gigabytes."""
+    paths = {shot.path for item in items for shot in item.shots}
+    size_by_path = {path: path.stat().st_size for path in paths}
+    return sha256_of([[(shot.path.name, size_by_path[shot.path]) for shot in item.shots] for item in items])
+
+
 def _make_sample(asked: AskedSample, targets: Mapping[Key, Target]) -> Sample:
     item = asked.item
-    item_targets = [targets[item.item or item.id, query.task] for query in item.queries]
+    item_targets = [targets[item.id, query.task] for query in item.queries]
     shown = "\n\n".join(map(_describe_query, item.queries))
     if asked.prompts:
         shown = "\n\n".join(query.question for query in asked.prompts.queries)

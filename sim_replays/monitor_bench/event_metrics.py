@@ -1,6 +1,5 @@
 """The scores of the monitor's flags against labelled events, and of weaker detectors to compare with."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -30,7 +29,6 @@ class Alarm:
     attributes: tuple[Attribute, ...]
     onset_ns: int
     known_ns: int
-    end_ns: int | None = None  # of the flagged unit
     cue_id: str = ""
 
     @classmethod
@@ -41,7 +39,6 @@ class Alarm:
             attributes=flag.attributes,
             onset_ns=flag.onset_ns,
             known_ns=known_ns,
-            end_ns=flag.offset_ns,
             cue_id=flag.cue_id,
         )
 
@@ -52,7 +49,6 @@ class EventSession:
 
     truth: Truth
     alarms: tuple[Alarm, ...]
-    withdrawn: tuple[Polarity, ...] = ()  # of each flag that was opened and withdrawn
 
 
 @record
@@ -70,14 +66,9 @@ class OnlineScores:
     false: int  # flags that match no event
     false_alarms_per_hour: float
     latency_s: dict[str, float]  # from the onset of a label to its flag
-    first_open_s: dict[str, float]  # from the end of a flagged unit to its flag, where a label matches
-    withdrawn_share: float | None  # of all flags that were opened, in percent
-    macro_f1_by_attribute: float
     by_attribute: dict[str, float]  # F1
     by_attribute_interval: dict[str, Bounds]
     events_by_attribute: dict[str, int]
-    # Of flags and events that match in time and polarity: how often an attribute of the event, then of the flag.
-    attribute_confusion: dict[str, dict[str, int]]
     by_basis: dict[str, float]  # recall
     events_by_basis: dict[str, int]
 
@@ -115,14 +106,12 @@ def score_online(
         for session in chosen
         for event, alarm in match_alarms(session, at_s)
     ]
-    withdrawn = sum(len(session.withdrawn) for session in chosen)
     rows = {
         attribute.value: np.array([_count_matches(session, at_s, attribute) for session in chosen])
         for attribute in Attribute
     }
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _compute_f1(counted) for name, counted in rows.items()}
-    attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
     matches_by_basis = _match_by_basis(chosen, at_s)
     f1, f1_interval = _compute_f1(counts[at_s])
     lenient = [
@@ -141,15 +130,9 @@ def score_online(
         false=flags - hits,
         false_alarms_per_hour=(flags - hits) / hours if hours else 0.0,
         latency_s=percentiles([(alarm.known_ns - event.onset_ns) / NS_PER_S for alarm, event in matched]),
-        first_open_s=percentiles(
-            [(alarm.known_ns - (alarm.end_ns or alarm.onset_ns)) / NS_PER_S for alarm, _ in matched]
-        ),
-        withdrawn_share=100 * withdrawn / (withdrawn + flags) if withdrawn + flags else None,
-        macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
-        by_attribute=attributes,
+        by_attribute={name: f1 for name, (f1, _) in by_attribute.items()},
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
-        attribute_confusion=_count_attribute_pairs(chosen, lenient, at_s),
         by_basis={basis: 100 * sum(matches) / len(matches) for basis, matches in matches_by_basis.items()},
         events_by_basis={basis: len(matches) for basis, matches in matches_by_basis.items()},
     )
@@ -160,8 +143,7 @@ def _select_polarity(session: EventSession, polarity: Polarity | None) -> EventS
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
     alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-    withdrawn = tuple(flag_polarity for flag_polarity in session.withdrawn if flag_polarity is polarity)
-    return EventSession(truth=replace(session.truth, events=events), alarms=alarms, withdrawn=withdrawn)
+    return EventSession(truth=replace(session.truth, events=events), alarms=alarms)
 
 
 def _count_matches(
@@ -182,20 +164,6 @@ def _compute_f1(rows: np.ndarray) -> tuple[float, Bounds]:
 
     drawn = rows[draw_clusters(len(rows), BOOTSTRAP_DRAWS)].sum(axis=1)
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn)) if len(rows) > 1 else None
-
-
-def _count_attribute_pairs(
-    sessions: Sequence[EventSession], lenient: Sequence[EventSession], tolerance_s: float
-) -> dict[str, dict[str, int]]:
-    """Count each pair of attributes of an event and its flag, where flags need not share an attribute."""
-    pairs = Counter(
-        (marked, named)
-        for session, any_attribute in zip(sessions, lenient, strict=True)
-        for event, alarm in match_alarms(any_attribute, tolerance_s)
-        for marked in session.truth.events[event].attributes
-        for named in session.alarms[alarm].attributes
-    )
-    return {marked.value: {named.value: pairs[marked, named] for named in Attribute} for marked in Attribute}
 
 
 def _match_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:

@@ -135,22 +135,6 @@ def make_script_records(
     return _add_silence_marks(entries, truth, marks_every_ns), truth
 
 
-def monitor_from_sound(
-    sensed: SensedEncounter,
-    meaning: TextMatcher,
-    table: ThresholdTable,
-    attend: Attend = attend_nothing,
-    calls_per_hour: float = 0.0,
-    *,
-    fusion: FusionConfig | None = None,
-    note_closed: NoteClosed | None = None,
-) -> EventSession:
-    """Run the monitor on what ears and camera made of an encounter's sound and images."""
-    records = [(record.at_ns, record.entry) for record in sensed.given]
-    config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return run_monitor(records, sensed.truth, config, meaning, table, attend, note_closed)
-
-
 def run_monitor(  # noqa: PLR0917
     records: Iterable[tuple[int, Entry]],
     truth: Truth,
@@ -177,8 +161,7 @@ def run_monitor(  # noqa: PLR0917
     alarms = tuple(
         Alarm.of(flag, known_ns) for flag, known_ns in newest_by_id.values() if flag.state is not FlagState.WITHDRAWN
     )
-    withdrawn = tuple(flag.polarity for flag, _ in newest_by_id.values() if flag.state is FlagState.WITHDRAWN)
-    return EventSession(truth=truth, alarms=alarms, withdrawn=withdrawn)
+    return EventSession(truth=truth, alarms=alarms)
 
 
 def _add_silence_marks(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:

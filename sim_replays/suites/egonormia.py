@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from action_selector.retrieval import Precedent
 from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
@@ -119,46 +118,6 @@ def find_file(path: Path) -> Path:
     return files_here[0]
 
 
-def make_precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
-    """Convert items and their answers to precedents."""
-    precedents = []
-    for item, label in zip(items, labels, strict=True):
-        action = item.actions[item.action_order.index(label.correct)]
-        reason = item.justifications[item.justification_order.index(label.correct)]
-        precedents.append(Precedent(source=item.source, scene=item.scene, action=action, justification=reason))
-    return precedents
-
-
-def split_halves(
-    items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel], seed: int = 0
-) -> tuple[tuple[list[EgoNormiaItem], list[EgoNormiaLabel]], tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]]:
-    """Split the items of each activity into about half for precedents and half for questions.
-
-    Items of one video stay in one half, so that no video helps itself.
-
-    Raises SuiteError if there are no precedents.
-    """
-    sources_by_activity: dict[str, set[str]] = {}
-    for label in labels:
-        sources_by_activity.setdefault(label.activity, set()).add(label.source)
-    precedent_sources: set[str] = set()
-    for activity in sorted(sources_by_activity):
-        sources = sorted(sources_by_activity[activity] - precedent_sources)
-        random.Random(f"{seed}:{activity}").shuffle(sources)
-        precedent_sources |= set(sources[: len(sources) // 2])
-    precedent_half: tuple[list[EgoNormiaItem], list[EgoNormiaLabel]] = ([], [])
-    asked_half: tuple[list[EgoNormiaItem], list[EgoNormiaLabel]] = ([], [])
-    for item, label in zip(items, labels, strict=True):
-        half_items, half_labels = precedent_half if label.source in precedent_sources else asked_half
-        half_items.append(item)
-        half_labels.append(label)
-    if not precedent_half[0]:
-        raise SuiteError(
-            "precedents need items of two videos or more of one activity, because half are held out; name more data"
-        )
-    return precedent_half, asked_half
-
-
 def find_source(uid: str) -> str:
     """Return the video of an item; the ids of items of one video differ after its name."""
     return re.sub(r"_\d+(_\d+)?$", "", uid)
@@ -255,8 +214,6 @@ def make_items(run_config: RunConfig) -> RunItems:
     data = Path(run_config.data)
     setting = EgoNormiaSetting(run_config.setting)
     dataset_items, labels = read(data, run_config.seed)
-    if run_config.precedents:
-        dataset_items, labels = split_halves(dataset_items, labels, run_config.seed)[1]
     episodes = []
     for item in dataset_items:
         shots: tuple[Shot, ...] = ()
@@ -314,7 +271,6 @@ SUITE = Suite(
     oracle_texts={EgoNormiaSetting.PIPELINE: "description of the scene"},
     paper_form="tiled",
     controls={"constant choice": make_fixed_control(choose_best_position), "uniform": score_uniform_choice},
-    breakdown_keys=("norm", "activity"),
     joint_tasks={"both": ("action", "justification")},
     published=shipped_file("sim_replays.suites", "egonormia_published.yaml"),
 )

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
+from norm_core.runtime.wording import count_of
 from sim_replays.items.dataset_files import raise_faults, read_annotations
 from sim_replays.items.target import Target
 
@@ -114,12 +115,15 @@ def read(path: Path) -> list[HsriSegment]:
     Raises SuiteError if a segment is invalid, or a task has too few of them.
     """
     segments = read_annotations(path, FILE, HsriSegment, lambda segment: segment.id)
-    faults = [
-        f"{path}: {task}: {len(pool)} segments can be asked about, and a question needs {DISTRACTORS + 1}; add some"
-        for task in CHOICES
-        if (pool := _select_askable(task, segments)) and len(pool) <= DISTRACTORS
-    ]
-    raise_faults(faults)
+    drawn_tasks = {question.task for question in draw_questions(segments)}
+    raise_faults(
+        [
+            f"{path}: {task}: none of {count_of(len(pool), 'segment')} can be asked about, because each question needs "
+            f"{DISTRACTORS} other answers (of other attributes, to rationale and correction); add segments"
+            for task in CHOICES
+            if (pool := _select_askable(task, segments)) and task not in drawn_tasks
+        ]
+    )
     return segments
 
 

@@ -47,7 +47,7 @@ class Report:
     """The score of a run or of a file of predictions.
 
     - `outcomes` count questions, also by task. `unknown` are ids that are not in the data.
-    - `controls` saw no input, or are another run. `breakdown` has the figures by group.
+    - `controls` saw no input, or are another run.
     - `notes` are cautions for the reader. `kind` is robot or model; empty for a file of predictions.
     - `read_leniently` counts replies that were understood without the asked form.
     """
@@ -58,7 +58,6 @@ class Report:
     questions: int
     outcomes: Mapping[str, int]
     outcomes_by_task: Mapping[str, Mapping[str, int]]
-    breakdown: Mapping[str, Mapping[str, Figures]]
     controls: Mapping[str, Figures]
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
@@ -82,13 +81,6 @@ def make_report(
         outcome = prediction.outcome.value if prediction else MISSING
         counts_by_task.setdefault(target.task, Counter())[outcome] += 1
     total: Counter[str] = sum(counts_by_task.values(), Counter())
-    breakdown = {
-        name: {
-            value: suite.compute_figures([target for target in targets if target.by.get(name) == value], predictions)
-            for value in sorted({target.by.get(name, "") for target in targets})
-        }
-        for name in suite.breakdown_keys
-    }
     controls = {CONTROL: suite.compute_figures(targets, control)} if control else {}
     for name, choices in (option_choices or {}).items():
         controls[name] = suite.compute_figures(targets, choices)
@@ -101,7 +93,6 @@ def make_report(
         questions=len(targets),
         outcomes=_list_counts(total),
         outcomes_by_task={task: _list_counts(counts) for task, counts in counts_by_task.items()},
-        breakdown=breakdown,
         controls=controls,
         unknown=prediction_file.unknown,
         notes=tuple(_write_notes(suite, len(targets), total, counts_by_task, prediction_file)),
@@ -149,10 +140,6 @@ def report_to_plain(report: Report) -> dict[str, Any]:
         },
         "outcomes": dict(report.outcomes),
         "outcomes_by_task": {task: dict(counts) for task, counts in report.outcomes_by_task.items()},
-        "breakdown": {
-            name: {value: _round_figures(group) for value, group in groups.items()}
-            for name, groups in report.breakdown.items()
-        },
         "kind": report.kind,
         "headline": headline
         and {
@@ -209,6 +196,8 @@ def _write_notes(
         notes.append(f"{count_of(len(unusable), 'answer')} not usable, and counted as unparsed: {list_first(unusable)}")
     if lenient := prediction_file.readings[ReplyReading.LENIENT]:
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently, as they had not the asked form")
+    if coerced := prediction_file.readings[ReplyReading.COERCED]:
+        notes.append(f"{coerced} of {count_of(answered, 'answer')} were read by a model of the role coercer")
     if suite.interval_label != INTERVAL_LABEL:
         notes.append(f"beside a figure is its {suite.interval_label}, and not an interval of 95 %")
     return notes

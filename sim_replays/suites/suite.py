@@ -4,34 +4,37 @@ import difflib
 import json
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.engines.options import read_option, strip_reasoning
 from norm_core.records.episode import Query
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.errors import TactfulError
 from scoring.figures import Figures
 from sim_replays.items.run_config import Frames, RunConfig, RunItems, is_named, read_ids
 from sim_replays.items.target import Predictions, SuiteError, Target, list_first
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 OURS = ("egogapbench", "egonormia", "videonorms", "hsri")
-ENTRY_POINT_GROUP = "tactful.suites"  # of packages that bring suites
 SUITE_FILE = "suite.py"  # makes a folder a suite
 INTERVAL_LABEL = "95 % interval"
 
+# Words that deny what stands after them, or before them.
+_DENIAL_BEFORE = re.compile(
+    r"\b(?:not?|never|neither|nor|except|but|exclud\w+|reject\w*|rul\w+ out|rather than|instead of)\b"
+    r"|n['’]t\b|[不未没非除]",
+    re.IGNORECASE,
+)
+_DENIAL_AFTER = re.compile(
+    r"\W*(?:(?:is|are|was|does|do|seems?) )?(?:not?|wrong|incorrect|out|excluded|不)\b", re.IGNORECASE
+)
+_NUMBER_ALONE = r"\(?\d+\)?\.?"
 _NUMBER_LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 
 
@@ -60,6 +63,9 @@ def read_json_letter(query: Query, reply: str) -> ParsedReply | None:
     index = read_option(answer, query.options)
     if index is None:
         return None
+    after_object = visible.rpartition("}")[2] if fields else ""
+    if re.search(rf"(?<![\w'’])[{LETTERS[: len(query.options)]}](?![\w'’])", after_object):
+        return None  # it goes on to speak of an option
     is_whole = visible.startswith("{") and visible.endswith("}")
     return ParsedReply(chosen=(index,), is_strict=fields is not None and len(answer) == 1 and is_whole)
 
@@ -79,33 +85,49 @@ def read_letters(query: Query, reply: str) -> ParsedReply | None:
     letters = LETTERS[: len(query.options)]
     if re.fullmatch(rf"\(?[{letters}]\)?(?:(?:,| and|,? +)+ *\(?[{letters}]\)?)*\.?", visible):
         return ParsedReply(chosen=tuple(sorted({letters.index(name) for name in re.findall(rf"[{letters}]", visible)})))
-    matches = re.findall(rf"\(([{letters}])\)|^\W*([{letters}])[).:]", visible, re.MULTILINE)
-    indices = {letters.index(in_brackets or at_start) for in_brackets, at_start in matches}
-    indices |= {index for index, option in enumerate(query.options) if option.casefold() in visible.casefold()}
+    named = list(re.finditer(rf"\((?P<inside>[{letters}])\)|^\W*(?P<first>[{letters}])[).:]", visible, re.MULTILINE))
+    indices = {letters.index(match["inside"] or match["first"]) for match in named}
+    for index, option in enumerate(query.options):
+        if words := re.search(re.escape(option), visible, re.IGNORECASE):
+            named.append(words)
+            indices.add(index)
+    if any(_is_denied(visible, match) for match in named):
+        return None
     return ParsedReply(chosen=tuple(sorted(indices)), is_strict=False) if indices else None
+
+
+def _is_denied(text: str, match: re.Match[str]) -> bool:
+    """Return whether a text denies what it names here."""
+    return bool(_DENIAL_BEFORE.search(text, 0, match.start()) or _DENIAL_AFTER.match(text, match.end()))
 
 
 def read_number(query: Query, reply: str) -> ParsedReply | None:
     """Read the number on the last line, after any reasoning, or the words of one option there."""
     options = query.justifications or query.options
-    line = strip_reasoning(reply).rpartition("\n")[2].strip()
-    numbers = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", line)
+    *earlier_lines, line = (part.strip() for part in strip_reasoning(reply).split("\n"))
+    numbers = list(re.finditer(r"(?<![\d.-])\d+(?![\d.]*\d)", line))
     if len(numbers) != 1:
         index = None if numbers else read_option(line, options)
         return None if index is None else ParsedReply(chosen=(index,), is_strict=False)
-    index = int(numbers[0]) - 1
+    index = int(numbers[0].group()) - 1
     if not 0 <= index < len(options):
         return None
-    return ParsedReply(chosen=(index,), is_strict=re.fullmatch(r"\(?(\d+)\)?\.?", line) is not None)
+    is_strict = re.fullmatch(_NUMBER_ALONE, line) is not None
+    is_second = any(re.fullmatch(_NUMBER_ALONE, part) for part in earlier_lines)
+    if not is_strict and (is_second or _is_denied(line, numbers[0])):
+        return None
+    return ParsedReply(chosen=(index,), is_strict=is_strict)
 
 
 def read_number_list(query: Query, reply: str) -> ParsedReply | None:
     """Read a list of numbers at the end, such as `[1, 4]`, after any reasoning."""
     visible = strip_reasoning(reply)
     line = visible.rpartition("\n")[2].strip()
-    if len({match.group() for match in _NUMBER_LIST.finditer(line)}) > 1:
+    matches = list(_NUMBER_LIST.finditer(visible))
+    bracketed = [match.group() for match in matches]
+    is_strict = bool(bracketed) and line == bracketed[-1]
+    if bracketed and not is_strict and (len(set(bracketed)) > 1 or _is_denied(visible, matches[-1])):
         return None
-    bracketed = [match.group() for match in _NUMBER_LIST.finditer(visible)]
     unbracketed = re.fullmatch(r"\d+(?:\s*(?:,|and)\s*\d+)*\.?", line)
     if not bracketed and not unbracketed:
         return None
@@ -113,7 +135,7 @@ def read_number_list(query: Query, reply: str) -> ParsedReply | None:
     indices = {int(number) - 1 for number in re.findall(r"\d+", listing)}
     if not indices <= set(range(len(query.options))):
         return None
-    return ParsedReply(chosen=tuple(sorted(indices)), is_strict=visible.endswith("]") and visible.endswith(listing))
+    return ParsedReply(chosen=tuple(sorted(indices)), is_strict=is_strict)
 
 
 # By the style of a query whose text is a whole prompt.
@@ -173,9 +195,9 @@ class Suite:
     - `bare_settings` are those in which a paper asks a model alone, its main one first.
     - `joint_tasks` has figures that count an item as right only if it is right in each of several tasks.
     - `oracle_texts` says for a setting which text comes from the dataset in place of perception.
-    - `emotion_tasks` may show pictures only where the deployment context allows it.
-    - `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows,
-      and `paper_form` how.
+    - `is_about_talk`: no node of the robot decides it, and its pictures show people. `emotion_tasks` may show them only
+      where the deployment context allows it.
+    - `published` is a YAML file of the paper's tables. `paper_form` is how the paper shows pictures.
     - `known_answer` checks the scorer before each run. `source` is the file of a suite from a folder.
     """
 
@@ -187,16 +209,14 @@ class Suite:
     make_items: Callable[[RunConfig], RunItems]
     compute_figures: Callable[[Sequence[Target], Predictions], Figures]
     controls: Mapping[str, Control]
-    answered_by: Literal["selector", "judge"] = "selector"
+    is_about_talk: bool = False
     bare_settings: tuple[str, ...] = ()
     reply_parsers: Mapping[str, ReplyParser] = field(default_factory=lambda: REPLY_PARSERS)
     max_tries: int = 1
     oracle_texts: Mapping[str, str] = field(default_factory=dict)
     emotion_tasks: tuple[str, ...] = ()
-    breakdown_keys: tuple[str, ...] = ()
     joint_tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     interval_label: str = INTERVAL_LABEL  # the heading beside a figure
-    paper_frames: int = 0
     paper_form: Frames = "discrete"
     published: Path | None = None
     known_answer: KnownAnswer | None = None
@@ -210,27 +230,18 @@ def load_suites() -> Mapping[str, Suite]:
 
 
 def find_suite(name: str) -> Suite:
-    """Return a suite: one of ours, one of an installed package, or that of a folder with `suite.py`.
+    """Return a suite: one of ours, or that of a folder with `suite.py`.
 
     Raises SuiteError if there is none of this name, or if it cannot be loaded.
     """
     if name in load_suites():
         return load_suites()[name]
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if name in installed:
-        where = f"{ENTRY_POINT_GROUP}: {name}"
-        try:
-            module = find_spec(installed[name].module)
-            return _check_suite(installed[name].load(), where, Path(str(module and module.origin)))
-        except (ImportError, AttributeError) as error:
-            raise SuiteError(f"{where}: cannot be loaded: {error}; fix or remove its package") from error
     if Path(name).is_dir():
         return _load_folder(Path(name).resolve())
-    names = [*load_suites(), *installed]
-    matches = difflib.get_close_matches(name, names, n=1)
+    matches = difflib.get_close_matches(name, load_suites(), n=1)
     hint = f"did you mean {matches[0]}? " if matches else ""
     raise SuiteError(
-        f"there is no suite {name!r}; {hint}the suites are {', '.join(names)}, or a folder with {SUITE_FILE}"
+        f"there is no suite {name!r}; {hint}the suites are {', '.join(load_suites())}, or a folder with {SUITE_FILE}"
     )
 
 
@@ -244,16 +255,12 @@ def _load_folder(folder: Path) -> Suite:
     assert spec.loader
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        line = _locate_error(error, str(path), folder)
-        raise SuiteError(f"{line}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
-    return replace(_check_suite(getattr(module, "SUITE", None), str(path), folder), source=path)
+    spec.loader.exec_module(module)
+    return replace(_check_suite(getattr(module, "SUITE", None), str(path)), source=path)
 
 
-def _check_suite(suite: object, where: str, root: Path) -> Suite:
-    """Return somebody else's suite, whose own errors then name their line in its folder or file, `root`.
+def _check_suite(suite: object, where: str) -> Suite:
+    """Return somebody else's suite, whose scorer is then checked for missing and impossible figures.
 
     Raises SuiteError if it is not a suite.
     """
@@ -270,35 +277,7 @@ def _check_suite(suite: object, where: str, root: Path) -> Suite:
                 raise SuiteError(f"{where}: its scorer gives {name} {figure.value:g} %; a share is at most 100 %")
         return figures
 
-    return replace(
-        suite,
-        read_targets=_explain_errors(suite.read_targets, where, root),
-        make_items=_explain_errors(suite.make_items, where, root),
-        compute_figures=_explain_errors(compute_figures, where, root),
-    )
-
-
-def _locate_error(error: Exception, where: str, root: Path) -> str:
-    """Return the last file and line under `root` that an error passed through, or `where` if there is none."""
-    calls = traceback.extract_tb(error.__traceback__)
-    lines = [f"{call.filename}:{call.lineno}" for call in calls if Path(call.filename).is_relative_to(root)]
-    return lines[-1] if lines else where
-
-
-def _explain_errors(function: Callable[P, R], where: str, root: Path) -> Callable[P, R]:
-    """Wrap a function of somebody else's suite, so that its errors name their line."""
-
-    @wraps(function)
-    def call_explained(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except TactfulError:
-            raise
-        except Exception as error:
-            line = _locate_error(error, where, root)
-            raise SuiteError(f"{line}: {type(error).__name__}: {error}; correct the suite or its data") from error
-
-    return call_explained
+    return replace(suite, compute_figures=compute_figures)
 
 
 def make_suite_items(run_config: RunConfig) -> RunItems:
@@ -315,11 +294,11 @@ def make_suite_items(run_config: RunConfig) -> RunItems:
         files.append(suite.source)
     if run_config.only:
         named = read_ids(Path(run_config.only))
-        ids = {episode.item or episode.id for episode in items.episodes}
+        ids = {episode.id for episode in items.episodes}
         if unknown := sorted(named - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(
                 f"{run_config.only}: names ids that are not in {run_config.data}: {list_first(unknown)}; remove them"
             )
-        items = items.select([episode for episode in items.episodes if is_named(episode.item or episode.id, named)])
+        items = items.select([episode for episode in items.episodes if is_named(episode.id, named)])
         files.append(Path(run_config.only))
     return replace(items, files=tuple(files))

@@ -7,7 +7,6 @@ import typer
 
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
-from sim_replays.monitor_bench.script_driver import BenchSource
 from sim_replays.runs.robot_config import ENCODER
 from sim_replays.suites.item_check import HUMAN, MODEL
 from sim_replays.suites.suite import load_suites
@@ -127,15 +126,6 @@ def monitor(  # noqa: PLR0917
     ] = None,
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns.")] = 0,
-    source: Annotated[
-        BenchSource,
-        typer.Option(
-            "--from", help="script: use the script's words and times; audio: use the output of ears and camera."
-        ),
-    ] = BenchSource.SCRIPT,
-    cache_folder: Annotated[
-        Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
-    ] = Path("scratch/sensed"),
     model: Annotated[str, typer.Option(help="Model of a judge; shows what it adds to the cues.")] = "",
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
@@ -144,9 +134,7 @@ def monitor(  # noqa: PLR0917
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
     if split and folder:
         raise TactfulError("--split and --encounters: exclude each other; give one")
-    bench_input = monitor_bench.BenchInput(
-        split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
-    )
+    bench_input = monitor_bench.BenchInput(split=split, folder=folder, limit=limit, seed=seed)
     if ask_later:
         later = LaterJudge(ask_later, answers, model or JUDGE)
         monitor_bench.write_questions(bench_input, later)

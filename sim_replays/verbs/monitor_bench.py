@@ -12,7 +12,6 @@ from norm_core.engines.engine_factory import open_engine
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.fusion_config import FusionConfig
@@ -24,7 +23,6 @@ from norm_monitor.encounters.library import encounters, load_folder
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.monitor_bench.event_metrics import (
     TOLERANCE_S,
     Bounds,
@@ -36,7 +34,7 @@ from sim_replays.monitor_bench.event_metrics import (
     score_encounters,
     split_by_cue,
 )
-from sim_replays.monitor_bench.script_driver import BenchSource, monitor_from_sound, monitor_script, sense_encounter
+from sim_replays.monitor_bench.script_driver import monitor_script
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.flags import LaterJudge
 
@@ -60,8 +58,6 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
     scores = next(iter(monitor.values()))
     _show_groups("recall % by basis", _list_by_basis(scores.errors), _list_by_basis(scores.competences))
     _show_groups("F1 % by attribute", _list_by_attribute(scores.errors), _list_by_attribute(scores.competences))
-    for title, of in (("errors", scores.errors), ("competences", scores.competences)):
-        _show_confusion(title, of.attribute_confusion)
     _show_harmless({**monitor, **baselines})
 
 
@@ -94,15 +90,6 @@ def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
     for name in sorted({*errors, *competences}):
         cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
         shown.add_row(to_words(name), *map(str, cells))
-    print_table(shown)
-    show("")
-
-
-def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
-    """Print how often flags name an attribute of the columns, of events with an attribute of the rows."""
-    shown = make_table(f"attributes of {title}: events down, their flags across", *map(to_words, confusion))
-    for name, row in confusion.items():
-        shown.add_row(to_words(name), *map(str, row.values()))
     print_table(shown)
     show("")
 
@@ -159,14 +146,12 @@ def format_with_interval(value: float, interval: Bounds) -> str:
 
 @record
 class BenchInput:
-    """The encounters to measure on, a shipped split or a folder, and where their words and sightings come from."""
+    """The encounters to measure on, a shipped split or a folder."""
 
     split: str = ""
     folder: Path | None = None
     limit: int = 0  # 0: all
     seed: int = 0
-    source: BenchSource
-    cache_folder: Path  # for what the senses made of sound
 
     @property
     def name(self) -> str:
@@ -199,8 +184,6 @@ def evaluate(
     later: LaterJudge | None = None,
 ) -> None:
     """Print the scores of the monitor beside its baselines, and with a judge: a model, or one that has answered."""
-    if model and talks.source is BenchSource.AUDIO:
-        raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
     engine = open_engine(Catalogue().read_manifest(model), clock) if model else None  # a missing model fails at once
     chosen, meaning = talks.read(), load_meaning()
@@ -237,7 +220,6 @@ def evaluate(
             "folder": str(talks.folder) if talks.folder else None,
             "encounters": len(chosen),
             "table": ThresholdTable.shipped().version,
-            "from": talks.source.value,
             "reader": meaning.reader_size is not None,
             "tolerance_s": TOLERANCE_S,
             **scores,
@@ -256,7 +238,7 @@ def evaluate(
         return
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
-    show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
+    show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes")
     show(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
     if len(chosen) == 1:
         show(NO_INTERVAL.format("encounter"))
@@ -294,21 +276,7 @@ def _run_monitor(
     per_hour = NO_CEILING if attend_of else 0.0
     attend_of = attend_of or (lambda encounter: attend_nothing)
     followed = track(chosen, f"running the monitor{about}", console=err)
-    if talks.source is BenchSource.SCRIPT:
-        return [
-            monitor_script(encounter, meaning, table, talks.seed, attend_of(encounter), per_hour, fusion=fusion)
-            for encounter in followed
-        ]
-    talks.cache_folder.mkdir(parents=True, exist_ok=True)
-    whisper = Whisper(WhisperConfig())
     return [
-        monitor_from_sound(
-            sense_encounter(encounter, talks.cache_folder, whisper, talks.seed),
-            meaning,
-            table,
-            attend_of(encounter),
-            per_hour,
-            fusion=fusion,
-        )
+        monitor_script(encounter, meaning, table, talks.seed, attend_of(encounter), per_hour, fusion=fusion)
         for encounter in followed
-    ]  # fmt: skip
+    ]

@@ -13,7 +13,7 @@ from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.suites.report import make_report, report_to_plain
 from sim_replays.suites.suite import find_suite
 from sim_replays.verbs.comparison import show_differences, show_report
-from tactful_cli.console import err, print_json
+from tactful_cli.console import err, print_json, show
 
 
 def read_task_arguments(data: Path, pairs: Sequence[str]) -> dict[str, Any]:
@@ -71,21 +71,24 @@ def run(
 def score(logs: Sequence[Path], control: Path | None, as_json: bool) -> None:
     """Print the figures of logs, beside those of a control; two logs are also compared question by question."""
     import_inspect()
-    from sim_replays.evals.logs import compare_runs, make_run_report, read_run  # noqa: PLC0415
+    from sim_replays.evals.logs import compare_runs, list_model_changes, make_run_report, read_run  # noqa: PLC0415
 
     runs = [read_run(path) for path in logs]
     control_run = read_run(control) if control else None
     reports = [make_run_report(run, control_run) for run in runs]
     differences = compare_runs(*runs) if len(runs) == 2 else []
+    changes = list_model_changes(*runs) if len(runs) == 2 else []
     if as_json:
         fields = [{"run": run.name, **report_to_plain(report)} for run, (_, report) in zip(runs, reports, strict=True)]
-        print_json({"runs": fields, "tasks": to_plain(differences)} if differences else fields[0])
+        print_json({"runs": fields, "tasks": to_plain(differences), "notes": changes} if differences else fields[0])
         return
     control_name = control_run.name if control_run else ""
     for scored_run, (suite, report) in zip(runs, reports, strict=True):
         show_report(suite, report, answered_by=scored_run.name, control=control_name, variant=scored_run.asking)
     if differences:
         show_differences(runs[0].name, runs[1].name, differences)
+    for change in changes:
+        show(f"note: {change}")
 
 
 def score_predictions(path: Path, suite: str, data: Path, as_json: bool) -> None:

@@ -14,10 +14,10 @@ from action_selector.retrieval import (
     PrecedentIndex,
     compute_similarity,
     match_pairs,
-    write_precedents,
 )
 from action_selector.selector import SelectorFiles, open_selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import WallClock
 
 GAINS = st.integers(0, 5).flatmap(
@@ -83,7 +83,7 @@ def test_query_orders_precedents_and_skips_a_source(sentences: SentenceEncoder) 
 
 def test_selector_reads_precedents_and_names_a_bad_line(tmp_path: Path) -> None:
     path = tmp_path / "precedents.jsonl"
-    write_precedents(path, SCENES)
+    path.write_text("".join(f"{to_json(scene)}\n" for scene in SCENES))
     files = SelectorFiles(precedents_index=str(path), reader="none")
     open_selector(files, WallClock())
     path.write_text('{"source": "a"}\n')

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,6 +23,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.records.window import ClosedWindow
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_monitor.monitor import Monitor
@@ -385,10 +387,10 @@ def test_a_monitor_that_cannot_be_configured_leaves_the_study_s_log_free(
     node = QueriedMonitor()
     try:
         node.set_parameters([Parameter(name, value=value) for name, value in study.items()])
-        node.set_parameters([Parameter("suite.answers_queries", value=True)])
-        assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
-        assert "name it in judge.model" in " ".join(node.status().reasons)
-        node.set_parameters([Parameter("suite.answers_queries", value=False)])
+        with monkeypatch.context() as patch:
+            patch.setattr(node, "lease_judge", Mock(side_effect=ConfigError("the judge is broken")))
+            assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
+        assert "the judge is broken" in " ".join(node.status().reasons)
         assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
         assert not any("log" in reason for reason in node.status().reasons)
         node.trigger_cleanup()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from scoring.event_matching import Matches, match_events
-from scoring.f1 import class_f1, count_confusions, macro_f1
+from scoring.f1 import macro_f1
 from scoring.ranking import rank_correlations, ranking_measures
 
 Kinds = list[tuple[int, int]]
@@ -85,18 +85,6 @@ def test_macro_f1_has_the_interval_of_the_paper(counts: np.ndarray) -> None:
     reach = 100 * 1.959963984540054 * compute_variance_of_the_paper(counts.astype(float)) ** 0.5
     assert figure.high == pytest.approx(min(100.0, figure.value + reach))
     assert figure.low == pytest.approx(max(0.0, figure.value - reach))
-
-
-def test_f1_of_a_case_by_hand() -> None:
-    """Two right of three of class 0, three right of four of class 1, one not answered."""
-    counts = count_confusions([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
-    assert class_f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
-    assert class_f1(counts, 1).value == pytest.approx(100 * 2 * 3 / (4 + 4))
-    assert macro_f1(counts).value == pytest.approx(77.5)
-    # For class 0: slope at the hit 2/b - 4h/b^2, at its row and column -2h/b^2, with h = 2/7 and b = 5/7.
-    hit, both = 2 / 7, 5 / 7
-    variance = (2 / 7 * (2 / both - 4 * hit / both**2) ** 2 + 1 / 7 * (2 * hit / both**2) ** 2) / 7
-    assert class_f1(counts, 0).low == pytest.approx(100 * (0.8 - 1.959963984540054 * variance**0.5))
 
 
 ONES = np.ones((1, 6))

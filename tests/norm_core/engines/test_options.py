@@ -45,6 +45,11 @@ ACTIONS = ("Wave at the cook.", "Wait by the door.", "None of the above.")
         ("A. It is polite.\nB. It is not.", None),
         ('{"answer": "A"} {"answer": "C"}', None),
         ("A is wrong. I choose B.", 1),
+        ("A, B and C are wrong.", None),
+        ("Answer: B or C", None),
+        ("A) no. B) yes.", None),
+        ("A. is tempting, but (B) fits.", None),
+        ("I would never wave at the cook.", None),
     ],
 )
 def test_an_option_is_read(text: str, place: int | None) -> None:

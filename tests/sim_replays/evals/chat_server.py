@@ -1,6 +1,8 @@
 """A stand-in of a model's server, whose replies a test chooses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 from tests.norm_core.engines.fake_server import Answer, FakeServer
@@ -28,3 +30,14 @@ class ChatServer(FakeServer):
         usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
         plain = {"id": "x", "object": "chat.completion", "created": 0, "model": self.serves(), "choices": [choice]}
         return 200, {**plain, "usage": usage}
+
+
+@contextmanager
+def serve_replies(reply: Callable[[str], str | dict[str, Any]]) -> Iterator[ChatServer]:
+    """Serve replies from a thread of this process."""
+    with ChatServer(reply) as chat:
+        thread = Thread(target=chat.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield chat
+        chat.shutdown()
+        thread.join()

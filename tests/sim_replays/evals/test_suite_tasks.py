@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
-from tests.sim_replays.evals.chat_server import MODEL, ChatServer
+from tests.command_line import tactful
+from tests.sim_replays.evals.chat_server import MODEL, ChatServer, serve_replies
 from tests.sim_replays.requested_data import hsri_folder, norm, videonorms_folder
 
 inspect_ai = pytest.importorskip("inspect_ai")
@@ -18,21 +17,9 @@ DATA = Path(__file__).resolve().parents[4] / "shared/data"
 ROBOT_SET, BUNDLES = DATA / "egonormia/ood_robot.json", DATA / "egogapbench"
 REPLIES = {"[1, 4, 5]": "They fit.\n[1, 2]", '"answer"': '{"answer": "B"}', "": "I weighed it.\n2"}
 
-Reply = Callable[[str], str | dict[str, Any]]
-
 
 def usual(prompt: str) -> str:
     return next(reply for sign, reply in REPLIES.items() if sign in prompt)
-
-
-@contextmanager
-def server(reply: Reply = usual) -> Iterator[ChatServer]:
-    with ChatServer(reply) as chat:
-        thread = Thread(target=chat.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield chat
-        chat.shutdown()
-        thread.join()
 
 
 def run(task: str, folder: Path, solver: Any = None, model: ChatServer | None = None, **options: Any) -> Any:
@@ -64,7 +51,7 @@ def egonormia(**arguments: Any) -> dict[str, Any]:
 def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log
 
-    with server() as chat:
+    with serve_replies(usual) as chat:
         log = run("tactful/egonormia", tmp_path, model=chat, task_args=egonormia(), limit=3, epochs=2)
     assert log.status == "success"
     read = read_eval_log(log.location)
@@ -94,7 +81,7 @@ def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) ->
 )
 def test_a_reply_that_is_no_answer_is_never_one(reply: str | dict[str, Any], outcome: str, tmp_path: Path) -> None:
     task = {"data": str(BUNDLES), "setting": "blind"}
-    with server(lambda _: reply) as chat:
+    with serve_replies(lambda _: reply) as chat:
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2)
     assert [answer["prediction"]["outcome"] for answer in answers(log)] == [outcome] * 2
     assert figures(log).get(outcome, 0.0) == float(outcome != "answered")
@@ -106,7 +93,7 @@ def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path)
     from sim_replays.items.target import SuiteError
 
     task = {"data": str(BUNDLES), "setting": "blind", "answers": "logprobs"}
-    with server() as chat:
+    with serve_replies(usual) as chat:
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=1)
     assert figures(log)["failed"] == 1
     with pytest.raises(SuiteError, match=r"unfinished.*gives no log-probabilities"):
@@ -116,7 +103,7 @@ def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path)
 def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
     task = {"data": str(BUNDLES), "setting": "blind"}
-    with server() as chat:
+    with serve_replies(usual) as chat:
         logs = [run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, cache=True) for _ in "12"]
     assert ["from_cache" in figures(log) for log in logs] == [False, True]
     assert "from the cache" in logs[1].samples[0].scores["answers"].explanation
@@ -155,7 +142,7 @@ def test_every_suite_has_controls_that_see_only_options(suite: str, choose: str,
     folders: dict[str, Callable[[Path], Path]] = {"videonorms": videonorms_folder, "hsri": hsri_folder}
     published = {"egonormia": ROBOT_SET, "egogapbench": BUNDLES}
     data = published.get(suite) or folders[suite](tmp_path / "data")
-    with server(lambda _: "A") as chat:
+    with serve_replies(lambda _: "A") as chat:
         task = {"data": str(data), "setting": "blind"}
         log = run(f"tactful/{suite}", tmp_path, control(choose=choose), chat, task_args=task, limit=2)
     assert log.status == "success"
@@ -177,7 +164,7 @@ def test_the_first_and_longest_options_stand_beside_each_run(tmp_path: Path) -> 
 
 def test_a_norm_without_its_form_is_asked_again_hotter(tmp_path: Path) -> None:
     task = {"data": str(videonorms_folder(tmp_path / "data")), "setting": "text"}
-    with server(lambda _: "It is hard to say.") as chat:
+    with serve_replies(lambda _: "It is hard to say.") as chat:
         log = run("tactful/videonorms", tmp_path, model=chat, task_args=task, limit=1)
     assert [body["temperature"] for body in chat.bodies] == pytest.approx([0.0, 0.2, 0.4] * 3)
     assert (figures(log)["unparsed"], figures(log)["asked_again"]) == (1.0, 1.0)
@@ -190,7 +177,7 @@ def test_a_grader_gives_its_final_verdict_and_the_best_reference_counts(tmp_path
     videonorms_folder(data)
     (data / "annotations.jsonl").write_text(json.dumps(norm(1, other_norms=["Greet people."])) + "\n")
     lines = "Adherence/Violation: Adherence\nVerbal Evidence: hello\nNonVerbal Evidence: a smile\nSpecific Norm: Greet."
-    with server(lambda _: lines) as chat, server(verdict) as judge:
+    with serve_replies(lambda _: lines) as chat, serve_replies(verdict) as judge:
         grader = get_model(MODEL, base_url=judge.url, api_key="none", memoize=False)
         log = run("tactful/videonorms", tmp_path, model=chat, task_args={"data": str(data), "setting": "text"},
                   model_roles={"grader": grader})  # fmt: skip
@@ -211,7 +198,7 @@ def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
     task = {"data": str(BUNDLES), "setting": "blind"}
     cut = {"content": "So", "finish_reason": "length"}
     replies: Iterator[str | dict[str, Any]] = iter(["Whoever stands here would wait.", cut])
-    with server(lambda _: next(replies)) as chat, server(lambda prompt: "C") as reader:
+    with serve_replies(lambda _: next(replies)) as chat, serve_replies(lambda prompt: "C") as reader:
         coercer = get_model(MODEL, base_url=reader.url, api_key="none", memoize=False)
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1,
                   model_roles={"coercer": coercer})  # fmt: skip
@@ -222,31 +209,20 @@ def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
     assert figures(log)["read_by_a_model"] == 0.5
 
 
-def test_another_model_behind_the_same_name_is_seen(tmp_path: Path) -> None:
-    from sim_replays.evals.logs import read_run
-
+def test_another_model_behind_the_same_name_is_told_within_a_run_and_between_two(tmp_path: Path) -> None:
     task = {"data": str(BUNDLES), "setting": "blind"}
-    names = iter(["stand-in-1", "stand-in-2"])
-    with server(lambda _: '{"answer": "A"}') as chat:
-        chat.serves = lambda: next(names)
-        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1)
-    assert any("stand-in-1, stand-in-2" in caution for caution in read_run(log).cautions)
-
-
-@pytest.mark.parametrize(
-    ("suite", "folder", "asked"), [("videonorms", videonorms_folder, 12), ("hsri", hsri_folder, None)]
-)
-def test_requested_data_in_the_papers_layout_is_asked(
-    suite: str, folder: Callable[[Path], Path], asked: int | None, tmp_path: Path
-) -> None:
-    task = {"data": str(folder(tmp_path / "data")), "setting": "text"}
-    lines = "Adherence/Violation: Adherence\nVerbal Evidence: hello\nNonVerbal Evidence: a smile\nSpecific Norm: Greet."
-    with server(lambda prompt: lines if suite == "videonorms" else "A") as chat:
-        log = run(f"tactful/{suite}", tmp_path, model=chat, task_args=task)
-    assert log.status == "success"
-    scores = figures(log)
-    assert asked is None or scores["questions"] == asked
-    assert "norm" not in scores  # nothing was graded
+    logs = []
+    with serve_replies(lambda _: '{"answer": "A"}') as chat:
+        for names in (["stand-in-1", "stand-in-2"], ["stand-in-3"] * 2, ["stand-in-3"] * 2):
+            chat.serves = iter(names).__next__
+            log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1)
+            logs.append(log.location)
+    changed = tactful("bench", "score", *logs[:2])
+    assert "more than one model that answered for openai-api/local/stand-in: stand-in-1, stand-in-2" in changed.stdout
+    assert "stand-in-1, stand-in-2 in the first run and stand-in-3 in the second" in changed.stdout
+    paired = json.loads(tactful("bench", "score", logs[1], "--control", logs[0], "--json").stdout)
+    assert any("stand-in-3 in the first run" in note for note in paired["notes"])
+    assert "stand-in-3" not in tactful("bench", "score", *logs[1:]).stdout
 
 
 SUITE = """
@@ -277,18 +253,10 @@ QUESTION = {"id": "1", "ask": "What next?", "options": ["wait for the cook", "le
 
 
 @pytest.mark.ros
-def test_an_installed_suite_is_answered_alike_by_nodes_and_in_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_suite_is_answered_alike_by_nodes_and_in_process(tmp_path: Path) -> None:
     from sim_replays.evals.robot import robot
 
-    (tmp_path / "mine_suite.py").write_text(SUITE.replace(", score=score", ""))
-    (tmp_path / "mine-1.0.dist-info").mkdir()
-    (tmp_path / "mine-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (tmp_path / "mine-1.0.dist-info/entry_points.txt").write_text("[tactful.suites]\nmine = mine_suite:SUITE\n")
-    (tmp_path / "questions.jsonl").write_text("".join(f"{json.dumps({**QUESTION, 'id': name})}\n" for name in "ab"))
-    monkeypatch.syspath_prepend(tmp_path)
-    task = {"suite": "mine", "data": str(tmp_path / "questions.jsonl")}
+    task = own_suite(tmp_path / "mine", QUESTION, {**QUESTION, "id": "2"})
     logs = [run("tactful/own", tmp_path, robot(transport=name), task_args=task) for name in ("direct", "dds")]
     in_process, by_nodes = ([answer["prediction"] for answer in answers(log)] for log in logs)
     assert in_process == by_nodes
@@ -297,7 +265,7 @@ def test_an_installed_suite_is_answered_alike_by_nodes_and_in_process(
 
 def test_an_own_suite_is_a_task_and_tells_of_leaks(tmp_path: Path) -> None:
     leaking = {**QUESTION, "id": "2", "scene": "It is best to wait for the cook."}
-    with server(lambda _: "A") as chat:
+    with serve_replies(lambda _: "A") as chat:
         log = run("tactful/own", tmp_path, model=chat, task_args=own_suite(tmp_path / "mine", QUESTION, leaking))
     assert figures(log)["accuracy"] == 0.5
     assert log.eval.metadata["cautions"] == ["the right option stands in the prompt of 1 question: 2"]
@@ -313,7 +281,7 @@ def test_data_and_scorers_that_would_mislead_are_refused(
     from inspect_ai._util.error import PrerequisiteError
 
     task = own_suite(tmp_path / "mine", *questions, value=value)
-    with server(lambda _: "A") as chat:
+    with serve_replies(lambda _: "A") as chat:
         try:
             failure = run("tactful/own", tmp_path, model=chat, task_args=task).error.message
         except PrerequisiteError as error:  # at load
@@ -328,7 +296,7 @@ def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) ->
 
     task = {"data": str(BUNDLES), "setting": "blind"}
     replies = iter(['{"answer": "A"}'] * 2)
-    with server(lambda _: next(replies, {"content": 1})) as chat:
+    with serve_replies(lambda _: next(replies, {"content": 1})) as chat:
         log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=4, fail_on_error=False,
                   max_samples=1, max_retries=0)  # fmt: skip
     assert figures(log)["failed"] == 0.5  # they stay in the figures
@@ -338,3 +306,31 @@ def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) ->
     other = read_run(run("tactful/egogapbench", tmp_path, control(), task_args={**task, "style": "exclusion"}, limit=4))
     with pytest.raises(SuiteError, match="another variant"):
         compare_runs(first, other)
+
+
+def test_runs_that_saw_other_pictures_are_never_paired(tmp_path: Path) -> None:
+    from sim_replays.evals.controls import control
+    from sim_replays.evals.logs import compare_runs, read_run
+    from sim_replays.items.target import SuiteError
+
+    data = videonorms_folder(tmp_path / "data")
+    task = {"data": str(data), "setting": "transcript-given"}
+    runs = []
+    for picture in (b"", *(path.read_bytes() for path in (data / "frames/clip0").glob("000.jpg"))):
+        (data / "frames/clip0/000.jpg").write_bytes(picture + b"more")
+        runs.append(read_run(run("tactful/videonorms", tmp_path, control(), task_args=task)))
+    with pytest.raises(SuiteError, match="asked other data, pictures or another variant"):
+        compare_runs(*runs)
+
+
+def test_a_log_that_another_scorer_scored_as_well_keeps_its_figures(tmp_path: Path) -> None:
+    from inspect_ai import score
+    from inspect_ai.scorer import exact
+
+    from sim_replays.evals.controls import control
+    from sim_replays.evals.logs import make_run_report, read_run
+
+    log = run("tactful/egonormia", tmp_path, control(), task_args=egonormia(), limit=2)
+    both = score(log, [exact()], action="append", display="none")
+    both.samples[0].scores = dict(reversed(both.samples[0].scores.items()))
+    assert make_run_report(read_run(both))[1].figures == make_run_report(read_run(log))[1].figures

@@ -1,8 +1,6 @@
 """The measures of an online detector, by hand, and on an encounter of the development split."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 from hypothesis import given as drawn
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 
 from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Attribute, Polarity
-from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
@@ -28,12 +25,8 @@ from sim_replays.monitor_bench.event_metrics import (
     select_events,
 )
 from sim_replays.monitor_bench.script_driver import (
-    SensedEncounter,
-    TimedRecord,
     make_script_records,
-    monitor_from_sound,
     monitor_script,
-    sense_encounter,
 )
 
 ATTRIBUTE = Attribute.EMOTIONS
@@ -85,9 +78,6 @@ def test_what_attributes_cost_is_shown() -> None:
     alarms = tuple(replace(alarm, attributes=of) for alarm, of in zip(one.alarms, named, strict=True))
     found = score_online([replace(one, alarms=alarms)])
     assert (found.f1, found.any_attribute) == (40.0, 80.0)
-    counts = found.attribute_confusion[ATTRIBUTE]
-    assert {name: count for name, count in counts.items() if count} == {"emotions": 1, "engagement": 2}
-    assert not any(sum(row.values()) for name, row in found.attribute_confusion.items() if name != ATTRIBUTE)
 
 
 @drawn(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
@@ -149,25 +139,6 @@ def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: En
     assert all("faces" in facts for facts in near)
 
 
-class Deaf:
-    """No recognizer is asked for what is kept."""
-
-    def recognize(self, *_: object) -> NoReturn:
-        raise AssertionError("asked again for what is kept")
-
-
-def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: EncoderMatcher, tmp_path: Path) -> None:
-    encounter = read(find("kiosk_directions"))
-    given, truth = make_script_records(encounter)
-    entries = tuple(TimedRecord(at_ns=at, entry=e) for at, e in given)
-    whole = SensedEncounter(truth=truth, sources=("utterances",), given=entries)
-    (tmp_path / "kiosk_directions_0.json").write_text(to_json(whole), encoding="utf-8")
-    kept = sense_encounter(encounter, tmp_path, Deaf())
-    assert monitor_from_sound(kept, meaning, ThresholdTable.shipped()) == monitor_script(
-        encounter, meaning, ThresholdTable.shipped()
-    )
-
-
 def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     table = ThresholdTable.shipped()
     encounter = read(find("kiosk_directions"))
@@ -177,12 +148,3 @@ def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     nothing = score_online(remove_alarms([found]))
     assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
     assert draw_prior_alarms([found], 1) == draw_prior_alarms([found], 1)
-
-
-def test_delays_count_from_the_end_of_the_unit_and_withdrawn_flags_are_a_share() -> None:
-    one = session([10, 50], [10, 50])
-    alarms = tuple(replace(alarm, end_ns=alarm.onset_ns + s_to_ns(0.5)) for alarm in one.alarms)
-    found = score_online([replace(one, alarms=alarms, withdrawn=(Polarity.ERROR, Polarity.COMPETENCE))], Polarity.ERROR)
-    assert found.first_open_s["p50"] == 0.5
-    assert found.withdrawn_share == pytest.approx(100 / 3)
-    assert score_online([session([], [])]).withdrawn_share is None

@@ -11,7 +11,7 @@ from scoring.f1 import class_f1, count_confusions, f1_score, macro_f1
 from scoring.intervals import interval_of_gain, sign_flip_p
 from sim_replays.items.target import PredictionFile, Target, compute_iou
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import choose_best_position, choose_most_frequent, draw_by_rate, score_uniform_choice
+from sim_replays.suites.controls import choose_most_frequent, draw_by_rate, score_uniform_choice
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
@@ -25,16 +25,6 @@ def norms(folder: Path, count: int) -> list[Target]:
     lines = "".join(f"{json.dumps(norm(number))}\n" for number in range(count))
     (folder / videonorms.FILE).write_text(lines)
     return VIDEONORMS.read_targets(folder, "")
-
-
-def test_a_constant_place_scores_82_on_the_robot_set(shared_data: Path) -> None:
-    """Nine of eleven right actions stand first in the dataset; on the full split the best place scores 25.3."""
-    targets = EGONORMIA.read_targets(shared_data / "egonormia/ood_robot.json", "")
-    figures = EGONORMIA.compute_figures(targets, choose_best_position(targets))
-    assert [round(figures[name].value, 1) for name in ("both", "action", "justification")] == [81.8] * 3
-    sensible = [target for target in targets if target.task == "sensible"]
-    by_place = [sum(place in one.right for one in sensible) for place in range(5)]
-    assert max(by_place) / 11 >= figures["sensible"].value / 100 > 0
 
 
 def test_uniform_choice_is_computed(shared_data: Path) -> None:

@@ -28,15 +28,12 @@ def test_videonorms_by_hand(tmp_path: Path) -> None:
             line |= {"answer": "Violation", "verbal_grade": 4, "nonverbal_grade": 2}
         if line["task"] == "norm":
             line |= {"answer": "Greet people.", "grade": 3 if line["id"] == "n0" else 5}
-    report = scored(VIDEONORMS, targets, tmp_path, lines)
-    figures = report.figures
+    figures = scored(VIDEONORMS, targets, tmp_path, lines).figures
     assert figures["f1_adherence"].value == pytest.approx(1200 / 14)
     assert (figures["f1_violation"].value, figures["macro_f1"].value) == pytest.approx((0.0, 600 / 14))
     # Evidence is graded only where the label was right: the two violations.
     assert (figures["verbal"].value, figures["verbal"].count) == (4.0, 2)
     assert (figures["norm"].value, figures["norm"].count) == (4.75, 8)
-    assert set(report.breakdown["culture"]) == {"us", "cn"}
-    assert report.breakdown["show"]["Suits"]["macro_f1"].count < 8
 
 
 def test_only_the_norm_is_asked_where_annotators_have_no_majority(tmp_path: Path) -> None:
@@ -72,6 +69,15 @@ def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
 def test_a_segment_that_cannot_be_is_told(tmp_path: Path, other: dict[str, Any], told: str) -> None:
     written(tmp_path / hsri.FILE, [segment(0), {**segment(1), **other}])
     with pytest.raises(SuiteError, match=f"line 2: .*{told}"):
+        hsri.read(tmp_path)
+
+
+def test_a_task_that_would_lose_all_its_questions_is_told(tmp_path: Path) -> None:
+    """Six errors of two kinds leave each but three others whose answers would be wrong."""
+    errors = [{**segment(0), "id": f"e{n}", "attributes": [list(Attribute)[n % 2].value]} for n in range(6)]
+    texts = ({"rationale": f"It says {n}.", "correction": f"Do {n}."} for n in range(6))
+    written(tmp_path / hsri.FILE, [error | text for error, text in zip(errors, texts, strict=True)])
+    with pytest.raises(SuiteError, match="rationale: none of 6 segments can be asked about"):
         hsri.read(tmp_path)
 
 

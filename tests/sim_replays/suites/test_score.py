@@ -145,44 +145,29 @@ def test_a_suite_that_is_none_is_told(tmp_path: Path) -> None:
 
 
 SUITE = """
-from sim_replays.suites.own import Question, make_suite, score_accuracy
+from sim_replays.suites.own import Question, make_suite
 
 def read(path):
-    yield Question(id="d", ask="Who?", options=("I", "you"), right=0)
-    {in_read}
+    yield Question(id="d", ask="Who?", options={options}, right=0)
 
-def score(targets, predictions):
-    {in_scorer}
-    return score_accuracy(targets, predictions)
-
-SUITE = make_suite("doors", read, score=score, columns=("accuracy",))
+SUITE = make_suite("doors", read, score=lambda targets, predictions: {{}}, columns=("accuracy",))
 """
 
 
 @pytest.mark.parametrize(
-    ("in_read", "in_scorer", "complaint"),
+    ("options", "complaint"),
     [
-        ("{}['house']", "", "suite.py:6: KeyError: 'house'; correct the suite or its data"),
-        ("open(path / 'gone.jsonl')", "", "suite.py:6: FileNotFoundError: "),
-        (
-            "yield Question(id='e', ask='Who?', options=('I', 'you', 'i.'), right=0)",
-            "",
-            "e: the options A and C are the same; change or",
-        ),
-        ("yield 3", "", "suite.py: AttributeError: 'int' object"),
-        ("", "1 / 0", "suite.py:9: ZeroDivisionError: division by zero; correct the suite or its data"),
-        ("", "return {}", "suite.py: its scorer gives no figure accuracy, which `columns` names; add it"),
+        (("I", "you", "i."), "d: the options A and C are the same; change or remove one"),
+        (("I", "you"), "suite.py: its scorer gives no figure accuracy, which `columns` names; add it"),
     ],
 )
-def test_a_fault_in_a_suite_names_its_line(tmp_path: Path, in_read: str, in_scorer: str, complaint: str) -> None:
-    (tmp_path / "suite.py").write_text(SUITE.format(in_read=in_read or "pass", in_scorer=in_scorer or "pass"))
+def test_a_fault_in_a_suite_is_named(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
+    (tmp_path / "suite.py").write_text(SUITE.format(options=options))
     (tmp_path / "data").mkdir()
     (tmp_path / "answers.jsonl").write_text('{"id": "d", "answer": 0}')
     ended = tactful("bench", "score", tmp_path / "answers.jsonl", "--suite", tmp_path, "--data", tmp_path / "data")
-    assert ended.returncode == 2
-    assert ended.stdout == ""
+    assert (ended.returncode, ended.stdout) == (2, "")
     assert complaint in " ".join(ended.stderr.split())
-    assert "Traceback" not in ended.stderr
 
 
 OPTIONS = ("Wait for the bus.", "Board the bus.", "Sit down.")
@@ -227,6 +212,16 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
         ("letters", "(A) Wait for the bus, since it is late; (C) Sit down", (0, 2), LENIENT),
         ("letters", "nothing of these", None, STRICT),
         ("letter", "True", (0,), STRICT),
+        ("json_letter", '{"answer": "A"} Wait, actually B.', None, STRICT),
+        ("json_letter", 'B is too late, so:\n{"answer": "A"}', (0,), LENIENT),
+        ("number", "3\n\nNote: option 1 is too hasty.", None, STRICT),
+        ("number", "All except 2", None, STRICT),
+        ("number", "-1", None, STRICT),
+        ("number_list", "I exclude [2]", None, STRICT),
+        ("number_list", "[1, 3]\nThe other, [2], is rude.", None, STRICT),
+        ("letters", "(A) and (C) apply; (B) does not.", None, STRICT),
+        ("letters", "(A), (C): the bus does not wait", (0, 2), LENIENT),
+        ("number", "3. The others are not polite.", (2,), LENIENT),
     ],
 )
 def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, ...] | None, strict: bool) -> None:
@@ -244,6 +239,8 @@ def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, 
         ("adherence", "Timestamp Start: 3\nAdherence/Violation: [Adherence]", (0,), ""),
         ("adherence", "The norm is adhered to.", (0,), ""),
         ("adherence", "Adherence or violation?", None, ""),
+        ("adherence", "The norm is not adhered to.", None, ""),
+        ("adherence", "Adherence/Violation: Not a violation", None, ""),
         ("adherence", "Adherence/Violation: Adherence\nAdherence/Violation: Violation", None, ""),
         ("evidence", '{"label": "adherence", "verbal": "Hi", "nonverbal": ""}', None, ""),
         (
