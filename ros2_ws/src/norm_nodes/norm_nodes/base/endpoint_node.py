@@ -90,7 +90,9 @@ class EndpointNode(LifecycleNode):
     def create_timer(self, timer_period_sec: float, callback: Any, *rest: Any, **options: Any) -> Timer:
         """Create rclpy's timer with a guarded callback."""
         name = getattr(callback, "__name__", "timer")
-        return super().create_timer(timer_period_sec, self.guard(name, callback, lambda: None), *rest, **options)
+        guarded = self.guard(name, callback, lambda: None)
+        # Kilted passes information about the timer to a callback that takes any arguments.
+        return super().create_timer(timer_period_sec, lambda: guarded(), *rest, **options)  # noqa: PLW0108
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, **options: Any) -> Any:
         """Create rclpy's service with a guarded callback; after an exception, its response has default values."""
