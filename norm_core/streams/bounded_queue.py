@@ -67,10 +67,12 @@ class BoundedQueue(Generic[T]):
             self._changed.notify()
             return True
 
-    def withdraw(self, entry: T) -> None:
-        """Remove a waiting entry that is no longer needed."""
+    def withdraw(self, entry: T) -> bool:
+        """Remove an entry that is no longer needed; return whether it waited."""
         with self._changed, suppress(ValueError):
             self._entries.remove((entry, False))
+            return True
+        return False
 
     def get(self, timeout_s: float) -> T | None:
         """Return the oldest entry; None on a timeout, or if the queue is closed and empty."""

@@ -19,30 +19,30 @@ from tests.patience import PATIENCE_S
 pytestmark = pytest.mark.ros
 
 EXECUTORS = ("events", "single")
-ACTION = "/tactful/select_action"
-ROUNDS, GOALS, WAITING = 6, 200, 8
+GOALS, WAITING = 200, 8
 
 
 @contextmanager
 def undecided_selector(
-    executor: str, domain_id: int, own_models: Path, *options: str
+    executor: str, domain_id: int, own_models: Path, *options: str, **parameters: Any
 ) -> Iterator[tuple[NodeProcess, Any]]:
     """A selector whose model never answers, and the server of that model."""
     with serving() as server:
         server.faults.extend([stalling] * 1000)
         describe_model(own_models, "slow", server.url)
-        parameters = {"selector": {"model": "slow", "longest_s": 600.0}}
-        with NodeProcess(["selector"], parameters, domain_id, options=(*options, "--executor", executor)) as process:
+        own = {"selector": {"model": "slow", "longest_s": 600.0, **parameters}}
+        with NodeProcess(["selector"], own, domain_id, options=(*options, "--executor", executor)) as process:
             yield process, server
 
 
-def client_of(observer: Observer, depth: int = 10) -> Any:
-    from norm_interfaces.action import SelectAction
+def client_of(observer: Observer, depth: int = 10, node: str = "selector") -> Any:
+    from norm_interfaces.action import CheckUtterance, SelectAction
     from rclpy.action import ActionClient
     from rclpy.qos import QoSProfile
 
+    type_, name = {"selector": (SelectAction, "select_action"), "monitor": (CheckUtterance, "check_utterance")}[node]
     profiles = {f"{service}_service_qos_profile": QoSProfile(depth=depth) for service in ("goal", "result")}
-    client = ActionClient(observer.node, SelectAction, ACTION, **profiles)
+    client = ActionClient(observer.node, type_, f"/tactful/{name}", **profiles)
     observer.until(client.server_is_ready, "the action")
     return client
 
@@ -52,37 +52,85 @@ def are_done(futures: list[Any]) -> bool:
 
 
 def send(client: Any, **fields: Any) -> Any:
-    from norm_interfaces.action import SelectAction
+    from norm_interfaces.action import CheckUtterance, SelectAction
 
+    if client._action_type is CheckUtterance:  # noqa: SLF001
+        return client.send_goal_async(CheckUtterance.Goal(text="Hello.", **fields))
     return client.send_goal_async(SelectAction.Goal(candidates=["Greet.", "Wave."], others_given=True, **fields))
 
 
+def reason_of(result: Any) -> str:
+    return str(result.error_msg if hasattr(result, "error_msg") else result.reason)
+
+
+# A host whose monitor reads no text that it checks before a file is gone.
+BUSY_CHECKS = """
+import sys, time
+from pathlib import Path
+from norm_monitor.utterance_check import UtteranceCheck
+from norm_nodes import node_host
+
+def check(*_):
+    while Path(__file__).with_name("busy").exists():
+        time.sleep(0.05)
+    raise LookupError("unread")
+
+UtteranceCheck.check = check
+sys.exit(node_host.main(sys.argv[1:]))
+"""
+
+
+@contextmanager
+def unread_monitor(
+    executor: str, domain_id: int, folder: Path, *options: str, **parameters: Any
+) -> Iterator[tuple[NodeProcess, Any]]:
+    """A monitor that never has checked an utterance."""
+    (program := folder / "busy_checks.py").write_text(BUSY_CHECKS)
+    (busy := folder / "busy").touch()
+    own = {"monitor": {"reader": "none", "judge.deadline_s": 0.1, **parameters}}
+    options = (*options, "--executor", executor)
+    with NodeProcess(["monitor"], own, domain_id, options=options, program=(str(program),)) as process:
+        try:
+            yield process, None
+        finally:
+            busy.unlink()
+
+
+SERVERS = pytest.mark.parametrize(
+    ("node", "serving_node"), [("selector", undecided_selector), ("monitor", unread_monitor)]
+)
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(100, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_goals_that_are_open_at_a_reset_are_aborted_and_answered(
-    domain_id: int, observer: Observer, own_models: Path, executor: str
+@SERVERS
+def test_goals_that_are_open_at_a_reset_are_aborted_and_answered(  # noqa: PLR0917
+    domain_id: int, observer: Observer, own_models: Path, executor: str, node: str, serving_node: Any, rounds: int
 ) -> None:
     """Clients ask for the result before, during and after, as a manager takes the node down and up again."""
     from action_msgs.msg import GoalStatus
-    from norm_interfaces.msg import Outcome
 
-    with undecided_selector(executor, domain_id, own_models) as (process, _):
-        for _ in range(ROUNDS):
-            assert observer.change_state("selector", label="configure")
-            assert observer.change_state("selector", label="activate")
-            client = client_of(observer)
+    with serving_node(executor, domain_id, own_models) as (process, _):
+        for _ in range(rounds):
+            assert observer.change_state(node, label="configure")
+            assert observer.change_state(node, label="activate")
+            client = client_of(observer, node=node)
             sent = [send(client) for _ in range(4)]
             observer.until(partial(are_done, sent), "the goals to be accepted")
             before, during, between, after = (goal.result() for goal in sent)
-            asked = [before.get_result_async(), during.get_result_async()]
-            assert observer.change_state("selector", label="deactivate")
+            asked = [before.get_result_async()]
+            racing = [during.get_result_async(), *(send(client) for _ in range(4))]
+            assert observer.change_state(node, label="deactivate")
+            inactive = send(client)
             asked.append(between.get_result_async())
-            assert observer.change_state("selector", label="cleanup")
+            observer.until(partial(are_done, [inactive, *racing]), "the goals that arrived meanwhile to be accepted")
+            asked += [racing[0], *(goal.result().get_result_async() for goal in [inactive, *racing[1:]])]
+            assert observer.change_state(node, label="cleanup")
             asked.append(after.get_result_async())
             observer.until(partial(are_done, asked), "the results")
             results = [result.result() for result in asked]
             assert {result.status for result in results} == {GoalStatus.STATUS_ABORTED}
-            assert {result.result.error_code for result in results} == {Outcome.FAILED}
-            assert {result.result.error_msg for result in results} == {"selector: the node is not active; activate it"}
+            assert {reason_of(result.result) for result in results} == {f"{node}: the node is not active; activate it"}
             late = send(client)
             observer.until(late.done, "an answer to a goal after the clean-up")
             assert not late.result().accepted
@@ -133,3 +181,56 @@ def test_each_goal_of_a_burst_is_answered_and_the_open_ones_end_with_the_process
         (GoalStatus.STATUS_CANCELED, Outcome.CANCELLED): len(cancelled),
         (GoalStatus.STATUS_ABORTED, Outcome.FAILED): len(ended),
     }
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_each_call_of_a_burst_is_answered(domain_id: int, observer: Observer, own_models: Path, executor: str) -> None:
+    """One utterance is read and eight wait; the other calls are refused, and these are answered at the end."""
+    from norm_interfaces.srv import CheckUtterance, Explain
+    from rclpy.qos import QoSProfile
+
+    def call(type_: Any, name: str, **fields: Any) -> list[Any]:
+        client = observer.node.create_client(type_, f"/tactful/{name}", qos_profile=QoSProfile(depth=GOALS))
+        observer.until(client.service_is_ready, name)
+        return [client.call_async(type_.Request(**fields)) for _ in range(GOALS)]
+
+    with unread_monitor(executor, domain_id, own_models, "--autostart"):
+        observer.meet("monitor")
+        explained = call(Explain, "explain", event_id="none")
+        observer.until(partial(are_done, explained), "each explanation")
+        checked = call(CheckUtterance, "check_utterance", text="Hello.")
+        observer.until(lambda: sum(check.done() for check in checked) >= GOALS - WAITING - 1, "the refusals")
+        assert observer.change_state("monitor", label="deactivate")
+        observer.until(partial(are_done, checked), "an answer to each call")
+    assert {check.result().reason for check in checked} == {
+        "monitor: 8 utterances wait already; ask less often",
+        "monitor: the node is not active; activate it",
+    }
+
+
+@SERVERS
+def test_a_goal_ends_at_its_deadline_by_the_clock_of_the_node(
+    domain_id: int, observer: Observer, own_models: Path, node: str, serving_node: Any
+) -> None:
+    """Simulated time stands until the test sets it. The first goal is answered no more than the one that waits."""
+    from action_msgs.msg import GoalStatus
+    from builtin_interfaces.msg import Time
+    from rosgraph_msgs.msg import Clock
+
+    clock = observer.node.create_publisher(Clock, "/clock", 1)
+
+    def publish_until(condition: Any, what: str, sec: int) -> None:
+        observer.until(lambda: clock.publish(Clock(clock=Time(sec=sec))) or condition(), what)
+
+    statuses = observer.watch_status()
+    with serving_node("events", domain_id, own_models, "--autostart", use_sim_time=True):
+        publish_until(lambda: statuses and statuses[-1].stamp_ns == 1000 * 10**9, "simulated time", 1000)
+        client = client_of(observer, node=node)
+        sent = [send(client, deadline=Time(sec=sec)) for sec in (9000, 5000)]
+        observer.until(partial(are_done, sent), "the goals to be accepted")
+        first, second = (goal.result().get_result_async() for goal in sent)
+        publish_until(second.done, "the goal that waits to end", 5001)
+        assert not first.done()
+        publish_until(first.done, "the first goal to end", 9001)
+    assert {result.result().status for result in (first, second)} == {GoalStatus.STATUS_ABORTED}
+    assert all("deadline" in reason_of(result.result().result) for result in (first, second))

@@ -139,7 +139,9 @@ def test_busy_monitor_loses_no_words_to_silence_marks(domain_id: int, observer: 
             return sum(queue.received for queue in node.status().queues if queue.name == "records")
 
         observer.until(lambda: received() == len(entries) > 100, "every record of speech")
-        observer.until(node.executor.create_task(node.trigger_cleanup).done, "the clean-up")
+        done = node.executor.create_task(node.wind_down)
+        observer.until(done.done, "the node to wind down")
+        assert done.exception() is None
 
 
 def test_too_late_utterance_is_stated(domain_id: int, observer: Observer) -> None:

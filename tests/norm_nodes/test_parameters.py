@@ -69,7 +69,7 @@ def test_the_api_page_names_each_parameter_that_is_live() -> None:
     from norm_nodes.tools.reference_pages import format_live_parameters
 
     rows = list(format_live_parameters(parameters.list_specs(CameraConfig).values()))
-    about = "float | distance that is sharp (> 0) |"
+    about = "float | | distance that is sharp (> 0) |"
     assert rows == [f"| *live* parameter | `{name}` | {about}" for name in ("stand.lens.focus_m", "left.focus_m")]
 
 

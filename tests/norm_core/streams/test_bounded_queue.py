@@ -55,8 +55,8 @@ def test_a_full_queue_keeps_orders_in_their_place(policy: OverflowPolicy) -> Non
 def test_withdrawn_entry_frees_its_place() -> None:
     queue: BoundedQueue[str] = BoundedQueue("q", 2, OverflowPolicy.REFUSE)
     assert [queue.put(entry) for entry in "abc"] == [True, True, False]
-    queue.withdraw("a")
-    queue.withdraw("c")
+    assert queue.withdraw("a")
+    assert not queue.withdraw("c")
     assert queue.put("d")
     assert [queue.get(0), queue.get(0), queue.get(0)] == ["b", "d", None]
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from norm_interfaces.action import SelectAction
-from rclpy.action import GoalResponse
 from rclpy.duration import Duration
 from std_msgs.msg import Empty, String
 
@@ -51,6 +51,7 @@ MAX_REPAIRS_WAITING = MAX_WAITING // 2
 WAIT_S = 0.2
 FAILURE = "selector: the decision raised an error, which its log shows; report it"
 TOO_MANY = f"{MAX_WAITING} questions wait already: ask less often"
+LATE = "the deadline passed while others were decided; ask less often, or give it more time"
 INACTIVE = "selector: the node is not active; activate it"
 CANCELLED = "the goal was cancelled"
 
@@ -59,12 +60,13 @@ class SelectorNodeConfig(RequestConfig, SelectorFiles):
     """The parameters of the node selector."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Job:
     """A request, and the handle of its goal where it is one."""
 
     due: DueRequest
     handle: Any = None
+    timer: Any = None  # ends the request at its deadline if it still waits then
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
@@ -112,7 +114,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             "select_action",
             self._begin_goal,
             "recommends one of the candidates; advice only",
-            accept=self._accept,
             cancel=self._cancel,
         )
         self._worker = self.start_worker("selector", self._decide_jobs)
@@ -145,26 +146,20 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._end_jobs(list(self._open_jobs))
         self._worker.join(timeout=self.config.longest_s)
 
-    def _accept(self, goal: Any) -> GoalResponse:
-        if self._is_active:
-            return GoalResponse.ACCEPT
-        self.health_log.count("goals_refused_inactive")
-        return GoalResponse.REJECT
-
     def _begin_goal(self, handle: Any) -> None:
         goal = handle.request
         goal_id = bytes(handle.goal_id.uuid).hex()
         request = Request(query_id=goal_id)
-        fault = ""
+        fault, outcome = "" if self._is_active else INACTIVE, Outcome.FAILED
         try:
             request, cut = cut_texts(_read_request(goal, goal_id))
             self.health_log.note_cut_texts(cut)
         except MessageError as error:
-            fault = str(error)
+            fault, outcome = str(error), Outcome.INVALID
         job = _Job(self._selector.ask(request, read_deadline(goal)), handle)
         if fault:
             self._open_jobs.add(job)
-            self._end(job, self._selector.decline(job.due, fault, Outcome.INVALID))
+            self._end(job, self._selector.decline(job.due, fault, outcome))
         else:
             self._queue_job(job)
 
@@ -182,6 +177,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             return
         self._open_jobs.remove(job)
         self._jobs.withdraw(job)
+        if job.timer:
+            self.destroy_timer(job.timer)
         job.due.deadline.cancel()  # the thread may still decide
         self.publish(recommended)
         if job.handle:
@@ -218,6 +215,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._open_jobs.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
             self._end(job, self._selector.decline(job.due, TOO_MANY))
+        elif remaining_s := job.due.deadline.remaining_s():
+            job.timer = self.create_timer(remaining_s, partial(self._end_late, job))
+
+    def _end_late(self, job: _Job) -> None:
+        """End a request that still waits at its deadline; a decision under way ends by itself."""
+        self.destroy_timer(job.timer)
+        if self._jobs.withdraw(job):
+            self._end(job, self._selector.decline(job.due, LATE, Outcome.TIMED_OUT))
 
     def _decide_jobs(self) -> None:
         # Otherwise the encoder would load with its first sentence, which takes seconds on a busy machine.

@@ -10,8 +10,6 @@ from typing import Any
 
 from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
 from norm_interfaces.srv import CheckUtterance
-from rclpy.action import GoalResponse
-from rclpy.clock import Clock, ClockType
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import ns_to_s
@@ -72,7 +70,6 @@ class UtteranceChecks:
             "check_utterance",
             self._begin_goal,
             f"{ABOUT}; can be cancelled, and ends by a deadline",
-            accept=lambda _: GoalResponse.ACCEPT,  # rejecting a goal gives no reason
             cancel=self._cancel,
         )
         self._worker = node.start_worker("utterance_checks", self._read_texts)
@@ -120,8 +117,7 @@ class UtteranceChecks:
         deadline_ns, now_ns = read_deadline(handle.request), self._node.clock.now_ns()
         remaining_s = MAX_CHECK_S if deadline_ns is None else max(0.0, ns_to_s(deadline_ns - now_ns))
         request = _Request(handle.request.text, CheckUtteranceAction.Result(), lambda: self._end_goal(request), handle)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        request.timer = self._node.create_timer(remaining_s, partial(self._end, request, LATE), clock=steady)
+        request.timer = self._node.create_timer(remaining_s, partial(self._end, request, LATE))
         self._begin(request)
         if not remaining_s:
             self._end(request, LATE)

@@ -14,6 +14,8 @@ EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=Hi
 # Ears send ten marks of silence a second. In a short queue they would displace words before
 # a busy reader.
 SPEECH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
+# rclpy keeps ten requests of a service or an action; those of a burst beyond them would never be answered.
+REQUESTS = SPEECH
 # The depth spares a slow callback any loss. Best effort matches the publishers of cameras.
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
 # A late subscriber gets the latest message.
@@ -46,7 +48,15 @@ class Endpoint:
     direction: Direction
     name: str
     type_name: str
+    qos: str
     description: str
+
+
+def describe_qos(profile: QoSProfile) -> str:
+    """Describe the reliability, the depth and the durability of a quality of service."""
+    reliability = "best effort" if profile.reliability is ReliabilityPolicy.BEST_EFFORT else "reliable"
+    latched = ", latched" if profile.durability is DurabilityPolicy.TRANSIENT_LOCAL else ""
+    return f"{reliability}, {profile.depth}{latched}"
 
 
 class CountedPublisher(Publisher):

@@ -13,7 +13,6 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
-from rclpy.action import GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode
@@ -28,7 +27,7 @@ from norm_core.records.messages import MessageError
 from norm_core.records.status import Health
 from norm_core.runtime.config import ConfigError
 from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.base.endpoint import EVENTS, CountedPublisher, Direction, Endpoint
+from norm_nodes.base.endpoint import EVENTS, REQUESTS, CountedPublisher, Direction, Endpoint, describe_qos
 from norm_nodes.base.goal_server import GoalServer
 from norm_nodes.base.rclpy_internals import answer_later
 
@@ -120,7 +119,7 @@ class EndpointNode(LifecycleNode):
         assert isinstance(publisher, CountedPublisher)
         publisher.set_tally(self.published_by_topic)
         self.on_release(lambda: self.destroy_publisher(publisher))
-        self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
+        self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, qos, description)
         return publisher
 
     def subscribe(
@@ -148,7 +147,7 @@ class EndpointNode(LifecycleNode):
             raw=raw,
         )
         self.on_release(lambda: self.destroy_subscription(subscription))
-        self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
+        self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, qos, description)
         return subscription
 
     def listen(
@@ -205,9 +204,9 @@ class EndpointNode(LifecycleNode):
 
     def serve(self, type_: Any, name: str, callback: Callable[[Any, Any], Any], description: str) -> Any:
         """Create a service with a fast, synchronous callback."""
-        service = self.create_service(type_, name, callback)
+        service = self.create_service(type_, name, callback, qos_profile=REQUESTS)
         self.on_release(lambda: self.destroy_service(service))
-        self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
+        self._record_endpoint(Direction.SERVES, service.service_name, type_, REQUESTS, description)
         return service
 
     def serve_later(
@@ -231,19 +230,17 @@ class EndpointNode(LifecycleNode):
         begin: Callable[[Any], None],
         description: str,
         *,
-        accept: Callable[[Any], GoalResponse],
         cancel: Callable[[Any], None],
     ) -> GoalServer:
         """Serve an action. `begin` gets the handle of each goal, which `end` of the server ends."""
         if name not in self._goal_servers:
             self._goal_servers[name] = GoalServer(self, type_, name)
         server = self._goal_servers[name]
-        accept = self.guard(name, accept, lambda _: GoalResponse.REJECT)
-        server.open(begin, accept, self.guard(name, cancel, lambda _: None))
+        server.open(begin, self.guard(name, cancel, lambda _: None))
         self.on_release(server.close)
         namespace = self.get_namespace().rstrip("/")
         full_name = name if name.startswith("/") else f"{namespace}/{name}"
-        self._record_endpoint(Direction.ACTS, full_name, type_, description)
+        self._record_endpoint(Direction.ACTS, full_name, type_, REQUESTS, description)
         return server
 
     def repeat(self, period_s: float, callback: Callable[[], None]) -> None:
@@ -324,10 +321,12 @@ class EndpointNode(LifecycleNode):
         else:
             self.get_logger().warning(reason)
 
-    def _record_endpoint(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
+    def _record_endpoint(
+        self, direction: Direction, name: str, message_type: Any, qos: QoSProfile, description: str
+    ) -> None:
         kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")
         type_name = f"{message_type.__module__.split('.')[0]}/{kind}/{message_type.__name__}"
-        endpoint = Endpoint(direction, name, type_name, description)
+        endpoint = Endpoint(direction, name, type_name, describe_qos(qos), description)
         if endpoint not in self.endpoints:
             self.endpoints.append(endpoint)
 

@@ -8,10 +8,9 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
 from norm_core.records.stamps import join_stamp
-from norm_nodes.base.endpoint import SPEECH
+from norm_nodes.base.endpoint import REQUESTS
 from norm_nodes.base.rclpy_internals import answer_goal
 
-# rclpy keeps ten requests; those of a burst beyond them would never be answered.
 _PROFILES = dict.fromkeys(
     (
         "goal_service_qos_profile",
@@ -19,7 +18,7 @@ _PROFILES = dict.fromkeys(
         "cancel_service_qos_profile",
         "feedback_pub_qos_profile",
     ),
-    SPEECH,
+    REQUESTS,
 )
 
 
@@ -30,7 +29,9 @@ def read_deadline(goal: Any) -> int | None:
 
 
 class GoalServer(ActionServer):
-    """An action server that lives as long as its node, and rejects goals while the node is unconfigured.
+    """An action server that lives as long as its node. It accepts every goal unless the node is unconfigured.
+
+    A rejection gives no reason, so a configured node refuses a goal by its result.
 
     It outlives a clean-up, because clients still ask for results then, and because the events executor crashed when
     an action server was destroyed with requests in its queue.
@@ -38,27 +39,23 @@ class GoalServer(ActionServer):
 
     def __init__(self, node: Node, type_: Any, name: str) -> None:
         self._owner: Any = node
-        self._begin: Callable[[Any], object] = self._reject
-        ActionServer.__init__(self, node, type_, name, self._reject, **_PROFILES)
+        ActionServer.__init__(self, node, type_, name, lambda _: None, **_PROFILES)
         self.close()
 
-    def open(
-        self, begin: Callable[[Any], None], accept: Callable[[Any], GoalResponse], cancel: Callable[[Any], None]
-    ) -> None:
-        """Begin goals that are accepted. `begin` and `cancel` get the handle of a goal and must be quick."""
+    def open(self, begin: Callable[[Any], None], cancel: Callable[[Any], None]) -> None:
+        """Accept goals. `begin` and `cancel` get the handle of a goal and must be quick."""
 
         def on_cancel(handle: Any) -> CancelResponse:
             self._owner.executor.create_task(cancel, handle)  # once rclpy has changed the goal's state
             return CancelResponse.ACCEPT
 
         self._begin = begin
-        self.register_goal_callback(accept)
+        self.register_goal_callback(lambda _: GoalResponse.ACCEPT)
         self.register_cancel_callback(on_cancel)
 
     def close(self) -> None:
         """Reject further goals."""
-        self._begin = self._reject
-        self.register_goal_callback(self._reject)
+        self.register_goal_callback(lambda _: GoalResponse.REJECT)
         self.register_cancel_callback(None)
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
@@ -74,7 +71,3 @@ class GoalServer(ActionServer):
         change_state()
         response = self.action_type.Impl.GetResultService.Response(status=handle.status, result=result)
         answer_goal(self, bytes(handle.goal_id.uuid), response)
-
-    @staticmethod
-    def _reject(_: Any) -> GoalResponse:
-        return GoalResponse.REJECT

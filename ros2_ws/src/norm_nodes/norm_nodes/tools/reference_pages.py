@@ -31,6 +31,9 @@ The topics, services and actions of each node. `python -m tactful_cli.reference`
 Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
 services. [parameters.md](parameters.md) lists its parameters. A *live* one may change while the node is active.
 
+QoS is the reliability and the depth, which `qos_overrides` replaces for topics. A latched topic is transient local.
+The status also has a deadline of two seconds and a liveliness lease of three.
+
 A replay hosts the same nodes by `norm_bench`, which adds topics: `drain_request` and `drain_report` of each node (JSON
 of the messages processed and published), `queries` and `episodes` to the monitor and the selector, and `answers`.
 """
@@ -45,7 +48,7 @@ in a parameter file: `windows.length_s` is `length_s` under `windows`. Topics an
 [ros_api.md](ros_api.md).
 """
 
-ENDPOINT_HEAD = ("| | name | type | meaning |", "|---|---|---|---|")
+ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
 
 Lines = Iterator[str]
 
@@ -100,7 +103,7 @@ def format_live_parameters(specs: Iterable[ParameterSpec]) -> Lines:
     for spec in specs:
         if spec.is_live:
             meaning = f"{spec.description}{_format_limits(spec.schema)}"
-            yield f"| *live* parameter | `{spec.name}` | {_name_type(spec)} | {meaning} |"
+            yield f"| *live* parameter | `{spec.name}` | {_name_type(spec)} | | {meaning} |"
 
 
 def generate_parameters() -> Lines:
@@ -145,7 +148,8 @@ def _configure_nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
 
 
 def _format_endpoint(endpoint: Endpoint) -> str:
-    return f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {endpoint.description} |"
+    about = f"{endpoint.qos} | {endpoint.description}"
+    return f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {about} |"
 
 
 def _format_parameter(spec: ParameterSpec) -> str:
