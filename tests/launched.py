@@ -31,8 +31,8 @@ sys.exit(service.run())
 
 
 @contextmanager
-def launched(nodes: list[str], *arguments: str, pushed: str = "", given: str = "") -> Iterator[None]:
-    """The launch file with its nodes active, below a namespace pushed or given; it must end clean on SIGINT."""
+def launched(nodes: list[str], *arguments: str, pushed: str = "", given: str = "") -> Iterator[list[str]]:
+    """The lines of the launch file, whose nodes are active below a namespace; it must end clean on SIGINT."""
     names = [f"nodes:={','.join(nodes)}", *([f"namespace:={given}"] if given else []), *arguments]
     command = [sys.executable, "-c", _RUN, str(LAUNCH), pushed, *names]
     launch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -47,8 +47,8 @@ def launched(nodes: list[str], *arguments: str, pushed: str = "", given: str = "
                 break
         else:
             pytest.fail(f"it never came to {', '.join(sorted(waited_for))}: {''.join(said)}")
-        yield
+        yield said
     finally:
         launch.send_signal(signal.SIGINT)
-        rest, _ = launch.communicate(timeout=PATIENCE_S)
-    assert launch.returncode == 0, "".join(said) + rest
+        said += launch.communicate(timeout=PATIENCE_S)[0].splitlines()
+    assert launch.returncode == 0, "\n".join(said)

@@ -4,6 +4,9 @@ It needs launch and launch_ros, which are not among the wheels; their sources on
 """
 
 import json
+import os
+import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -73,6 +76,20 @@ def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: 
     assert not others
     assert {beat.node for beat in beats} == {f"/fleet/second/tactful/{node}" for node in NODES}
     assert not any(reason for beat in beats for reason in beat.reasons if "another node of this name" in reason)
+
+
+def test_a_respawn_stops_where_it_cannot_help(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    """A killed camera is started again; a recorder whose folder has something in it is not."""
+    (tmp_path / "notes.txt").touch()
+    statuses = observer.watch_status()
+    started = r"\[host-\d\]: process started with pid \[(\d+)\]"
+    with launched(["camera"], "respawn:=true", f"bag:={tmp_path}", "nodes:=camera,bag_recorder") as lines:
+        observer.meet("camera")
+        first = statuses[-1].instance_id
+        os.kill(int(re.findall(started, "".join(lines))[0]), signal.SIGKILL)
+        observer.until(lambda: statuses[-1].instance_id != first, "the camera to start again")
+    assert len(re.findall(started, "".join(lines))) == 3
+    assert "exit code 2" in "".join(lines)
 
 
 def test_a_launch_below_a_namespace_leaves_no_file(

@@ -10,7 +10,8 @@ from pathlib import Path
 import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, TimerAction
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import Parameter
@@ -18,6 +19,10 @@ from launch_ros.parameter_descriptions import Parameter
 NAMESPACE = "tactful"
 # How long a node has to seal the study log and release its models; `up` waits as long.
 END_TIMEOUT_S = "30.0"
+# How long after the end of a node it is started again.
+RESPAWN_DELAY_S = 2.0
+# A node that ends so is not started again: it has finished, cannot use its parameters, or another took its place.
+FINAL_EXIT_CODES = {0, 2, 4}
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -29,7 +34,7 @@ def generate_launch_description() -> LaunchDescription:
         "namespace": ("", "namespace of this robot, above /tactful and below a pushed one"),
         "use_sim_time": ("false", "whether the time is that of /clock"),
         "log_level": ("info", "debug, info, warn, error or fatal"),
-        "respawn": ("false", "whether a node that dies is started again"),
+        "respawn": ("false", "whether a node that dies is started again; never after the exit codes 0, 2 and 4"),
         "activate": ("true", "false: leave the nodes unconfigured, for a lifecycle manager"),
         "bag": ("", "bag of bag_player or bag_recorder"),
     }
@@ -56,8 +61,14 @@ def _start(context: LaunchContext) -> list[object]:
     bag = [Parameter("bag", read_argument("bag"), value_type=str)] if read_argument("bag") else []
     # Each host brings its own node to active. On a busy machine, launch can miss the state change and wait for ever.
     options = ["--autostart"] if read_argument("activate").lower() == "true" else []
-    return [
-        Node(
+
+    def make_node(name: str) -> Node:
+        def respawn(event: ProcessExited, _: LaunchContext) -> TimerAction | None:
+            if event.returncode in FINAL_EXIT_CODES:
+                return None
+            return TimerAction(period=RESPAWN_DELAY_S, actions=[make_node(name)])
+
+        return Node(
             package="norm_nodes",
             executable="host",
             arguments=[name, *options],
@@ -65,14 +76,13 @@ def _start(context: LaunchContext) -> list[object]:
             namespace="/".join(filter(None, (read_argument("namespace").strip("/"), NAMESPACE))),
             parameters=[file, *clock, *(bag if name.startswith("bag_") else [])],
             ros_arguments=["--log-level", read_argument("log_level")],
-            respawn=read_argument("respawn").lower() == "true",
-            respawn_delay=2.0,
+            on_exit=respawn if read_argument("respawn").lower() == "true" else None,
             sigterm_timeout=END_TIMEOUT_S,
             sigkill_timeout=END_TIMEOUT_S,
             output="screen",
         )
-        for name in read_argument("nodes").replace(",", " ").split()
-    ]
+
+    return [make_node(name) for name in read_argument("nodes").replace(",", " ").split()]
 
 
 def _write_below(file: Path, above: str) -> str:
