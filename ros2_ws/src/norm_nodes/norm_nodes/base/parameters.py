@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
-from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -58,9 +57,12 @@ class ParameterSpec:
         """Return whether the parameter names a file or folder, which other machines must not choose freely."""
         return bool(self.schema.get("file"))
 
-    def convert_type(self, value: Any) -> Any:
-        """Convert a whole number where the parameter is a double, so that ROS keeps its type."""
-        return float(value) if self.schema.get("type") == "number" and type(value) is int else value
+    def make_parameter(self, value: Any) -> Parameter:
+        """Give a value the type of the parameter: a whole number may be a double, and an empty list has no type."""
+        if value == [] and self.schema.get("type") == "array":
+            return Parameter(self.name, Parameter.Type.STRING_ARRAY, value)
+        is_double = self.schema.get("type") == "number" and type(value) is int
+        return Parameter(self.name, value=float(value) if is_double else value)
 
     def make_descriptor(self) -> ParameterDescriptor:
         """Describe the parameter for ROS tools: its meaning, range and allowed values."""
@@ -70,8 +72,6 @@ class ParameterSpec:
             name=self.name,
             description=self.description,
             additional_constraints=self._describe_constraints(),
-            # An empty list and None have no type to hold values to.
-            dynamic_typing=self.default is None or isinstance(self.default, list),
         )
         if self.schema.get("type") == "number" and (low, high) != (None, None):
             bounds = {"from_value": -math.inf if low is None else low, "to_value": math.inf if high is None else high}
@@ -119,18 +119,17 @@ def declare(
     values |= {name: [] for name, value in values.items() if value is None and isinstance(defaults.get(name), list)}
     _check_values(node, model, defaults | values)  # before rclpy checks ranges, as its errors name no remedy
     for name, spec in list_specs(model).items():
-        value = values.get(name, spec.default)
-        node.declare_parameter(name, spec.convert_type(value), spec.make_descriptor(), ignore_override=True)
+        parameter = spec.make_parameter(values.get(name, spec.default))
+        # By its type, because rclpy would take an empty list for bytes.
+        node.declare_parameter(name, parameter.type_, spec.make_descriptor(), ignore_override=True)
+        node.set_parameters([parameter])
 
 
 def convert_types(model: type[Config], changes: list[Parameter]) -> list[Parameter]:
-    """Convert whole numbers for parameters that are doubles, as `ros2 param set NODE NAME 5` sends them."""
+    """Give values their parameters' types; `ros2 param set NODE NAME 5` sends an integer for a double."""
     by_name = list_specs(model)
     return [
-        Parameter(change.name, value=by_name[change.name].convert_type(change.value))
-        if change.type_ is Parameter.Type.INTEGER and change.name in by_name
-        else change
-        for change in changes
+        by_name[change.name].make_parameter(change.value) if change.name in by_name else change for change in changes
     ]
 
 
@@ -142,7 +141,7 @@ def read(node: Node, model: type[C]) -> C:
 def find_file_folders(node: Node, model: type[Config]) -> tuple[Path, ...]:
     """List the folders that a node may be set to use: those of its files at the start, and further named ones."""
     named = filter(None, os.environ.get(FILE_FOLDERS, "").split(os.pathsep))
-    values = (_read_value(node, spec.name) for spec in list_specs(model).values() if spec.names_file)
+    values = (node.get_parameter(spec.name).value for spec in list_specs(model).values() if spec.names_file)
     started_with = [Path(value).expanduser().resolve().parent for value in values if _is_path(value)]
     return (*(Path(folder).expanduser().resolve() for folder in named), *started_with)
 
@@ -247,12 +246,4 @@ def _check_values(node: Node, model: type[C], values: Mapping[str, Any]) -> C:
 
 
 def _read_values(node: Node, model: type[Config]) -> dict[str, Any]:
-    return {name: _read_value(node, name) for name in list_specs(model)}
-
-
-def _read_value(node: Node, name: str) -> Any:
-    try:
-        value = node.get_parameter(name).value
-    except ParameterUninitializedException:
-        return None
-    return list(value) if hasattr(value, "typecode") else value
+    return {name: node.get_parameter(name).value for name in list_specs(model)}
