@@ -1,0 +1,164 @@
+"""Leaves of py_trees: choose an action, check words before they are said, see whether a social error is open.
+
+eval "$(./tactful env)" && python examples/behaviour_tree.py
+
+It needs `pip install "py_trees>=2.2,<3"`. In a second terminal, after the same `eval`, run the nodes:
+python -m norm_nodes.node_host --autostart selector monitor
+While no error is open, the tree chooses an action and checks its announcement. No leaf waits: spin between ticks.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import rclpy
+from error_condition import Answer, SocialErrorCondition
+from norm_interfaces.action import CheckUtterance, SelectAction
+from norm_interfaces.msg import OtherAgent, Outcome, SocialFlag
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Sequence
+from py_trees.decorators import Inverter
+from py_trees.trees import BehaviourTree
+from rclpy.action import ActionClient
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+TIMEOUT_S = 20.0  # of this script
+GRACE = Duration(seconds=1)  # for an answer on its way at the deadline
+
+
+class GoalLeaf(Behaviour):
+    """Send a goal, and read its result in a later tick. A halt cancels the goal; without a server the leaf fails."""
+
+    action_type: Any
+    action_name: str
+    result: Any = None  # of the last goal
+    _sent = _asked = None
+
+    def __init__(self, name: str, make_goal: Callable[[], Any], within_s: float = 5.0) -> None:
+        """Make a new goal whenever the leaf starts; it has `within_s` for its answer."""
+        super().__init__(name)
+        self._make_goal, self._within = make_goal, Duration(seconds=within_s)
+
+    def setup(self, node: Node, **_: Any) -> None:
+        """Connect to the action's server, which may come later."""
+        self._node, self._client = node, ActionClient(node, self.action_type, self.action_name)
+
+    def initialise(self) -> None:
+        """Begin anew."""
+        self.result = self._sent = self._asked = None
+        self._until = self._node.get_clock().now() + self._within
+
+    def update(self) -> Status:
+        """Go on by what has arrived, at once."""
+        is_late = self._node.get_clock().now() > self._until + GRACE
+        if is_late or not self._client.server_is_ready():
+            self.feedback_message = (
+                f"{self.action_name}: {'no answer came in time' if is_late else 'no node serves it'}"
+            )
+            return Status.FAILURE
+        if self._sent is None:
+            goal = self._make_goal()
+            goal.deadline = self._until.to_msg()
+            self._sent = self._client.send_goal_async(goal)
+        elif self._asked is None and self._sent.done():
+            if not self._sent.result().accepted:
+                self.feedback_message = f"{self.action_name}: the node is not configured"
+                return Status.FAILURE
+            self._asked = self._sent.result().get_result_async()
+        elif self._asked is not None and self._asked.done():
+            self.result = self._asked.result().result
+            return Status.SUCCESS if self._judge(self.result) else Status.FAILURE
+        return Status.RUNNING
+
+    def terminate(self, new_status: Status) -> None:
+        """Cancel a goal that has no result, once it is accepted."""
+        if self._sent is not None and self.result is None:
+            self._sent.add_done_callback(lambda sent: sent.result().accepted and sent.result().cancel_goal_async())
+            self._sent = None
+
+    def shutdown(self) -> None:
+        """Disconnect."""
+        self._client.destroy()
+
+    def _judge(self, result: Any) -> bool:
+        """Return whether the result is a success, and set the feedback message."""
+        raise NotImplementedError
+
+
+class SelectActionLeaf(GoalLeaf):
+    """Succeed with an action, `result.decision.chosen`; abstaining is a failure."""
+
+    action_type, action_name = SelectAction, "tactful/select_action"
+
+    def _judge(self, result: Any) -> bool:
+        self.feedback_message = result.decision.explanation
+        return bool(result.decision.outcome == Outcome.ANSWERED)
+
+
+class CheckUtteranceLeaf(GoalLeaf):
+    """Succeed where the words were checked and nothing advises against them."""
+
+    action_type, action_name = CheckUtterance, "tactful/check_utterance"
+
+    def _judge(self, result: Any) -> bool:
+        self.feedback_message = result.reason
+        return bool(result.checked and not result.advised_against)
+
+
+class SocialErrorOpen(Behaviour):
+    """Succeed while an error of an attribute, or of any for None, is open; fail while that is not known."""
+
+    def __init__(self, name: str, attribute: int | None, within_s: float) -> None:
+        super().__init__(name)
+        self.condition = SocialErrorCondition(attribute, within_s)
+
+    def setup(self, node: Node, **_: Any) -> None:
+        """Subscribe to flags and status."""
+        self.condition.subscribe(node)
+
+    def update(self) -> Status:
+        """Answer by what has arrived, at once."""
+        answer = self.condition.tick()
+        self.feedback_message = self.condition.reason
+        return Status.SUCCESS if answer is Answer.YES else Status.FAILURE
+
+
+def main() -> int:
+    """Tick a tree until it succeeds or the time is over; return an exit code."""
+    halted = Event()
+    signal.signal(signal.SIGINT, lambda *_: halted.set())  # a KeyboardInterrupt amid a message's conversion is a crash
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    node = Node("behaviour_tree")
+    question = SelectAction.Goal()
+    question.candidates = ["Stir the soup in the pot.", "Lay plates on the table.", ""]  # "": none of them
+    question.situation = "The guests are about to eat at the table."
+    question.others_given = True
+    question.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")]
+    is_open = SocialErrorOpen("error open?", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS, within_s=30.0)
+    select = SelectActionLeaf("what next?", lambda: question)
+    check = CheckUtteranceLeaf(
+        "say so?", lambda: CheckUtterance.Goal(text=f"My next step: {select.result.decision.chosen}")
+    )
+    tree = BehaviourTree(Sequence("next", memory=True, children=[Inverter("calm?", is_open), select, check]))
+    tree.setup(node=node)
+    until_s = time.monotonic() + TIMEOUT_S
+    while tree.root.status is not Status.SUCCESS and not halted.is_set() and time.monotonic() < until_s:
+        tree.tick()
+        rclpy.spin_once(node, timeout_sec=0.1)
+    for leaf in (select, check):
+        print(f"{leaf.status.name}: {leaf.feedback_message}")
+    tree.root.stop(Status.INVALID)
+    tree.shutdown()
+    node.destroy_node()
+    rclpy.shutdown()
+    return 0 if check.result else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
