@@ -19,13 +19,17 @@ _DISCOVERY_S = 3.0
 def play(
     bag: BagPath,
     rate: Annotated[float, typer.Option(help="Playback speed as a multiple of the recorded one.")] = 1.0,
+    clock: Annotated[
+        float, typer.Option(metavar="HZ", help="Publish /clock, the bag's time, so often a second.")
+    ] = 0.0,
 ) -> None:
     """Publish a bag's messages at the recorded pace."""
+    clock_option = f" --clock {clock:g}" if clock else ""
     _name_rosbag2(
-        f"ros2 bag play {bag} --rate {rate:g} --exclude-topics /tactful/status /diagnostics",
+        f"ros2 bag play {bag} --rate {rate:g}{clock_option} --exclude-topics /tactful/status /diagnostics",
         "waits for subscribers, plays no health of recorded nodes, and loses no message to a slow subscriber",
     )
-    _run_node("bag_player", {"bag": str(bag.resolve()), "rate": float(rate)})
+    _run_node("bag_player", {"bag": str(bag.resolve()), "rate": float(rate), "clock_hz": float(clock)})
 
 
 def record(

@@ -5,19 +5,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from builtin_interfaces.msg import Time
 from pydantic import Field
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import message_type
+from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.topics import DIAGNOSTICS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.base.convert import TypeMissingError, message_class
+from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
@@ -41,6 +45,7 @@ class PlayerConfig(Config):
 
     bag: str = Field("", description="folder of the rosbag2 bag to play")
     rate: float = Field(1.0, gt=0, le=1000, description="how many times faster than recorded")
+    clock_hz: float = Field(0.0, ge=0, le=1000, description="how often a second /clock is published; 0 for never")
     wait_for_subscribers_s: float = Field(
         5.0, ge=0, le=600, description="how long to wait for each topic to have a subscriber before the first message"
     )
@@ -84,6 +89,8 @@ class BagPlayer(PublisherNode[PlayerConfig]):
             if summary.latched_depth:
                 qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
             self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, qos)
+        if self.config.clock_hz:
+            self._clock = self.advertise(Clock, "/clock", EVENTS, "the time of the bag, if clock_hz is set")
 
     def start(self) -> None:
         """Start the thread that waits for subscribers and then plays from the first message."""
@@ -114,9 +121,16 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         bounds = reader.bounds_ns
         if bounds is None or not self._publishers_by_topic:
             return
-        started_ns = time.monotonic_ns()
+        started_ns = next_tick_ns = time.monotonic_ns()
         for message in reader.messages(self._publishers_by_topic):
             due_ns = started_ns + (message.stamp_ns - bounds[0]) / self.config.rate
+            while self.config.clock_hz and next_tick_ns <= due_ns:
+                if self.halt.wait(max(0.0, (next_tick_ns - time.monotonic_ns()) / NS_PER_S)):
+                    return
+                now_ns = min(time.monotonic_ns(), due_ns)  # a late player keeps the time before the next message's
+                sec, nanosec = split_stamp(bounds[0] + round((now_ns - started_ns) * self.config.rate))
+                self._clock.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
+                next_tick_ns = round(max(next_tick_ns, now_ns) + NS_PER_S / self.config.clock_hz)
             if self.halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return
             self._publishers_by_topic[message.topic].publish(reader.encode_playable(message))
