@@ -7,6 +7,7 @@ python -m norm_nodes.node_host --autostart selector monitor
 While no error is open, the tree chooses an action and checks its announcement. No leaf waits: spin between ticks.
 """
 
+import math
 import signal
 import sys
 import time
@@ -15,9 +16,8 @@ from threading import Event
 from typing import Any
 
 import rclpy
-from error_condition import Answer, SocialErrorCondition
 from norm_interfaces.action import CheckUtterance, SelectAction
-from norm_interfaces.msg import OtherAgent, Outcome, SocialFlag
+from norm_interfaces.msg import MonitorStatus, OtherAgent, Outcome, SocialFlag
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Sequence
@@ -26,10 +26,14 @@ from py_trees.trees import BehaviourTree
 from rclpy.action import ActionClient
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
 TIMEOUT_S = 20.0  # of this script
 GRACE = Duration(seconds=1)  # for an answer on its way at the deadline
+LOST_AFTER_S = 5.0  # the monitor sends its status once a second
+RELIABLE = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
+OPEN = {SocialFlag.STATE_OPENED, SocialFlag.STATE_UPDATED}
 
 
 class GoalLeaf(Behaviour):
@@ -112,21 +116,49 @@ class CheckUtteranceLeaf(GoalLeaf):
 
 
 class SocialErrorOpen(Behaviour):
-    """Succeed while an error of an attribute, or of any for None, is open; fail while that is not known."""
+    """Succeed while an error of an attribute, or of any for None, is open that came in the last `within_s`.
 
-    def __init__(self, name: str, attribute: int | None, within_s: float) -> None:
+    An error is open until it is closed or withdrawn, or becomes a competence. Time is that of arrival, so clocks of
+    other machines do not matter. While no monitor works, nothing is known, and the leaf fails.
+    """
+
+    def __init__(self, name: str, attribute: int | None, within_s: float = 30.0) -> None:
+        """Take an attribute of SocialFlag, or None."""
         super().__init__(name)
-        self.condition = SocialErrorCondition(attribute, within_s)
+        self._attribute, self._within_s = attribute, within_s
+        self._open: dict[str, tuple[float, str]] = {}  # arrival and rationale, by event
+        self._monitor, self._heartbeat_s, self._problem = "", -math.inf, ""
 
     def setup(self, node: Node, **_: Any) -> None:
         """Subscribe to flags and status."""
-        self.condition.subscribe(node)
+        node.create_subscription(SocialFlag, "tactful/flags", self._take_flag, RELIABLE)
+        node.create_subscription(MonitorStatus, "tactful/status", self._take_status, RELIABLE)
 
     def update(self) -> Status:
         """Answer by what has arrived, at once."""
-        answer = self.condition.tick()
-        self.feedback_message = self.condition.reason
-        return Status.SUCCESS if answer is Answer.YES else Status.FAILURE
+        now_s = time.monotonic()
+        self._open = {event: entry for event, entry in self._open.items() if now_s - entry[0] <= self._within_s}
+        is_lost = now_s - self._heartbeat_s > LOST_AFTER_S
+        problem = "no status of the monitor arrives; start it" if is_lost else self._problem
+        self.feedback_message = problem or next((rationale for _, rationale in self._open.values()), "")
+        return Status.SUCCESS if self._open and not problem else Status.FAILURE
+
+    def _take_flag(self, flag: SocialFlag) -> None:
+        """Take one state of an event; all states of an event share its event_id."""
+        self._open.pop(flag.event_id, None)
+        is_error = flag.polarity == SocialFlag.POLARITY_ERROR and flag.state in OPEN
+        if is_error and (self._attribute is None or self._attribute in flag.attributes):
+            self._open[flag.event_id] = (time.monotonic(), flag.rationale)
+
+    def _take_status(self, status: MonitorStatus) -> None:
+        """Take a heartbeat of any node; only the monitor's matters."""
+        if not status.node.endswith("/monitor"):
+            return
+        if self._monitor not in {"", status.instance_id}:
+            self._open.clear()  # nobody closes the flags of a monitor that ended
+        self._monitor, self._heartbeat_s, self._problem = status.instance_id, time.monotonic(), ""
+        if status.state != MonitorStatus.STATE_ACTIVE or status.health == MonitorStatus.HEALTH_FAILED:
+            self._problem = "; ".join(status.reasons) or "the monitor is not active"
 
 
 def main() -> int:
@@ -140,7 +172,7 @@ def main() -> int:
     question.situation = "The guests are about to eat at the table."
     question.others_given = True
     question.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")]
-    is_open = SocialErrorOpen("error open?", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS, within_s=30.0)
+    is_open = SocialErrorOpen("error open?", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS)
     select = SelectActionLeaf("what next?", lambda: question)
     check = CheckUtteranceLeaf(
         "say so?", lambda: CheckUtterance.Goal(text=f"My next step: {select.result.decision.chosen}")

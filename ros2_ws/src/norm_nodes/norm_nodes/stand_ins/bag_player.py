@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from builtin_interfaces.msg import Time
 from pydantic import Field
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
@@ -90,7 +89,7 @@ class BagPlayer(PublisherNode[PlayerConfig]):
                 qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
             self._publishers_by_topic[summary.topic] = self.create_publisher(type_, summary.topic, qos)
         if self.config.clock_hz:
-            self._clock = self.advertise(Clock, "/clock", EVENTS, "the time of the bag, if clock_hz is set")
+            self._clock_publisher = self.advertise(Clock, "/clock", EVENTS, "the time of the bag, if clock_hz is set")
 
     def start(self) -> None:
         """Start the thread that waits for subscribers and then plays from the first message."""
@@ -128,8 +127,10 @@ class BagPlayer(PublisherNode[PlayerConfig]):
                 if self.halt.wait(max(0.0, (next_tick_ns - time.monotonic_ns()) / NS_PER_S)):
                     return
                 now_ns = min(time.monotonic_ns(), due_ns)  # a late player keeps the time before the next message's
-                sec, nanosec = split_stamp(bounds[0] + round((now_ns - started_ns) * self.config.rate))
-                self._clock.publish(Clock(clock=Time(sec=sec, nanosec=nanosec)))
+                bag_ns = bounds[0] + round((now_ns - started_ns) * self.config.rate)
+                tick = Clock()
+                tick.clock.sec, tick.clock.nanosec = split_stamp(bag_ns)
+                self._clock_publisher.publish(tick)
                 next_tick_ns = round(max(next_tick_ns, now_ns) + NS_PER_S / self.config.clock_hz)
             if self.halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return

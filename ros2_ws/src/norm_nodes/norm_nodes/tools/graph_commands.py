@@ -89,7 +89,7 @@ class GraphCommands:
             if future.result().accepted:
                 future.result().get_result_async().add_done_callback(on_result)
             else:
-                self._reply({"id": command_id, "problem": f"{self._action}: the selector is not active; activate it"})
+                self._reply({"id": command_id, "problem": f"{self._action}: the selector is unconfigured; activate it"})
 
         self._select.send_goal_async(goal).add_done_callback(on_handle)
 
