@@ -49,9 +49,10 @@ class GoalLeaf(Behaviour):
         super().__init__(name)
         self._make_goal, self._within = make_goal, Duration(seconds=within_s)
 
-    def setup(self, node: Node, **_: Any) -> None:
+    def setup(self, **kwargs: Any) -> None:
         """Connect to the action's server, which may come later."""
-        self._node, self._client = node, ActionClient(node, self.action_type, self.action_name)
+        self._node: Node = kwargs["node"]
+        self._client = ActionClient(self._node, self.action_type, self.action_name)
 
     def initialise(self) -> None:
         """Begin anew."""
@@ -129,10 +130,10 @@ class SocialErrorOpen(Behaviour):
         self._open: dict[str, tuple[float, str]] = {}  # arrival and rationale, by event
         self._monitor, self._heartbeat_s, self._problem = "", -math.inf, ""
 
-    def setup(self, node: Node, **_: Any) -> None:
+    def setup(self, **kwargs: Any) -> None:
         """Subscribe to flags and status."""
-        node.create_subscription(SocialFlag, "tactful/flags", self._take_flag, RELIABLE)
-        node.create_subscription(MonitorStatus, "tactful/status", self._take_status, RELIABLE)
+        kwargs["node"].create_subscription(SocialFlag, "tactful/flags", self._take_flag, RELIABLE)
+        kwargs["node"].create_subscription(MonitorStatus, "tactful/status", self._take_status, RELIABLE)
 
     def update(self) -> Status:
         """Answer by what has arrived, at once."""

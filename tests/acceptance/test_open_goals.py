@@ -220,7 +220,11 @@ def test_a_goal_ends_at_its_deadline_by_the_clock_of_the_node(
     clock = observer.node.create_publisher(Clock, "/clock", 1)
 
     def publish_until(condition: Any, what: str, sec: int) -> None:
-        observer.until(lambda: clock.publish(Clock(clock=Time(sec=sec))) or condition(), what)
+        def is_met() -> Any:
+            clock.publish(Clock(clock=Time(sec=sec)))
+            return condition()
+
+        observer.until(is_met, what)
 
     statuses = observer.watch_status()
     with serving_node("events", domain_id, own_models, "--autostart", use_sim_time=True):
