@@ -203,20 +203,3 @@ def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Obser
         observer.until(lambda: hints, "a correction")
     assert re.search(r"no_response \(0\.\d\d\): The person said", line)
     assert hints[0].data.startswith("Answer, or say that you did not understand")
-
-
-@pytest.mark.ros
-def test_speech_pauses_for_an_error_and_goes_on_without_monitor(domain_id: int, observer: Observer, talk: Path) -> None:
-    from std_msgs.msg import Bool
-
-    paused = observer.collect(Bool, "/speech/pause", 1000)  # a busy machine may look only after the pause
-    with running("pause_speech.py") as await_line:
-        await_line("listening")
-        with suppress(NodeProcessError), NodeProcess(["monitor"], WORDS_ALONE, domain_id) as monitor:
-            observer.meet("monitor")
-            play(talk)
-            await_line("pause")
-            observer.until(lambda: any(message.data for message in paused), "the pause on the topic")
-            os.kill(monitor.pid, signal.SIGKILL)
-        await_line("go on")
-        observer.until(lambda: not paused[-1].data, "the end of the pause on the topic")

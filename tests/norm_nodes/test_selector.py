@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -273,20 +272,3 @@ def test_no_peer_reads_a_file_or_stops_a_node_by_a_parameter(
     assert "is not a regular file" in node.last_output()
     assert SECRET not in "\n".join(node.output)
     assert not [reason for status in statuses for reason in status.reasons if SECRET in reason]
-
-
-def test_failed_goal_is_reported_as_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    from norm_interfaces.action import SelectAction
-    from norm_nodes.tools import graph_commands
-
-    monkeypatch.setattr(graph_commands, "ActionClient", client := Mock())
-    sent, replies = client.return_value.send_goal_async.return_value, list[dict[str, Any]]()
-    commands = graph_commands.GraphCommands(Mock(), "/tactful", replies.append)
-    asked: dict[str, Any] = {"others": None, "candidates": [], "situation": "", "facts": [], "deadline_ns": 1}
-    commands.run(json.dumps({"id": 1, "select": asked}))
-    handle = Mock()
-    sent.add_done_callback.call_args.args[0](Mock(result=Mock(return_value=handle)))
-    handle.get_result_async().add_done_callback.call_args.args[0](
-        Mock(result=Mock(return_value=Mock(result=SelectAction.Result())))
-    )
-    assert "the goal failed" in replies[0]["problem"]

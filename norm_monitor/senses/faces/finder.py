@@ -186,22 +186,23 @@ def _to_degrees(radians: float) -> float:
     return round(math.degrees(radians), 3)
 
 
+# A head turned, raised or lowered further than this looks away.
+AWAY_YAW_DEG, AWAY_PITCH_DEG = 30.0, 25.0
+
+
 class FaceFinder:
     """A finder of faces and their directions, with both models loaded."""
 
-    def __init__(  # noqa: PLR0917
+    def __init__(
         self,
         weights_folder: Path | None = None,
         min_confidence: float = 0.5,
-        away_yaw_deg: float = 30.0,
-        away_pitch_deg: float = 25.0,
         providers: Sequence[Provider] = ("cpu",),
         on_fault: OnFault = lambda fault: None,
     ) -> None:
         self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder, providers, on_fault)
         mesh = prepare_onnx_file(LANDMARKS, weights_folder)
         self._mesh = open_session(mesh, providers=list_providers(providers), on_fault=on_fault)
-        self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
     def find(self, frame: Frame) -> tuple[Face, ...]:
         """Return the faces in the tile of a frame, largest first; none if the tile is not a JPEG."""
@@ -218,9 +219,7 @@ class FaceFinder:
     def _make_face(self, rgb: Any, score: float, box: Numbers, eyes: Numbers, is_measured: bool) -> Face:
         height, width = rgb.shape[:2]
         pose = self._measure_pose(rgb, box, eyes) if is_measured else None
-        away = pose is not None and (
-            abs(pose.yaw_deg) > self._away_yaw_deg or abs(pose.pitch_deg) > self._away_pitch_deg
-        )
+        away = pose is not None and (abs(pose.yaw_deg) > AWAY_YAW_DEG or abs(pose.pitch_deg) > AWAY_PITCH_DEG)
         return Face(
             left_ratio=float(box[0]) / width,
             top_ratio=float(box[1]) / height,

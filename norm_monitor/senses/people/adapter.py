@@ -19,6 +19,8 @@ from norm_monitor.senses.people.transforms import StampedValues, TransformError,
 
 # The number of persons of whom values are stored.
 MAX_KNOWN = 128
+# How many persons are published at a time.
+MAX_PERSONS = 32
 # The length of the id of a person or frame.
 MAX_ID_CHARACTERS = 200
 # A stamp this far from the newest is of another timeline.
@@ -58,12 +60,6 @@ class PeopleConfig(Config):
         default=10.0, gt=0, le=3600, description="after this long without a message, a tracked person is absent"
     )
     base_frame: str = Field(default="base_link", min_length=1, description="origin frame of distances")
-    most_persons: int = Field(
-        default=32,
-        ge=1,
-        le=MAX_KNOWN,
-        description="the largest number of persons at a time; further ones are only counted",
-    )
 
 
 class _PersonValues:
@@ -113,10 +109,10 @@ class PeopleAdapter:
         """Take the list of tracked people."""
         _require_fields(message, "ids")
         ids_in_message = tuple(dict.fromkeys(self._read_id(raw_id) for raw_id in message.ids if raw_id))
-        excess = len(ids_in_message) - self._config.most_persons
+        excess = len(ids_in_message) - MAX_PERSONS
         if excess > 0:
             self.counts["persons_over_limit"] += excess
-            ids_in_message = ids_in_message[: self._config.most_persons]
+            ids_in_message = ids_in_message[:MAX_PERSONS]
         stamp_ns = self._advance_by(message, arrival_ns)
         self._ids.put(stamp_ns, ids_in_message)
         return self._take_settled()

@@ -54,10 +54,6 @@ class CameraNodeConfig(FrameConfig):
     left_after_s: float = Field(
         default=2.0, gt=0, le=600, description="without a face for this long the person has left"
     )
-    away_yaw_deg: float = Field(default=30.0, gt=0, le=180, description="a head turned further than this looks away")
-    away_pitch_deg: float = Field(
-        default=25.0, gt=0, le=90, description="a head raised or lowered further than this looks away"
-    )
     face_providers: tuple[Provider, ...] = Field(
         default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
     )
@@ -111,8 +107,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
         config = self.config
         try:
             return FaceFinder(
-                away_yaw_deg=config.away_yaw_deg,
-                away_pitch_deg=config.away_pitch_deg,
                 providers=config.face_providers,
                 on_fault=make_fault_reporter(self.health_log, "faces", "face_providers of camera"),
             )

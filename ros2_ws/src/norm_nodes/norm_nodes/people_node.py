@@ -12,7 +12,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.records.topics import PRESENCE_TOPIC
 from norm_core.runtime.config import LIVE
-from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
+from norm_monitor.senses.people.adapter import MAX_PERSONS, NotPeopleError, PeopleAdapter, PeopleConfig
 from norm_nodes.base.convert import message_class, to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.norm_node import NormNode
@@ -80,7 +80,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._people = PeopleAdapter(config, self._persons_topic)
         names = ("anchor_frame", "engagement_status")
         namespace = f"{config.humans}/persons"
-        self._persons = TrackedIds(self, namespace, names, self._subscribe_to_person, config.most_persons)
+        self._persons = TrackedIds(self, namespace, names, self._subscribe_to_person, MAX_PERSONS)
         self._last_message_s = time.monotonic()
         self._is_active = True
         self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, EITHER_DURABILITY)

@@ -2,20 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 # The events executor is by far the faster. rclpy declares only the single-threaded one stable, so it is the fallback.
-EXECUTORS: dict[str, Callable[[], Executor]] = {}
-with suppress(ImportError):  # rclpy before 7.1.4 has none
-    from rclpy.experimental import EventsExecutor
-
-    EXECUTORS["events"] = EventsExecutor
-EXECUTORS["single"] = SingleThreadedExecutor
+EXECUTORS: dict[str, Callable[[], Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
 FASTEST = next(iter(EXECUTORS))
 fastest_executor = EXECUTORS[FASTEST]
 
