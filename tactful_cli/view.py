@@ -94,6 +94,7 @@ class LiveControls:
 
     def _ask(self) -> None:
         with suppress(OSError):  # the process starts again, and the next heartbeat asks again
+            self._stream.send({"recent": True})
             self._asked = self._stream.send({"get": [SENSITIVITY, MUTED, LOG]})
 
     def _take_values(self, values: dict[str, Any]) -> None:
@@ -111,7 +112,7 @@ class LiveControls:
 SILENT_AFTER_S = 5.0
 NOTHING_AFTER_S = 10.0
 # Stamps that differ more from the system's clock come from another, such as that of a replay.
-OTHER_CLOCK_NS = 600 * NS_PER_S
+OTHER_CLOCK_NS = 120 * NS_PER_S
 SAME_CLOCK_NS = 60 * NS_PER_S
 MAX_NODES = 100
 
@@ -141,6 +142,10 @@ class LiveFeed:
             case "lost":
                 self._lost += int(line.record.get("count", 0))
                 self._timeline.set_state("lost", self._lost)
+            case "reply":
+                for kind, plain in line.record.get("recent", ()):
+                    past = replace(line, kind=kind, record=plain).read()
+                    self._timeline.take_past(past, self._shift_ns)
             case _:
                 try:
                     if record := line.read():
@@ -240,7 +245,7 @@ def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> 
 
 app = make_app()
 
-KEEP_S = 3 * 3600.0  # of a running graph
+KEEP_S, PAST_S = 3 * 3600.0, 600.0  # of a running graph: what stays, and what the monitor knows from before
 WAIT_S = 0.25
 TICK_NS = NS_PER_S
 
@@ -297,7 +302,7 @@ def view(
             complain(f"view: {line}")
 
         with closing(GraphStream(namespace, "view", log, frames=True, commands=True)) as stream:
-            timeline = SessionTimeline(stream.namespace, time.time_ns(), keep_s=KEEP_S)
+            timeline = SessionTimeline(stream.namespace, time.time_ns(), keep_s=KEEP_S, past_s=PAST_S)
             live_stills = LiveStills(find, shows_faces=show_faces)
             controls = LiveControls(stream, timeline)
             with serving(timeline, live_stills.at, controls):

@@ -124,9 +124,11 @@ class LiveStills:
         self._adding, self._looking = threading.Lock(), threading.Lock()
 
     def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
-        """Add a frame with its time on the viewer's clock. One before the last is ignored."""
+        """Add a frame with its time on the viewer's clock; where stamps jump back, its arrival counts."""
         with self._adding:
-            if len(frame.tile_jpeg) <= MAX_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
+            if self._frames and self._frames[-1][0] >= stamp_ns:
+                stamp_ns = max(arrival_ns, self._frames[-1][0] + 1)
+            if len(frame.tile_jpeg) <= MAX_FRAME_BYTES:
                 self._frames.append((stamp_ns, arrival_ns, frame))
 
     def at(self, stamp_ns: int) -> bytes | None:

@@ -35,7 +35,8 @@ MAX_STATES = 30
 MAX_NOTES = 50
 # A change that is no news, such as presence, waits this long for news.
 MAX_CALM_S = 1.0
-EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
+# How far ahead of a running graph's time an item may end, such as the estimated end of the robot's words.
+MAX_AHEAD_MS = 60_000
 KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 
@@ -95,11 +96,14 @@ class SpeechTrack:
         at_ms = ms_since(start_ns, speech.stamp_ns)
         if speech.state is SpeechEdge.START:
             turn: Item = {"id": speech.speech_id or f"robot {at_ms}", "who": "robot", "start": at_ms, "end": at_ms}
-            self._turns.append(turn | {"text": speech.text, "locale": speech.locale})
+            turn |= {"text": speech.text, "locale": speech.locale, "is_open": True}
+            self._turns.append(turn)
         elif self._turns:
-            turn = self._turns[-1]
-            self._turns[-1] = turn | {"end": max(at_ms, turn["start"]), "text": turn["text"] or speech.text}
-        return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
+            turn = next((turn for turn in self._turns if turn["id"] == speech.speech_id), self._turns[-1])
+            turn |= {"end": max(at_ms, turn["start"]), "text": turn["text"] or speech.text, "is_open": False}
+        else:
+            return None
+        return dict(turn) if turn["text"] else None
 
 
 class HealthTrack:
@@ -143,15 +147,20 @@ class SessionTimeline:
     Any thread may fill it while others read. The oldest items of a kind make room, and are counted.
     """
 
-    def __init__(self, title: str, start_ns: int, *, most: int = MAX_OF_A_KIND, keep_s: float | None = None) -> None:
-        """Begin an empty timeline. With `keep_s`, items that ended earlier before the newest record are dropped."""
+    def __init__(
+        self, title: str, start_ns: int, *, most: int = MAX_OF_A_KIND, keep_s: float | None = None, past_s: float = 0
+    ) -> None:
+        """Begin an empty timeline. With `keep_s`, items that ended earlier before the newest record are dropped.
+
+        `past_s` leaves room for items from before the start.
+        """
         self.title = title
-        self.start_ns = start_ns
+        self.start_ns = start_ns - s_to_ns(past_s)
         self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
         self._changed = threading.Condition()
         self._version = 0  # of the last change
         self._news_version = 0  # of the last change that is sent at once
-        self._end = 0.0
+        self._begin = self._end = ms_since(self.start_ns, start_ns)
         self._read = 0.0
         self._is_complete = False
         self._is_closed = False
@@ -159,7 +168,7 @@ class SessionTimeline:
         self._state: dict[str, Any] = {}
         self._kinds = {name: ItemStore(most) for name in KINDS}
         self._speech = SpeechTrack()
-        self._presence = PresenceTrack(start_ns)
+        self._presence = PresenceTrack(self.start_ns)
         self._health = HealthTrack()
         self._measures: dict[str, dict[tuple[str, float | None], int]] = {}  # by event
 
@@ -190,6 +199,11 @@ class SessionTimeline:
                     if health:
                         self._put("health", health[0], is_news=health[1])
             self._forget()
+
+    def take_past(self, record: Any, shift_ns: int = 0) -> None:
+        """Add a record from before the viewer came, unless its flag is known already."""
+        if getattr(record, "event_id", None) not in self._kinds["flags"].items:
+            self.take(record, record.stamp_ns + shift_ns, shift_ns=shift_ns)
 
     def mark_outage(self, start_ns: int, end_ns: int) -> None:
         """Mark a time without a heartbeat of any node. A later end replaces an earlier one."""
@@ -257,7 +271,7 @@ class SessionTimeline:
 
     @property
     def _from(self) -> float:
-        return 0.0 if self._keep_ms is None else max(0.0, self._end - self._keep_ms)
+        return 0.0 if self._keep_ms is None else max(self._begin, self._end - self._keep_ms)
 
     def _is_timed_out(self, changed: Callable[[], bool], wait_s: float) -> bool:
         """Wait for a change. Return whether none came."""
@@ -282,12 +296,7 @@ class SessionTimeline:
         item |= {"state": flag.state.value, "known": before.get("known", known_ms)}
         item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
         item["history"] = [*before.get("history", ()), state][-MAX_STATES:]
-        if self._is_earlier(ms_since(start_ns, _find_end_ns(flag))):
-            self._add_note(EARLIER)
-            if before:
-                self._put("flags", {"id": item["id"], "start": self._from, "end": self._from, "is_removed": True})
-        else:
-            self._put("flags", item)
+        self._put("flags", item)
 
     def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
         """Store an item, within the times that the timeline keeps, and wake the viewers."""
@@ -295,21 +304,17 @@ class SessionTimeline:
             return
         if self._keep_ms is None:
             self._end = max(self._end, item["end"])
-        elif self._is_earlier(item["end"]):
-            self._add_note(EARLIER)
+        elif item["end"] < max(0.0, self._end - self._keep_ms):
             return
         else:  # stamps do not move the time of a running graph
-            item["start"] = min(max(item["start"], self._from), self._end)
-            item["end"] = min(max(item["end"], item["start"]), self._end)
+            item["start"] = min(max(item["start"], 0.0), self._end)
+            item["end"] = min(max(item["end"], item["start"]), self._end + MAX_AHEAD_MS)
+            self._begin = min(self._begin, item["start"])
         self._version += 1
         if is_news:
             self._news_version = self._version
         self._kinds[kind].put(item, self._version)
         self._changed.notify_all()
-
-    def _is_earlier(self, end: float) -> bool:
-        """Whether an item ended before a live page began, so that the words around it are unknown."""
-        return self._keep_ms is not None and end < self._from
 
     def _forget(self) -> None:
         """Drop what ended before the times that the timeline keeps."""
@@ -319,8 +324,3 @@ class SessionTimeline:
             self._measures = {
                 event: measures for event, measures in self._measures.items() if event in self._kinds["flags"].items
             }
-
-
-def _find_end_ns(flag: SocialFlag) -> int:
-    """Return the end of a flag; of an open one the end of its facts, because its decision may come much later."""
-    return max(flag.onset_ns, *(fact.end_ns for fact in flag.evidence)) if flag.offset_ns is None else flag.offset_ns

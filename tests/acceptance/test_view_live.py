@@ -73,19 +73,20 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
         assert view.interrupt() == 130
 
 
-def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observer: Observer) -> None:
+def test_a_late_viewer_sees_the_talk_so_far_and_judges_a_flag(tmp_path: Path, observer: Observer) -> None:
+    from norm_interfaces.msg import SocialFlag
+
     profile, log = tmp_path / "robot.yaml", tmp_path / "study"
     profile.write_text(STUDY.format(log=log), encoding="utf-8")
-    with running("view") as view, Browser(tmp_path / "profile") as browser:
-        browser.open(view.wait_for("http://"))
-        opened_ns = time.time_ns()
-        with running_up(tmp_path / "log", str(profile)) as up:
-            up.wait_for("all nodes are active")
-            say(observer, UTTERANCES, TALK, readers=3, begin_ns=opened_ns - 500 * 10**9)  # another talk
-            until_shown(browser, "notes", "of a time before this page opened")
-            assert inner(browser, "count") == "0 in all"
-            say(observer, UTTERANCES, TALK, readers=3, begin_ns=opened_ns)
+    with running_up(tmp_path / "log", str(profile)) as up, Browser(tmp_path / "profile") as browser:
+        up.wait_for("all nodes are active")
+        flags = observer.collect(SocialFlag, "/tactful/flags", 50)
+        say(observer, UTTERANCES, TALK, readers=2, begin_ns=time.time_ns() - TALK_NS)
+        observer.until(lambda: flags, "a flag before the page is opened")
+        with running("view") as view:
+            browser.open(view.wait_for("http://"))
             until_shown(browser, "count", "1 in all")
+            assert HOSTILE in inner(browser, "lines")
             last = "[...document.querySelectorAll('[id^=row-decision]')].at(-1)?.click()"  # of the talk that is shown
             browser.until(f"({last}, document.querySelector('#details p button') !== null)", PATIENCE_S)
             assert HOSTILE[:11] in inner(browser, "details").partition("Request")[2].partition("Candidates")[0]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 
 from norm_core.records.json_codec import to_plain
@@ -74,6 +76,37 @@ def test_the_robot_s_own_words_replace_what_was_heard_of_them(feed: LiveFeed, ti
     assert spans(timeline) == [(0, 2000)]
 
 
+def test_the_robot_s_words_have_a_length_while_it_speaks(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    """A stop with an estimated time comes at once, and may name a speech before the last."""
+    for number in (0, 1):
+        start = RobotSpeech(stamp_ns=START_NS, speech_id=f"s{number}", state=SpeechEdge.START, text="To the left.")
+        feed.take(line("robot_speech", start))
+    stop = replace(start, speech_id="s0", stamp_ns=START_NS + 2 * NS_PER_S, state=SpeechEdge.STOP)
+    feed.take(line("robot_speech", stop, second=0.1))
+    assert [(item["end"], item["is_open"]) for item in timeline.changes()["speech"]] == [(0, True), (2_000, False)]
+
+
+def test_frames_of_a_second_replay_are_shown() -> None:
+    stills = LiveStills(None, shows_faces=True)
+    pictures = [cv2.imencode(".jpg", np.full((60, 80, 3), grey, np.uint8))[1].tobytes() for grey in (0, 250)]
+    for replay, picture in enumerate(pictures):
+        for second in range(3):
+            frame = camera_frame(START_NS, picture)
+            stills.take(frame, START_NS + second * NS_PER_S, START_NS + (10 * replay + second) * NS_PER_S)
+    shown = [stills.at(START_NS + second * NS_PER_S) for second in (1, 11)]
+    assert [cv2.imdecode(np.frombuffer(still or b"", np.uint8), 0).mean() > 128 for still in shown] == [False, True]
+
+
+def test_what_the_monitor_remembers_is_shown_once() -> None:
+    timeline = SessionTimeline("/tactful", START_NS + 30 * NS_PER_S, keep_s=3600, past_s=600)
+    feed = LiveFeed("/tactful", timeline, LiveStills(None))
+    feed.take(line("utterance", replace(SAID, utterance_id="now", stamp_ns=START_NS + 31 * NS_PER_S), second=31))
+    past = [["utterance", to_plain(SAID)], ["utterance", to_plain(replace(SAID, utterance_id="now"))]]
+    feed.take(line("reply", {"id": 1, "problem": "", "recent": past}, second=32))
+    assert [item["id"] for item in timeline.changes()["speech"]] == ["u", "now"]
+    assert timeline.changes()["from"] == 570_000
+
+
 def test_a_node_without_heartbeats_is_stale_until_the_next(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("status", STATUS))
     feed.take_time(START_NS + 6 * NS_PER_S)
@@ -116,7 +149,7 @@ class Stream:
         self.request_count = 0
 
     def send(self, command: dict[str, Any]) -> int:
-        self.request_count += 1
+        self.request_count += "get" in command
         return self.request_count
 
     def ask(self, command: dict[str, Any]) -> str:

@@ -27,9 +27,9 @@ const liveEnd = () => live.at && !link.problem ? live.end + performance.now() - 
 // Move the window along, as wide as the viewer zoomed it, unless it was moved away from the end.
 function followEnd(before) {
   if (!replay.live) return;
-  const span = view.to - view.from;
+  const span = view.to - view.from, all = Math.max(1, length - first());
   if (view.to < before - 1) return;
-  const wide = Math.abs(span - live.span) <= 1 ? Math.min(length, WINDOW_MS) : Math.min(length, span);
+  const wide = Math.abs(span - live.span) <= 1 ? Math.min(all, WINDOW_MS) : Math.min(all, span);
   view.to = length;
   view.from = length - wide;
   if (wide !== span) live.span = wide;
@@ -39,6 +39,7 @@ function tick() {
   const before = length;
   length = Math.max(1, data.end, liveEnd());
   followEnd(before);
+  extendTurns();
   seek(replay.live ? length : replay.at);
 }
 
@@ -52,7 +53,7 @@ function goLive() {
   replay.playing = false;
   replay.live = true;
   view.to = length;
-  view.from = length - Math.min(length, live.span || WINDOW_MS);
+  view.from = length - Math.min(Math.max(1, length - first()), live.span || WINDOW_MS);
   showPlaying();
   tick();
 }

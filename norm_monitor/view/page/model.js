@@ -8,6 +8,12 @@ const state = {
 // What a page does beside the shared parts.
 const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, follows: () => false, withdrawn: () => "", details: () => true, nothing: () => "", lanes: () => data.attributes.map((each) => [each, title(each)]), lanesOf: (item) => item.attributes };
 
+// Where the time that is shown begins.
+const first = () => data.live ? data.from : 0, shareOf = (ms) => (ms - first()) / Math.max(1, length - first());
+// The robot still speaks: its turn reaches to now, if no stop was lost.
+const MAX_TURN_MS = 60000;
+function extendTurns() { for (const said of speech.robot) if (said.is_open) said.end = Math.max(said.end, Math.min(length, said.start + MAX_TURN_MS)); }
+
 let items, flags, itemOf, decisions, speech, longest, length, voices;
 // Thresholds by cue and measure, with the side on which a flag is raised: as the cue says, or, of measures that no cue
 // of today takes, below where values lie below and none above.
@@ -28,6 +34,7 @@ function index() {
   itemOf = new Map(items.map((item) => [item.id, item]));
   decisions = items.filter((item) => item.kind === "decision");
   speech = { robot: data.speech.filter((s) => s.who === "robot"), user: data.speech.filter((s) => s.who !== "robot") };
+  extendTurns();
   voices = data.speech.reduce((most, each) => Math.max(most, each.voice ?? 0), 0);
   longest = { robot: longestOf(speech.robot), user: longestOf(speech.user), presence: longestOf(data.presence), items: longestOf(items) };
   indexThresholds();

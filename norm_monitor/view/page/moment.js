@@ -57,9 +57,13 @@ function showHealth(health, out) {
 const still = { wanted: -1, shown: -1, pictured: -1, busy: false };
 function showStill(at) {
   if (!data.stills && !data.live) { noStill("The bag has no camera."); return; }
-  const step = data.live ? 1000 : 250;
-  still.wanted = Math.max(0, Math.floor(at / step) * step);
-  if (!still.busy && still.wanted !== still.shown) fetchStill();
+  still.wanted = Math.floor(at);
+  askStill();
+}
+// While time goes on, a picture stays for a moment; a moment at which the viewer stops has a picture of its own.
+function askStill() {
+  const step = !replay.live && !replay.playing ? 1 : data.live && !byId("still").hidden ? 1000 : 250;
+  if (!still.busy && Math.abs(still.wanted - still.shown) >= step) fetchStill();
 }
 async function fetchStill() {
   still.busy = true;
@@ -74,7 +78,7 @@ async function fetchStill() {
       picture.hidden = false;
       byId("no-still").hidden = true;
       still.pictured = wanted;
-    } else noStill(answer.status === 204 ? data.live ? "No camera frame arrived at this moment." : "The camera has no picture of this moment." : await answer.text());
+    } else noStill(answer.status === 204 ? data.live ? (still.pictured < 0 ? "No camera frame has arrived yet." : "No camera frame arrived in the five seconds before this moment.") : "The camera has no picture of this moment." : await answer.text());
   } catch (error) {
     // The last picture stays, marked, at the end; no other moment has one.
     if (!replay.live || byId("still").hidden) noStill("There is no picture: this page's server does not answer.");
@@ -82,7 +86,7 @@ async function fetchStill() {
   showStopped();
   still.shown = wanted;
   still.busy = false;
-  if (still.wanted !== wanted) fetchStill();
+  askStill();
 }
 function showStopped() {
   document.documentElement.classList.toggle("stopped", isStopped());

@@ -4,9 +4,9 @@ const replay = { at: 0, playing: false, live: false, last: 0 };
 const BACK_MS = 600000;
 
 function seek(ms) {
-  replay.at = Math.min(Math.max(0, ms), length);
+  replay.at = Math.min(Math.max(first(), ms), length);
   const cursor = byId("cursor");
-  if (data.live) cursor.min = Math.floor(Math.max(0, Math.min(length - BACK_MS, replay.at)));
+  if (data.live) cursor.min = Math.floor(Math.max(first(), Math.min(length - BACK_MS, replay.at)));
   cursor.max = length;
   cursor.value = replay.at;
   const text = data.live ? (replay.live ? edgeText() : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
@@ -50,7 +50,7 @@ hooks.decisions = () => visible.filter((item) => item.kind === "decision");
 hooks.follows = () => replay.live;
 hooks.isLater = (item) => !replay.live && item.known > replay.at && item.id !== state.selected;
 hooks.painted = (wide) => {
-  const x = xOf(replay.at), whole = replay.at / length * wide;
+  const x = xOf(replay.at), whole = shareOf(replay.at) * wide;
   pen.fillStyle = colours.ink;
   pen.fillRect(Math.min(whole, wide - 2), 0, 2, 1.7 * rem);
   if (x >= 0 && x <= wide) pen.fillRect(Math.min(x, wide - 2), 3.1 * rem, 2, height - 3.1 * rem);

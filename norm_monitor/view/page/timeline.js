@@ -1,5 +1,5 @@
 const canvas = byId("canvas"), pen = canvas.getContext("2d");
-const view = { from: 0, to: length };
+const view = { from: first(), to: length };
 let colours = {}, lanes = [], height = 0, rem = 15, hits = [];
 
 function layout() {
@@ -79,7 +79,7 @@ function paint() {
   hooks.painted(wide);
   if (!document.documentElement.dataset.ready) document.documentElement.dataset.readyMs = performance.now();
   document.documentElement.dataset.ready = "yes";
-  byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${elapsed(length)}`;
+  byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${elapsed(length - first())}`;
 }
 
 // The whole session in one strip: errors above, competences below, and the part that is shown.
@@ -87,7 +87,7 @@ function drawOverview(wide) {
   const tall = 1.7 * rem, middle = tall / 2, bins = Math.max(40, Math.floor(wide / 6)), up = new Array(bins).fill(0), down = new Array(bins).fill(0);
   for (const item of visible) {
     if (item.kind === "decision") continue;
-    const bin = Math.min(bins - 1, Math.floor(item.start / length * bins));
+    const bin = Math.min(bins - 1, Math.floor(shareOf(item.start) * bins));
     (item.kind === "error" ? up : down)[bin]++;
   }
   const most = Math.max(1, ...up, ...down);
@@ -100,7 +100,7 @@ function drawOverview(wide) {
     pen.fillStyle = colours.competence;
     if (down[i]) pen.fillRect(x, middle, w, down[i] / most * middle);
   }
-  const a = view.from / length * wide, b = view.to / length * wide;
+  const a = shareOf(view.from) * wide, b = shareOf(view.to) * wide;
   if (b - a < wide - 1) {
     pen.fillStyle = colours.card;
     pen.globalAlpha = .65;
@@ -235,8 +235,8 @@ function hit(event) {
 }
 
 function look(from, to) {
-  const span = Math.min(length, Math.max(2000, to - from));
-  view.from = Math.min(Math.max(0, from), length - span);
+  const span = Math.min(Math.max(1, length - first()), Math.max(2000, to - from));
+  view.from = Math.min(Math.max(first(), from), length - span);
   view.to = view.from + span;
   draw();
 }
@@ -262,7 +262,7 @@ canvas.addEventListener("pointerdown", (event) => {
   if (overview) jump(event);
 });
 function jump(event) {
-  const at = (event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth * length, half = (view.to - view.from) / 2;
+  const at = first() + (event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth * (length - first()), half = (view.to - view.from) / 2;
   look(at - half, at + half);
 }
 canvas.addEventListener("pointermove", (event) => {

@@ -21,7 +21,7 @@ const known = Object.fromEntries(KINDS.map((kind) => [kind, new Map()]));
 function merge(changes) {
   const wasWhole = view.to >= length, before = length;
   for (const kind of KINDS) {
-    for (const item of changes[kind]) if (item.is_removed) known[kind].delete(item.id); else known[kind].set(item.id, item);
+    for (const item of changes[kind]) known[kind].set(item.id, item);
     for (const [id, item] of known[kind]) if (item.end < changes.from) known[kind].delete(id);
   }
   const sorted = (kind) => [...known[kind].values()].sort((a, b) => a.start - b.start);

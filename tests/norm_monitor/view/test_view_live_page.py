@@ -73,6 +73,18 @@ def click(browser: Browser, selector: str) -> None:
     browser.run(f"document.querySelector({json.dumps(selector)}).click()")
 
 
+def test_a_paused_moment_has_its_own_picture(browser: Browser, session: Session) -> None:
+    taken_ns = session.timeline.start_ns + 590 * NS_PER_S + NS_PER_S // 4
+    still_at = lambda stamp_ns: JPEG if stamp_ns >= taken_ns else None  # noqa: E731
+    with page_of(browser, session.timeline, still_at, controls=session.controls, is_live=True) as address:
+        browser.open(address)
+        live = "document.getElementById('still').alt"
+        now = browser.until(f"!document.getElementById('still').hidden && {live}")
+        cursor = "document.getElementById('cursor')"
+        browser.run(f"({cursor}.value = 590500, {cursor}.dispatchEvent(new Event('input')))")
+        browser.until(f"document.getElementById('no-still').hidden && {live} !== {json.dumps(now)}")
+
+
 def test_a_pause_holds_the_moment_and_loses_nothing(shown: Browser, session: Session) -> None:
     shown.key(" ")
     paused = text(shown, "#at").partition(" · ")[0]

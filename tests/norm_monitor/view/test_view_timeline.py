@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.flag import FlagState
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health, MonitorStatus
@@ -101,40 +101,13 @@ def test_the_oldest_items_are_dropped_and_counted() -> None:
     assert changes["dropped"] == 7
 
 
-def flag_at(flag: SocialFlag, state: FlagState, times: tuple[float, float, float | None]) -> SocialFlag:
-    """Return a state of a flag: seconds of its onset, of the end of its fact, and of its end, if it ended."""
-    onset_ns, fact_ns, end_ns = (None if second is None else START_NS + round(second * NS_PER_S) for second in times)
-    assert onset_ns is not None
-    assert fact_ns is not None
-    facts = (replace(flag.evidence[0], start_ns=onset_ns, end_ns=fact_ns),)
-    return replace(flag, state=state, onset_ns=onset_ns, offset_ns=end_ns, evidence=facts)
-
-
-def shown_flags(timeline: SessionTimeline) -> list[str]:
-    return [item["id"] for item in timeline.changes()["flags"] if not item.get("is_removed")]
-
-
-def test_a_flag_of_earlier_talk_is_shown_only_if_it_lasts(session: Recording) -> None:
-    opened_s = 30
-    timeline = SessionTimeline("a graph", START_NS + opened_s * NS_PER_S, keep_s=3600)
-    arrival_ns = START_NS + 40 * NS_PER_S
-    heard = replace(session.flags[0], decision_ns=arrival_ns, stamp_ns=arrival_ns)
-    for state, end_s in ((FlagState.OPENED, None), (FlagState.UPDATED, None), (FlagState.UPDATED, 11)):
-        timeline.take(flag_at(heard, state, (2, 2, end_s)), arrival_ns)
-        assert shown_flags(timeline) == []
-    timeline.take(flag_at(heard, FlagState.CLOSED, (2, 2, 35)), arrival_ns)  # it did go on
-    assert shown_flags(timeline) == [heard.event_id]
-
-
-def test_a_flag_that_ended_before_the_page_opened_is_removed(session: Recording) -> None:
-    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=3600)
-    arrival_ns = START_NS + 40 * NS_PER_S
-    timeline.take(flag_at(session.flags[0], FlagState.OPENED, (2, 32, None)), arrival_ns)
-    seen = timeline.changes()
-    assert [item["id"] for item in seen["flags"]] == [session.flags[0].event_id]
-    timeline.take(flag_at(session.flags[0], FlagState.CLOSED, (2, 32, 11)), arrival_ns)
-    (removed,) = timeline.changes(seen["version"])["flags"]
-    assert (removed["id"], removed["is_removed"]) == (session.flags[0].event_id, True)
+def test_an_item_of_the_past_moves_the_beginning(session: Recording) -> None:
+    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=3600, past_s=20)
+    assert timeline.changes()["from"] == 20_000
+    timeline.take_past(said(15))
+    timeline.take_past(said(5))  # longer ago than there is room
+    changes = timeline.changes()
+    assert ([item["id"] for item in changes["speech"]], changes["from"]) == (["u15"], 5_000)
 
 
 def test_a_change_wakes_a_waiting_viewer(timeline: SessionTimeline) -> None:

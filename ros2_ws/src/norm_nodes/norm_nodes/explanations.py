@@ -32,6 +32,11 @@ class RecentEvents(Generic[E]):
         with self._lock:
             self._events.clear()
 
+    def all(self) -> list[E]:
+        """Return the last states of the latest events."""
+        with self._lock:
+            return list(self._events.values())
+
     def find(self, event_id: str) -> E | None:
         """Return the last state of an event; None if it is not among the latest."""
         with self._lock:

@@ -10,6 +10,7 @@ to `monitor_look`.
 """
 
 import difflib
+import json
 import time
 import traceback
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from norm_core.engines.engine_pool import EngineLease, Urgency
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import to_json
+from norm_core.records.json_codec import to_json, to_plain
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
@@ -45,6 +46,7 @@ from norm_core.records.topics import (
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.streams.watermarks import FRAMES
@@ -56,7 +58,7 @@ from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
-from norm_nodes.base.convert import to_ros
+from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import EVENTS, SPEECH
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.explanations import Explanations
@@ -92,6 +94,9 @@ FAULTS = {
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
+# How far back the service `recent` reports, and the kind of each record in its report.
+RECENT_NS = 600 * NS_PER_S
+KINDS = {Utterance: "utterance", RobotSpeech: "robot_speech", SocialFlag: "flag", Decision: "decision"}
 # How often attention is published.
 ATTENTION_EVERY_S = 0.5
 
@@ -152,6 +157,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.subscribe_senses()
         self.serve(Explain, "explain", self._explanations.explain, "why an event was flagged or an action chosen")
         self.serve(ReviewFlag, "review", self._study.review, "a coder's verdict on an event, into the study's log")
+        about = "what was said, flagged and decided in the last ten minutes, as JSON, for viewers that come late"
+        self.serve(Trigger, "recent", self._report_recent, about)
         self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         self._start_threads()
 
@@ -315,6 +322,15 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """Queue a record for the role, and note talk for checks of utterances."""
         self._records.put(record)
         self._checks.talk.take(record)
+
+    def _report_recent(self, _: Any, response: Any) -> Any:
+        talk, events = self._checks.talk, self._explanations
+        records = [*talk.speech_since(talk.newest_ns - RECENT_NS), *events.flags.all()]
+        records += [from_ros(Decision, decision) for decision in events.decisions.all()]
+        lately = [record for record in records if record.stamp_ns >= talk.newest_ns - RECENT_NS]
+        response.message = json.dumps([[KINDS[type(record)], to_plain(record)] for record in lately])
+        response.success = True
+        return response
 
     def awaits_senses(self) -> bool:
         """Return whether silent senses, and a robot that is not heard, are stated as faults."""

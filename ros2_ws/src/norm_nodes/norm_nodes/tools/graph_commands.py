@@ -1,4 +1,4 @@
-"""Commands to the nodes of a graph: parameters and verdicts of the monitor, goals of the selector."""
+"""Commands to the nodes of a graph: parameters, verdicts and memory of the monitor, goals of the selector."""
 
 import json
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.time import Time
+from std_srvs.srv import Trigger
 
 from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.flag import Attribute, Polarity, Verdict
@@ -27,6 +28,7 @@ class GraphCommands:
         self._reply = reply
         self._get = node.create_client(GetParameters, f"{namespace}/monitor/get_parameters")
         self._set = node.create_client(SetParameters, f"{namespace}/monitor/set_parameters")
+        self._recent = node.create_client(Trigger, f"{namespace}/recent")
         self._review = node.create_client(ReviewFlag, f"{namespace}/review")
         self._action = f"{namespace}/select_action"
         self._select = ActionClient(node, SelectAction, self._action)
@@ -55,6 +57,8 @@ class GraphCommands:
         elif "set" in command:
             parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
             self._call(command_id, self._set, SetParameters.Request(parameters=parameters), _read_set_problem)
+        elif "recent" in command:
+            self._call(command_id, self._recent, Trigger.Request(), lambda reply: {"recent": json.loads(reply.message)})
         elif "select" in command:
             self._send_goal(command_id, command["select"])
         else:
