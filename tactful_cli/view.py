@@ -32,11 +32,11 @@ from norm_monitor.view.page_server import StillAt
 from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from norm_monitor.view.timeline import SessionTimeline
 from norm_monitor.view.view_server import ViewServer
-from tactful_cli.console import complain, err, print_json
+from tactful_cli.console import complain, err
 from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
-from tactful_cli.verb_options import AsJson, make_app, with_options
+from tactful_cli.verb_options import make_app, with_options
 
 # The parameters of the monitor that the page shows.
 SENSITIVITY = "fusion.sensitivity"
@@ -266,7 +266,6 @@ def view(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any address other than loopback exposes the page to the network.")
     ] = "127.0.0.1",
-    as_json: AsJson = False,
 ) -> None:
     """Serve a page that shows camera, speech, people, flags, decisions and health. Ctrl-C ends it.
 
@@ -285,11 +284,8 @@ def view(
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:
-            if as_json:
-                print_json({"url": server.url})
-            else:
-                print(server.url, flush=True)
-                err.print("Ctrl-C ends it.")
+            print(server.url, flush=True)
+            err.print("Ctrl-C ends it.")
             yield
         finally:
             server.close()

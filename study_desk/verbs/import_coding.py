@@ -36,7 +36,7 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF of ELAN, project or export of BORIS (boris, tsv, csv), or table (csv, tsv).",
+            help="Coded EAF of ELAN, project of BORIS (boris), or table (csv, tsv).",
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.time import ReplayClock
 from norm_monitor.session_log.schema import Participant
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.study.erase import erase, plan_erasure
 from tests.acceptance.coded_study import read_labels, study
 from tests.study_session import START_NS, info, write_log
 
-BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
 
 
@@ -107,12 +106,3 @@ def test_an_empty_form_needs_a_coder(pair: tuple[Path, Path], tmp_path: Path) ->
     assert "the coding names no coder; give --coder" in study("import", pair[1], empty, code=2)
     assert "has a coding by Ana already" in study("import", pair[1], empty, "--coder", "Ana", code=2)
     assert "give a FILE, or --complete" in study("import", pair[1], "--coder", "Bo", code=2)
-
-
-def test_a_boris_export_gives_the_sessions_observation(tmp_path: Path) -> None:
-    """The table is the grouped export of aggregated events of BORIS 8.27.4, of observations S1 and S2."""
-    log = session(tmp_path / "s2", "S2")
-    assert study("import", log, BORIS_EXPORT).startswith("1 label\n")
-    (label,) = read_labels(log, "Bo")
-    times_s = [(at_ns - START_NS) / NS_PER_S for at_ns in (label.start_ns, label.end_ns)]
-    assert (label.attribute, times_s) == ("engagement", [30, 33])

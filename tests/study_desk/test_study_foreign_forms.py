@@ -175,26 +175,6 @@ def test_a_faulty_project_is_refused_with_its_event(tmp_path: Path, content: dic
         save_project(tmp_path / "a.boris", content).read_labels(ANA)
 
 
-def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
-    """As BORIS 8.27.4 exports them, and as a spreadsheet saves them again."""
-    header = "Observation id\tTime offset (s)\tcoder\tSubject\tBehavior\tModifier #1\tBehavior type\tTime\tComment\n"
-    start = "S01\t0.0\tC-1\t\terror engagement\tsevere\tSTART\t10.000\t\n"
-    rows = start + start.replace("START\t10.000", "STOP\t12.500")
-    (tmp_path / "a.tsv").write_text(header + rows)
-    (tmp_path / "a.csv").write_text((header + rows).replace("\t", ";").replace(".", ","))
-    for name in ("a.tsv", "a.csv"):
-        form = CheckedForm(tmp_path / name)
-        assert [(part.name, part.coder) for part in form.parts] == [("S01", "C-1")]
-        (label,) = form.read_labels(ANA)
-        assert (label.severity, label.end_ns) == (Severity.SEVERE, START_NS + 12_500 * MS)
-    (tmp_path / "a.tsv").write_text(header + rows.replace("12.500", "9"))
-    with pytest.raises(FormError, match="line 3: a label ends at 9 s, before it begins at 10 s"):
-        CheckedForm(tmp_path / "a.tsv").read_labels(ANA)
-    (tmp_path / "a.tsv").write_text(header + rows.replace("\t0.0\t", "\t5\t"))
-    with pytest.raises(FormError, match="line 2: the observation has a time offset of 5 s"):
-        CheckedForm(tmp_path / "a.tsv").read_labels(ANA)
-
-
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"

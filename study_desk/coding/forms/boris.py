@@ -1,7 +1,7 @@
-"""Write projects of BORIS, and read its projects and the tables that it exports."""
+"""Write projects of BORIS, and read them."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,16 +17,11 @@ from norm_monitor.session_log.labels import fold_lines, sort_labels
 from norm_monitor.session_log.schema import Label, LinkedMedia, make_relative_link
 from norm_monitor.session_log.study_file import Code
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text, to_stamps_ns
-from study_desk.coding.forms.tables import TableRow, read_text
+from study_desk.coding.forms.tables import read_text
 
 # The key of our own data in a project, which BORIS keeps.
 _OWN_KEY = "tactful"
 _MAX_TIME_S = Decimal(10) ** 9
-# The columns of the two tables that BORIS exports: one row for each state, and one row for each start and stop.
-_AGGREGATED_COLUMNS = {"behavior", "start (s)", "stop (s)"}
-_TABULAR_COLUMNS = {"behavior", "behavior type", "time"}
-_OBSERVATION = "observation id"
-_NO_SUBJECT = "No focal subject"  # BORIS's word where no subject was chosen
 # The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and
 # notes it at both ends. The project has no date, as the day of a session would tell a coder more than they should know.
 _PROJECT = shipped_text("study_desk.coding.forms", "boris_project.json")
@@ -149,71 +144,6 @@ def _make_label(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> La
     )
 
 
-class BorisTable:
-    """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
-
-    def __init__(self, path: Path, header: Collection[str], rows: Sequence[TableRow]) -> None:
-        self._path = path
-        self._rows = rows
-        self._is_aggregated = {*header} >= _AGGREGATED_COLUMNS
-
-    @property
-    def parts(self) -> tuple[FormPart, ...]:
-        """The observations, each with the coder that its independent variable names."""
-        coders: dict[str, str] = {}
-        for row in self._rows:
-            name = row.read_cell(_OBSERVATION)
-            coder = row.read_cell("coder")
-            if coders.setdefault(name, coder) != coder:
-                raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
-        return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
-
-    def read_labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels of the target's observation, or of the only one."""
-        rows = self._select_rows(target.part)
-        if self._is_aggregated:
-            pairs = (
-                (_read_event(row, "start (s)", "comment start"), _read_event(row, "stop (s)", "comment stop"))
-                for row in rows
-            )
-            return sort_labels(_make_label(*pair, target) for pair in pairs)
-        return sort_labels(_pair_events((_read_event(row, "time", "comment") for row in rows), target))
-
-    def _select_rows(self, observation: str) -> list[TableRow]:
-        names = dict.fromkeys(row.read_cell(_OBSERVATION) for row in self._rows)
-        if observation and observation not in names:
-            present = ", ".join(filter(None, names)) or "none"
-            raise FormError(
-                f"{self._path}: has no observation {observation}; it has {present}. BORIS leaves out an observation "
-                "without events: if the coder found nothing, leave FILE out and give --complete"
-            )
-        return [row for row in self._rows if not observation or row.read_cell(_OBSERVATION) == observation]
-
-
-def is_boris_table(header: Collection[str]) -> bool:
-    """Whether a table has the columns of one that BORIS exports."""
-    return any(columns <= {*header} for columns in (_AGGREGATED_COLUMNS, _TABULAR_COLUMNS))
-
-
-def _read_event(row: TableRow, time: str, comment: str) -> BorisEvent:
-    """Read an event from a row, by its columns of the time and of the comment."""
-    try:
-        if row.read_cell("time offset (s)") and (offset := row.read_number("time offset (s)")):
-            raise ValueError(f"the observation has a time offset of {offset} s; set it to 0 in BORIS, and export again")
-        subject = row.read_cell("subject")
-        return BorisEvent(
-            place=row.place,
-            time_s=row.read_number(time),
-            subject="" if subject == _NO_SUBJECT else subject,
-            behaviour=row.read_cell("behavior"),
-            modifiers="|".join(row.read_cell(column) for column in row.cells if column.startswith("modifier")),
-            comment=row.read_cell(comment),
-            is_point=row.read_cell("behavior type").upper().startswith("POINT"),
-        )
-    except ValueError as error:
-        raise FormError(f"{row.place}: {error}") from error
-
-
 @record
 class BorisObservation:
     """One session to code. Without media, BORIS counts time on its own clock."""
@@ -232,7 +162,7 @@ def write_boris_project(
     study: str,
     coder: str,
 ) -> None:
-    """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
+    """Write a project of BORIS 7 or later. It names the coder in an independent variable."""
     by_name = {fold_lines(observation.session): observation for observation in observations}
     project = json.loads(_PROJECT)["project"]
     project["independent_variables"]["0"]["default value"] = coder

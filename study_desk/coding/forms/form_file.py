@@ -6,10 +6,10 @@ from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.schema import Label
-from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
+from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart
-from study_desk.coding.forms.tables import LabelTable, read_table
+from study_desk.coding.forms.tables import LabelTable
 
 _MAX_BYTES = 200_000_000  # of a coded file
 # The errors that parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
@@ -18,7 +18,7 @@ _PARSER_ERRORS = (
     ValueError,
 )  # fmt: skip
 # A coded file, with a part for each session. Each raises FormError that names the place of the fault.
-CodedForm = BorisProject | BorisTable | EafForm | LabelTable
+CodedForm = BorisProject | EafForm | LabelTable
 
 
 class CheckedForm:
@@ -61,15 +61,9 @@ def _convert_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_table(path: Path) -> CodedForm:
-    """Open a table as the kind of form that its columns show."""
-    header, rows = read_table(path)
-    return (BorisTable if is_boris_table(header) else LabelTable)(path, header, rows)
-
-
 _READERS: dict[str, Callable[[Path], CodedForm]] = {
     ".boris": BorisProject,
-    ".csv": _read_table,
+    ".csv": LabelTable,
     ".eaf": EafForm,
-    ".tsv": _read_table,
+    ".tsv": LabelTable,
 }

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Collection, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from io import StringIO
@@ -103,9 +102,9 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
 class LabelTable:
     """A table with polarity and attribute, or code, and times in seconds. A row without an end is an instant."""
 
-    def __init__(self, path: Path, header: Collection[str], rows: Sequence[TableRow]) -> None:
+    def __init__(self, path: Path) -> None:
         """Raises FormError for a table without the columns."""
-        self._rows = rows
+        header, self._rows = read_table(path)
         columns = {*header}
         if not ({"start_s", "end_s"} <= columns and ({"polarity", "attribute"} <= columns or "code" in columns)):
             raise FormError(
