@@ -94,7 +94,10 @@ def test_frames_of_a_second_replay_are_shown() -> None:
             frame = camera_frame(START_NS, picture)
             stills.take(frame, START_NS + second * NS_PER_S, START_NS + (10 * replay + second) * NS_PER_S)
     shown = [stills.at(START_NS + second * NS_PER_S) for second in (1, 11)]
-    assert [cv2.imdecode(np.frombuffer(still or b"", np.uint8), 0).mean() > 128 for still in shown] == [False, True]
+    assert [np.array(cv2.imdecode(np.frombuffer(still or b"", np.uint8), 0)).mean() > 128 for still in shown] == [
+        False,
+        True,
+    ]
 
 
 def test_what_the_monitor_remembers_is_shown_once() -> None:

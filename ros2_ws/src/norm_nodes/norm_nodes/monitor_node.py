@@ -325,7 +325,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _report_recent(self, _: Any, response: Any) -> Any:
         talk, events = self._checks.talk, self._explanations
-        records = [*talk.speech_since(talk.newest_ns - RECENT_NS), *events.flags.all()]
+        records: list[Any] = [*talk.speech_since(talk.newest_ns - RECENT_NS), *events.flags.all()]
         records += [from_ros(Decision, decision) for decision in events.decisions.all()]
         lately = [record for record in records if record.stamp_ns >= talk.newest_ns - RECENT_NS]
         response.message = json.dumps([[KINDS[type(record)], to_plain(record)] for record in lately])
