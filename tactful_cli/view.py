@@ -53,11 +53,14 @@ class LiveControls:
         self._known: tuple[str, str] | None = None
         self._values: dict[str, Any] = {}
         self._asked = 0
+        self._has_past = False
         self._changing = Lock()
 
     def take(self, line: GraphLine) -> None:
         """Take a heartbeat of the monitor, or what it replied about its settings."""
-        if line.kind == "reply" and line.record.get("id") == self._asked:
+        if line.kind == "reply" and "recent" in line.record:
+            self._has_past = True
+        elif line.kind == "reply" and line.record.get("id") == self._asked:
             values = line.record.get("values")
             if values:
                 self._take_values(values)
@@ -65,6 +68,9 @@ class LiveControls:
                 self._known = None  # the next heartbeat asks again
         elif line.kind == "status" and line.record.get("node") == self._node:
             status: MonitorStatus = line.read()
+            if not self._has_past:
+                with suppress(OSError):  # the process starts again, and the next heartbeat asks again
+                    self._stream.send({"recent": True})
             version = (status.instance_id, status.config_sha256)
             if version != self._known or not self._values:
                 self._known = version
@@ -94,7 +100,6 @@ class LiveControls:
 
     def _ask(self) -> None:
         with suppress(OSError):  # the process starts again, and the next heartbeat asks again
-            self._stream.send({"recent": True})
             self._asked = self._stream.send({"get": [SENSITIVITY, MUTED, LOG]})
 
     def _take_values(self, values: dict[str, Any]) -> None:
