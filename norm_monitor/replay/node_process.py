@@ -38,9 +38,9 @@ class NoDomainError(TactfulError):
 
 @contextmanager
 def claim_domain() -> Iterator[int]:
-    """Reserve a domain with a lock that ends with the process. Nodes started inside discover each other fast.
+    """Reserve a domain with a lock that ends with the process.
 
-    Fast DDS profiles set by the user stay in force.
+    Nodes started inside discover each other fast, and no other machine. Fast DDS profiles of the user stay in force.
     """
     with _set_fast_discovery():
         yield from _lock_domain()

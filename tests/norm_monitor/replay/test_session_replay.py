@@ -1,9 +1,11 @@
 """Two runs over one session are compared item by item; what depends on the wall's clock is no difference."""
 
 import os
+import subprocess
+import sys
 import tempfile
+from ipaddress import ip_address
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -26,6 +28,17 @@ def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) ->
 
 
 PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
+# Prints the addresses at which a node receives.
+ADDRESSES = """
+import ipaddress, os, pathlib, rclpy
+rclpy.init()
+node = rclpy.create_node("listener")
+held = {link.readlink().name for link in pathlib.Path("/proc/self/fd").iterdir() if link.is_symlink()}
+for line in pathlib.Path("/proc/net/udp").read_text().splitlines()[1:]:
+    local, inode = line.split()[1], line.split()[9]
+    if f"socket:[{inode}]" in held:
+        print(ipaddress.ip_address(bytes.fromhex(local.split(":")[0])[::-1]))
+"""
 
 
 def test_two_runs_have_two_domains_and_none_is_used_again_at_once() -> None:
@@ -55,10 +68,19 @@ def test_nodes_on_a_claimed_domain_use_fast_discovery(monkeypatch: pytest.Monkey
     monkeypatch.delenv(PROFILES, raising=False)
     monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
     with claim_domain():
-        ElementTree.parse(os.environ[PROFILES])
         assert os.environ[PROFILES] == str(MIDDLEWARE)
         assert has_room()
     assert PROFILES not in os.environ
+
+
+@pytest.mark.ros
+def test_nodes_on_a_claimed_domain_receive_from_this_machine_alone() -> None:
+    with claim_domain() as domain:
+        command = [sys.executable, "-c", ADDRESSES]
+        listed = subprocess.check_output(command, env={**os.environ, "ROS_DOMAIN_ID": str(domain)}, text=True)
+    addresses = {ip_address(line) for line in listed.split()}
+    assert any(address.is_loopback for address in addresses)
+    assert all(address.is_loopback or address.is_multicast for address in addresses)
 
 
 def test_profiles_of_the_user_stay_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
