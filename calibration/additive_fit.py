@@ -12,6 +12,8 @@ _BINS = 32
 # The share that a class without labels is taken to have.
 _RAREST = 1e-4
 _PACE, _RIDGE, _FEWEST = 0.08, 5.0, 25
+# A score that no unit falls below.
+_NEVER = -99.0
 # The share of facts that a round chooses among, so that no fact stands for all that resemble it.
 _CHOICE = 0.4
 
@@ -63,13 +65,19 @@ class AdditiveFit:
 
     intercepts: Matrix
     added: NDArray[np.float64]  # by class, fact and bin
+    # By class, then by the fact that decides alone: the least score of each bin.
+    least: tuple[dict[str, NDArray[np.float64]], ...] = ()
 
     def scores(self, table: Table) -> Matrix:
         """Return the scores of units, one column a class."""
         facts = np.arange(len(table.names))
-        return np.stack([
+        scores = np.stack([
             base + added[facts, table.bins].sum(axis=1) for base, added in zip(self.intercepts, self.added, strict=True)
         ], axis=1)  # fmt: skip
+        for at, least in enumerate(self.least):
+            for name, values in least.items():
+                scores[:, at] = np.maximum(scores[:, at], values[table.bins[:, table.names.index(name)]])
+        return scores
 
     def score(self, at: int, table: Table) -> AdditiveScore:
         """Return the scores of one class in the form that is shipped."""
@@ -79,6 +87,10 @@ class AdditiveFit:
                 name: _steps(self.added[at, fact], cuts)
                 for fact, (name, cuts) in enumerate(zip(table.names, table.cuts, strict=True))
                 if np.any(self.added[at, fact])
+            },
+            least={
+                name: _steps(values, table.cuts[table.names.index(name)])
+                for name, values in (self.least[at] if self.least else {}).items()
             },
         )
 
@@ -130,6 +142,27 @@ def fit_additive(
             fit.added[at, fact] += _PACE * step
             scores[:, at] += _PACE * step[table.bins[:, fact]]
     return fit
+
+
+def find_least_scores(
+    table: Table, is_labelled: NDArray[np.bool_], thresholds: Mapping[str, Sequence[float]]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the least score by each fact that decides alone: the log odds of the label between its thresholds."""
+    least = {}
+    for name, bounds in thresholds.items():
+        column = table.names.index(name)
+        bins, cuts = table.bins[:, column], table.cuts[column]
+        starts = [int(np.searchsorted(cuts, bound, side="right")) for bound in bounds]
+        values = np.full(_BINS + 1, _NEVER)
+        for start, end in zip(starts, [*starts[1:], _BINS], strict=True):
+            labels = is_labelled[(bins >= start) & (bins < end)]
+            if len(labels) >= _FEWEST:
+                # A little doubt, so that a few labels are not certainty.
+                share = (labels.sum() + 1) / (len(labels) + 2)
+                values[start:end] = np.log(share / (1 - share))
+        values[:_BINS] = np.maximum.accumulate(values[:_BINS])
+        least[name] = values
+    return least
 
 
 def _best_step(  # noqa: PLR0917

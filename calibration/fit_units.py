@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.additive_fit import AdditiveFit, Table, fit_additive
+from calibration.additive_fit import AdditiveFit, Table, find_least_scores, fit_additive
 from calibration.encounter_reader import EncounterReader, LabelledTurns
 from calibration.unit_examples import FITTED, LabelledUnit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -30,7 +30,7 @@ from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
 
 POLARITIES = tuple(Polarity)
 # The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
-BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sensitivity.KEEN: (20.0, 1.4)}
+BUDGETS = {Sensitivity.QUIET: (2.0, 0.5), Sensitivity.BALANCED: (7.0, 1.0), Sensitivity.KEEN: (20.0, 1.4)}
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
     UnitKind.ROBOT_TURN: (
@@ -46,6 +46,11 @@ RISING = {
     UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "owed_silence_s"), ()),
     UnitKind.PERSON_TURN: ((), ()),
 }  # fmt: skip
+# The facts that decide alone, and from where. The reader is right there in 72 to 89 of 100 units of writers that it was
+# not taught; below, it is wrong about real robots at work (SCOUT: 2 of 159 such units are errors, 2026-11-29).
+_DECIDE_ALONE: dict[UnitKind, tuple[Mapping[str, Sequence[float]], ...]] = {
+    UnitKind.ROBOT_TURN: ({"reader_error": (3.0,)}, {"reader_competence": (2.5, 4.0)}),
+}
 # Silences gain from more steps: few facts, and few units (chosen on silences of other writers, 2026-11-23).
 _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN: 300}
 # Minimum number of units with an attribute for a fit of it; below, its share among the units is taken.
@@ -217,7 +222,11 @@ def _fit_polarities(
 ) -> AdditiveFit:
     weights = np.ones(len(units)) if weights is None else weights
     marked = np.array([[unit.polarity is polarity for polarity in POLARITIES] for unit in units], bool).reshape(-1, 2)
-    return fit_additive(table, marked, weights, RISING[kind], _ROUNDS[kind])
+    fit = fit_additive(table, marked, weights, RISING[kind], _ROUNDS[kind])
+    fit.least = tuple(
+        find_least_scores(table, marked[:, at], thresholds) for at, thresholds in enumerate(_DECIDE_ALONE.get(kind, ()))
+    )
+    return fit
 
 
 def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64] | None = None) -> KindModel:

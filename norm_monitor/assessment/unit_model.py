@@ -67,19 +67,27 @@ class Steps(Config):
 
 
 class AdditiveScore(Config):
-    """A sum of what each fact adds, in log odds."""
+    """A sum of what each fact adds, in log odds, which a fact that decides alone may raise."""
 
     intercept: float
     facts: dict[str, Steps]
+    # The least score by each fact that decides alone, whatever others speak against it.
+    least: dict[str, Steps] = Field(default_factory=dict)
 
     def of(self, facts: Facts) -> float:
         """Return the score of a unit's facts."""
-        return self.intercept + sum(steps.at(facts.get(name)) for name, steps in self.facts.items())
+        return self.intercept + sum(self._parts(facts).values())
 
     def parts(self, facts: Facts) -> dict[str, float]:
         """Return what each fact adds, the strongest support first."""
-        added = {name: steps.at(facts.get(name)) for name, steps in self.facts.items()}
-        return dict(sorted(added.items(), key=lambda part: (-part[1], part[0])))
+        return dict(sorted(self._parts(facts).items(), key=lambda part: (-part[1], part[0])))
+
+    def _parts(self, facts: Facts) -> dict[str, float]:
+        parts = {name: steps.at(facts.get(name)) for name, steps in self.facts.items()}
+        for name, steps in self.least.items():
+            missing = steps.at(facts.get(name)) - self.intercept - sum(parts.values())
+            parts[name] = parts.get(name, 0.0) + max(0.0, missing)
+        return parts
 
 
 class KindModel(Config):

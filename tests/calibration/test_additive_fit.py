@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibration.additive_fit import AdditiveFit, Table, fit_additive
+from calibration.additive_fit import AdditiveFit, Table, find_least_scores, fit_additive
 
 COUNT = 600
 
@@ -64,6 +64,22 @@ def test_what_is_written_down_scores_like_the_fit() -> None:
     written = fit.score(0, table)
     scores = fit.scores(table)[:, 0]
     assert [written.of(row) for row in found] == pytest.approx(scores, abs=0.02)
+
+
+def test_a_fact_that_decides_alone_is_not_outvoted() -> None:
+    found = rows()
+    labels = above_zero(found)
+    table, fit = fitted(found, labels)
+    fit.added[0] -= 1.0  # what the other facts say against it
+    outvoted = fit.scores(table)[:, 0]
+    fit.least = (find_least_scores(table, labels[:, 0], {"matters": (1.0,)}),)
+    scores, written = fit.scores(table)[:, 0], fit.score(0, table)
+    matters = np.array([row["matters"] for row in found])
+    assert (scores[matters > 1] > outvoted[matters > 1]).all()
+    # The threshold is that of the bin that holds it.
+    assert scores[matters < 0.8] == pytest.approx(outvoted[matters < 0.8])
+    assert [written.of(row) for row in found] == pytest.approx(scores, abs=0.02)
+    assert [sum(written.parts(row).values()) + written.intercept for row in found] == pytest.approx(scores, abs=0.02)
 
 
 def test_a_class_without_labels_is_unlikely_and_no_error() -> None:
