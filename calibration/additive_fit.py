@@ -161,7 +161,8 @@ def find_least_scores(
                 share = (labels.sum() + 1) / (len(labels) + 2)
                 values[start:end] = np.log(share / (1 - share))
         values[:_BINS] = np.maximum.accumulate(values[:_BINS])
-        least[name] = values
+        if np.any(values > _NEVER):
+            least[name] = values
     return least
 
 

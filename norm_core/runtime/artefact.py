@@ -55,6 +55,6 @@ def write_artefact(artefact: Artefact, path: Path) -> None:
     """Write an artefact whole, or not at all. Raises ConfigError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, artefact.model_dump_json(indent=1) + "\n")
+        write_atomic(path, artefact.model_dump_json(indent=1, exclude_defaults=True) + "\n")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}; name another file") from error
