@@ -87,9 +87,9 @@ class MonitorConfig(Config):
 
     def unit_model(self, matcher: TextMatcher) -> UnitModel:
         """Read the weights of units' facts, as fitted with what reads them; raise ConfigError if they are unusable."""
-        if self.fusion.weights:
-            return UnitModel.load(resolve_artefact_path(self.fusion.weights))
-        return shipped_unit_model(matcher.reader_size)
+        path, limit_s = self.fusion.weights, self.fusion.answer_within_s
+        model = UnitModel.load(resolve_artefact_path(path)) if path else shipped_unit_model(matcher.reader_size)
+        return model.with_answer_limit(limit_s) if limit_s else model
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""

@@ -47,6 +47,13 @@ class FusionConfig(Config):
     muted: tuple[str, ...] = Field(
         default=(), description="cues and attributes that raise no flag", json_schema_extra=LIVE
     )
+    answer_within_s: float = Field(
+        default=0.0,
+        ge=0,
+        le=120,
+        description="a silence of so many seconds after a person's words is an error; 0 leaves it to the fitted "
+        "weights, which seldom flag less than eight",
+    )
     weights: str = Field(
         default="",
         description="file of fitted weights for the facts of units; empty for the shipped ones",

@@ -13,6 +13,7 @@ from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment.finding import Finding
+from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_facts import MEASURES
 from norm_monitor.assessment.unit_model import (
@@ -26,7 +27,7 @@ from norm_monitor.assessment.unit_model import (
 )
 from norm_monitor.context.meaning import EncoderMatcher
 from tests.norm_monitor.assessment.test_fusion import collect_flags, competence, finding, fusion, judgement, unit
-from tests.norm_monitor.encounter_talk import Watched, robot, user
+from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 
 def test_a_step_holds_from_its_cut_on() -> None:
@@ -145,6 +146,23 @@ def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: EncoderMatcher) 
     assert {flag.polarity for flag in flags} == set(Polarity)
     assert all(any(one.measure == "smaller facts, together" for one in flag.evidence) for flag in flags)
     assert [summed(flag) for flag in flags] == [pytest.approx(flag.probability, abs=0.01) for flag in flags]
+
+
+@pytest.mark.parametrize(("limit_s", "count"), [(4.0, 1), (0.0, 0)])
+def test_a_wait_beyond_the_limit_is_an_error_without_a_question(
+    meaning: EncoderMatcher, limit_s: float, count: int
+) -> None:
+    watched = Watched(meaning, fusion=FusionConfig(answer_within_s=limit_s), weighed=True)
+    flags = watched.watch(
+        robot(0, 2, "Welcome to the pool."),
+        user(2.5, 4, "We can't get in."),
+        robot(8.5, 10, "You need your bracelet for the gate."),
+        user(10.5, 11.5, "All right."),
+        robot(14, 15, "Have a good swim."),  # within the limit
+    )
+    closed = [flag for flag in flags if flag.state is FlagState.CLOSED and flag.onset_ns in {at(4), at(11.5)}]
+    assert [flag.polarity for flag in closed] == [Polarity.ERROR] * count
+    assert [summed(flag) for flag in closed] == [pytest.approx(flag.probability, abs=0.01) for flag in closed]
 
 
 def test_a_flag_tells_from_which_probability_it_is_raised() -> None:
