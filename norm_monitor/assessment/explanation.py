@@ -40,7 +40,7 @@ _CORRECTIONS = {
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
     Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
     Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Consider who is there and how they relate to each other.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Think of who can hear it: tell on nobody, and shame or press nobody.",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
 }
 _MERITS = {
@@ -57,7 +57,6 @@ _ABOUT_WHAT_WAS_SAID = {
     Attribute.CONVERSATIONAL_MECHANICS,
     Attribute.KNOWLEDGE_STATE,
     Attribute.USER_INTENTION,
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS,
 }
 # The share of repeated words from which a turn says the same again.
 _MIN_REPEATED_SHARE = 0.6
@@ -222,7 +221,7 @@ def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | N
 def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
     """Yield the corrections that fit what happened, the most telling first."""
     turn, facts = measured.turn, measured.facts
-    asked, reaction = measured.asked, measured.reaction
+    asked = measured.asked
     if blames(turn.text):
         yield "Do not blame the person: say what can be done now."
     if facts.get("unclear") and asked:
@@ -231,14 +230,12 @@ def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]
         yield f"Do not say the same again: go on from {quote(asked)}."
     if facts.get("words", 0.0) > _MAX_WORDS:
         yield "Say it in one or two sentences, then let the person speak."
-    if reaction and facts.get("person_corrects"):
-        yield f"Take {quote(reaction)} as a correction: say what was wrong, and do that instead."
     if about in _ABOUT_WHAT_WAS_SAID and asked and is_question(asked.text):
         yield f"Answer {quote(asked)} first."
     if about in _ABOUT_WHAT_WAS_SAID and asked and is_request(asked.text):
         yield f"Do what {quote(asked)} asks, or say why you cannot."
-    if about is Attribute.EMOTIONS and asked:
-        yield f"Acknowledge how the person feels who said {quote(asked)}, and match your tone to it."
+    if about is Attribute.EMOTIONS and asked and is_question(asked.text):
+        yield f"Answer {quote(asked)} in a tone that fits how the person feels."
 
 
 @record
