@@ -21,6 +21,7 @@ class RecentRecords:
         self._frames: deque[Frame] = deque(maxlen=MAX_RECORDS)
         self._utterances: deque[Utterance] = deque(maxlen=MAX_RECORDS)
         self._presences: deque[Presence] = deque(maxlen=MAX_RECORDS)
+        self._begin_ns = 0
 
     def add(self, record: Frame | Utterance | Presence | Episode) -> None:
         """Store a record; the start of an episode drops the earlier ones."""
@@ -37,6 +38,7 @@ class RecentRecords:
                     self._frames.clear()
                     self._utterances.clear()
                     self._presences.clear()
+                    self._begin_ns = record.start_ns
 
     def window(self, end_ns: int, now_ns: int) -> Window | None:
         """Return the window that ends at `end_ns`; None without records, which is not the same as a quiet scene."""
@@ -47,3 +49,8 @@ class RecentRecords:
         seen_ns = [frame.stamp_ns for frame in self._frames if frame.stamp_ns <= end_ns]
         start_ns = min([start_ns, *seen_ns[-1:]])
         return gather_window(start_ns, end_ns + 1, self._frames, self._utterances, presences=self._presences)
+
+    def gather_episode(self, end_ns: int) -> Window:
+        """Return the window that ends at `end_ns`, from this episode alone; it may be empty."""
+        start_ns = max(end_ns - self._window_ns, min(self._begin_ns, end_ns))
+        return gather_window(start_ns, end_ns + 1, self._frames, self._utterances)

@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.assessment.unit import MIN_SILENCE_NS, Unit, UnitKind
 from norm_monitor.context.memory import is_self_disclosure
 from norm_monitor.context.scene import Scene
-from norm_monitor.context.turns import Turn
+from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.context.wording import (
     announces_pause,
     has_open_question,
@@ -277,6 +277,19 @@ class Excerpt:
             unit=unit,
             evidence=view.evidence,
             earlier=view.earlier,
+        )
+
+    @classmethod
+    def of_segment(cls, window: Window) -> "Excerpt":
+        """Return the talk of a window, whose first to last turn are judged."""
+        turns = turns_of(window.utterances, window.robot_speech, window.end_ns)
+        return cls(
+            turns=turns,
+            sightings=tuple(sightings_of(window.presences)),
+            frames=window.frames,
+            known_until_ns=window.end_ns,
+            start_ns=min((turn.start_ns for turn in turns), default=window.start_ns),
+            end_ns=max((turn.end_ns for turn in turns), default=window.end_ns),
         )
 
     @property

@@ -1,8 +1,8 @@
-"""Words of a transcript, and pictures as prompt parts, timed from the start of a window."""
+"""Speech and images of a window as prompt parts, timed from the window's start."""
 
-from norm_core.engines.prompt import Image, Part, Text
+from norm_core.engines.prompt import Image, Part, Quoted, Text
 from norm_core.records.frame import Frame
-from norm_core.records.speech import Speaker
+from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import ns_to_s
 
 # The names of speakers, by language.
@@ -16,6 +16,16 @@ LABEL = {"en": "transcript", "zh": "对话记录"}
 NOBODY = {"en": "(nobody speaks)", "zh": "（没有人说话）"}
 
 
+def format_transcript(utterances: tuple[Utterance, ...], start_ns: int, locale: str = "en") -> Quoted:
+    """Return speaker, time and words, one line per utterance, as quoted text."""
+    names = SPEAKERS[locale]
+    lines = []
+    for utterance in sorted(utterances, key=lambda utterance: (utterance.start_ns, utterance.utterance_id)):
+        name = f"{names[utterance.speaker]}{f' {utterance.speaker_id}' if utterance.speaker_id else ''}"
+        lines.append(f"{_format_time(utterance, start_ns)}{name}: {' '.join(utterance.text.split())}")
+    return Quoted(text="\n".join(lines) or NOBODY[locale], label=LABEL[locale])
+
+
 def choose_pictures(frames: tuple[Frame, ...], max_count: int, start_ns: int) -> tuple[Part, ...]:
     """Choose at most `max_count` frames, evenly spread and with the last one, each after its time."""
     count = min(max_count, len(frames))
@@ -27,3 +37,10 @@ def choose_pictures(frames: tuple[Frame, ...], max_count: int, start_ns: int) ->
     for frame in chosen_frames:
         parts += [Text(text=f"[{ns_to_s(frame.stamp_ns - start_ns):.1f} s]"), Image(jpeg=frame.tile_jpeg)]
     return tuple(parts)
+
+
+def _format_time(utterance: Utterance, start_ns: int) -> str:
+    """Return the time of an utterance; empty if it is unknown, as in plain text."""
+    if utterance.timing is Timing.ABSENT:
+        return ""
+    return f"[{ns_to_s(utterance.start_ns - start_ns):.1f}-{ns_to_s(utterance.end_ns - start_ns):.1f} s] "

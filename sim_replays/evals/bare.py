@@ -103,7 +103,7 @@ class _Questioning:
 
     async def ask(self, query: Query, earlier: Mapping[str, SampleAnswer]) -> SampleAnswer:
         """Ask one prompt, again and hotter while no answer is read; `earlier` are the answers by task."""
-        item = self.asked.item.id
+        item = self.asked.item.item or self.asked.item.id
         blank = Prediction(id=item, task=query.task, outcome=Outcome.UNPARSED)
         text = query.question
         for task in _EARLIER_CHOICE.findall(text):
@@ -164,7 +164,7 @@ class _Questioning:
             ContentImage(image=f"data:image/jpeg;base64,{base64.b64encode(frame.tile_jpeg).decode()}")
             for frame in self.frames
         ]
-        if self.suite.is_about_talk and not context.allows_emotions_from_pictures:
+        if self.suite.answered_by == "judge" and not context.allows_emotions_from_pictures:
             locale = "zh" if re.search("[\u4e00-\u9fff]", query.question) else "en"
             content.insert(0, ContentText(text=forbid_face_reading(locale).text))
         return content, ""

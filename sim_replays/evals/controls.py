@@ -52,7 +52,7 @@ def control(choose: Literal["random", "first", "longest", "options"] = "random",
                 index = await choose_index(query, options, state.epoch)
                 outcome = Outcome.UNPARSED if index is None else Outcome.ANSWERED
                 chosen = () if index is None else map_to_dataset(item, query.query_id, [index])
-            prediction = Prediction(id=item.id, task=query.task, outcome=outcome, chosen=chosen)
+            prediction = Prediction(id=item.item or item.id, task=query.task, outcome=outcome, chosen=chosen)
             answers.append(SampleAnswer(prediction=prediction))
         state.store.set(ANSWERS, [to_plain(answer) for answer in answers])
         return state
@@ -67,7 +67,7 @@ def choose_by_options(choose: str, metadata: Mapping[str, Any]) -> Iterator[Pred
         options = _list_options(metadata, query)
         if options and query.query_id in item.orders:
             chosen = map_to_dataset(item, query.query_id, [_CHOOSE_BY_NAME[choose](options)])
-            yield Prediction(id=item.id, task=query.task, outcome=Outcome.ANSWERED, chosen=chosen)
+            yield Prediction(id=item.item or item.id, task=query.task, outcome=Outcome.ANSWERED, chosen=chosen)
 
 
 def _list_options(metadata: Mapping[str, Any], query: Query) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ def _make_task(suite: str, data: str, answers: AnswerForm, variants: dict[str, A
         "suite": suite if suite == loaded.name else str(Path(suite).resolve()),
         "data": str(Path(data).expanduser().resolve()),
         "setting": next(iter(loaded.bare_settings or loaded.settings)),
+        "sampling": "paper",
         "frames": loaded.paper_form,
         **{name: value for name, value in variants.items() if value not in {"", None}},
     }
@@ -75,14 +76,14 @@ def egonormia(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
 @task(name="tactful/videonorms")
 @register_as_tactful
 def videonorms(data: str, **variants: Any) -> Task:
-    """VideoNorms: `setting`, `pictures`, `deployment_context`, `only`."""
+    """VideoNorms: `setting`, `sampling`, `pictures`, `whisper`, `deployment_context`, `only`."""
     return make_suite_task("videonorms", data, **variants)
 
 
 @task(name="tactful/hsri")
 @register_as_tactful
 def hsri(data: str, **variants: Any) -> Task:
-    """HSRI: `setting`, `pictures`, `deployment_context`, `only`."""
+    """HSRI: `setting`, `sampling`, `pictures`, `deployment_context`, `only`."""
     return make_suite_task("hsri", data, **variants)
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 import anyio
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from action_selector.selector import SelectorFiles
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from sim_replays.evals.samples import (
@@ -25,7 +24,7 @@ from sim_replays.items.dataset_files import hash_files
 from sim_replays.items.item_bag import write_item_bag
 from sim_replays.items.target import Prediction, SuiteError
 from sim_replays.runs.players import Player, RobotAnswer, open_players
-from sim_replays.runs.robot_config import make_answerer_config, make_control_config
+from sim_replays.runs.robot_config import AnswererConfig, make_answerer_config, make_control_config
 
 SelectorMode = Literal["steps", "random", "none"]
 
@@ -51,7 +50,7 @@ def robot(  # noqa: PLR0917
         )
     steps = tuple(filter(None, without.split(",")))
     players: SimpleQueue[Player] = SimpleQueue()
-    opened_configs: list[SelectorFiles] = []
+    opened_configs: list[AnswererConfig] = []
     lock = anyio.Lock()
     limiter = anyio.CapacityLimiter(hosts)
 
@@ -100,7 +99,7 @@ def _make_sample_answer(asked: AskedSample, robot_answer: RobotAnswer) -> Sample
     """Return an answer of the robot in the dataset's own order of options, with what led to it."""
     answer = robot_answer.answer
     prediction = Prediction(
-        id=asked.item.id,
+        id=asked.item.item or asked.item.id,
         task=answer.task,
         outcome=answer.outcome,
         chosen=map_to_dataset(asked.item, answer.query_id, answer.chosen),

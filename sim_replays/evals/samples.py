@@ -104,7 +104,7 @@ def _hash_pictures(items: Iterable[RunItem]) -> str:
 
 def _make_sample(asked: AskedSample, targets: Mapping[Key, Target]) -> Sample:
     item = asked.item
-    item_targets = [targets[item.id, query.task] for query in item.queries]
+    item_targets = [targets[item.item or item.id, query.task] for query in item.queries]
     shown = "\n\n".join(map(_describe_query, item.queries))
     if asked.prompts:
         shown = "\n\n".join(query.question for query in asked.prompts.queries)

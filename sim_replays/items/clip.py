@@ -34,7 +34,7 @@ def list_shots_by_second(paths: Sequence[Path]) -> tuple[Shot, ...]:
 
 
 def list_shots(folder: Path, name: str, *, duration_s: float | None, max_count: int) -> tuple[Shot, ...]:
-    """List at most `max_count` evenly spaced images of a clip.
+    """List `max_count` evenly spaced images of a clip, or one a second if it is 0.
 
     They lie in folder/frames/NAME/*.jpg, evenly spread over the clip, or in a video folder/videos/NAME.mp4.
 
@@ -48,7 +48,10 @@ def list_shots(folder: Path, name: str, *, duration_s: float | None, max_count: 
             "setting without pictures, as text"
         )
     length_s = duration_s or (float(len(pictures)) if pictures else _measure_video_s(video))
-    times_s = [length_s * index / max_count for index in range(max_count)]
+    if max_count:
+        times_s = [length_s * index / max_count for index in range(max_count)]
+    else:
+        times_s = [float(second) for second in range(max(1, round(length_s)))]
     if not pictures:
         assert video
         return tuple(Shot(path=video, offset_ns=s_to_ns(at_s), at_s=at_s) for at_s in times_s)

@@ -15,7 +15,7 @@ from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.speech import Utterance
+from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.records.topics import EPISODES_TOPIC, FRAMES_TOPIC, QUERIES_TOPIC, UTTERANCES_TOPIC, full_topic
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
@@ -35,7 +35,7 @@ CAMERA = "/camera/image_raw/compressed"
 
 # The images were selected before, so the camera keeps all of them.
 _KEEP_HZ = 30.0
-_MAX_WIDTH_PX = 4096  # wider than any picture of the datasets
+_PAPER_WIDTH_PX = 4096  # wider than any picture of the datasets
 
 _TILES_ACROSS = 5
 _TILES_JPEG_QUALITY = 90  # of 100
@@ -75,9 +75,11 @@ def read_episodes(bag: Path) -> Iterator[list[Record]]:
 
 
 def _make_episode(item: RunItem, run_config: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:
-    """Yield the records of an episode with their topics: its begin, what is seen, its queries and its end."""
+    """Yield the records of an episode with their topics: its begin, what is seen and said, its queries and its end."""
     frames = make_frames(item, run_config, start_ns)
-    asked_ns = max([start_ns, *(frame.stamp_ns for frame in frames)])
+    utterances = [_shift_utterance(utterance, start_ns) for utterance in item.utterances]
+    sensed: list[tuple[int, str, Record]] = [(frame.stamp_ns, FRAMES, frame) for frame in frames]
+    asked_ns = max([start_ns, *(frame.stamp_ns for frame in frames), *(utterance.end_ns for utterance in utterances)])
     length_s = max([1, *(shot.offset_ns // NS_PER_S + 1 for shot in item.shots)])
     end_ns = max(start_ns + length_s * NS_PER_S, asked_ns + len(item.queries) + 1)
     edge = Episode(
@@ -90,12 +92,24 @@ def _make_episode(item: RunItem, run_config: RunConfig, start_ns: int) -> Iterat
         end_ns=end_ns,
     )
     yield EPISODES, edge
-    for frame in sorted(frames, key=lambda frame: frame.stamp_ns):
-        yield FRAMES, frame
+    sensed += [(utterance.stamp_ns, UTTERANCES, utterance) for utterance in utterances]
+    for _, topic, entry in sorted(sensed, key=lambda record: record[:2]):
+        yield topic, entry
     for offset_ns, query in enumerate(item.queries, 1):
         # Queries are a nanosecond apart, because messages with equal stamps have no defined order.
         yield QUERIES, replace(query, stamp_ns=asked_ns + offset_ns)
     yield EPISODES, replace(edge, stamp_ns=end_ns, state=EpisodeEdge.END)
+
+
+def _shift_utterance(utterance: Utterance, by_ns: int) -> Utterance:
+    words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in utterance.words)
+    return replace(
+        utterance,
+        stamp_ns=utterance.stamp_ns + by_ns,
+        start_ns=utterance.start_ns + by_ns,
+        end_ns=utterance.end_ns + by_ns,
+        words=words,
+    )
 
 
 def make_frames(item: RunItem, run_config: RunConfig, start_ns: int) -> list[Frame]:
@@ -103,8 +117,9 @@ def make_frames(item: RunItem, run_config: RunConfig, start_ns: int) -> list[Fra
 
     Raises SuiteError if a picture cannot be decoded.
     """
+    width_px = _PAPER_WIDTH_PX if run_config.sampling == "paper" else FrameConfig().tile_width_px
     health_log = HealthLog()
-    camera = FrameKeeper(CAMERA, health_log, FrameConfig(tile_width_px=_MAX_WIDTH_PX, keep_hz=_KEEP_HZ))
+    camera = FrameKeeper(CAMERA, health_log, FrameConfig(tile_width_px=width_px, keep_hz=_KEEP_HZ))
     frames = []
     for shot, data in read_jpegs(item.shots):
         picture = Picture(
@@ -149,11 +164,36 @@ def tile_pictures(frames: Sequence[Frame]) -> Frame:
     )
 
 
+def make_utterance(utterance_id: str, speaker: Speaker, text: str, speaker_id: str = "") -> Utterance:
+    """Make an utterance of a transcript, without times."""
+    return Utterance(
+        stamp_ns=0,
+        utterance_id=utterance_id,
+        speaker=speaker,
+        speaker_id=speaker_id.strip(),
+        text=text.strip(),
+        start_ns=0,
+        end_ns=0,
+        source_topic="transcript",
+    )
+
+
+def set_times(utterance: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Utterance:
+    """Return the utterance with these times, which count from the start of the episode."""
+    return replace(utterance, stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns, timing=timing)
+
+
+def set_order(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Return utterances without times in this order, a nanosecond apart."""
+    return [set_times(utterance, index, index, Timing.ABSENT) for index, utterance in enumerate(utterances)]
+
+
 def list_clip_shots(
-    data: Path, run_config: RunConfig, count: int, name: str, duration_s: float | None
+    data: Path, run_config: RunConfig, paper_frames: int, name: str, duration_s: float | None
 ) -> tuple[Shot, ...]:
-    """List `count` evenly spaced images of a clip."""
+    """List the images of a clip as the run samples them: as many as the paper, or one a second."""
     folder = data if data.is_dir() else data.parent
     if run_config.pictures:
         folder = Path(run_config.pictures)
-    return list_shots(folder, name, duration_s=duration_s, max_count=count)
+    max_count = paper_frames if run_config.sampling == "paper" else 0
+    return list_shots(folder, name, duration_s=duration_s, max_count=max_count)

@@ -1,4 +1,4 @@
-"""The settings of a run, and its items with images; their labels are apart."""
+"""The settings of a run, and its items with images and speech; their labels are apart."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Literal
 
 from norm_core.records.episode import Query
 from norm_core.records.record import record
+from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
 from sim_replays.items.clip import Shot
 from sim_replays.items.target import SuiteError, Target
@@ -27,27 +28,32 @@ class RunConfig(Config):
     setting: str
     style: Literal["default", "egoplan", "exclusion"] = "default"
     pictures: str = ""
+    sampling: Literal["robot", "paper"] = "robot"
     frames: Frames = "discrete"
+    whisper: str = ""
     only: str = ""
     seed: int = 0
 
 
 @record
 class RunItem:
-    """One episode: its questions, and images in order of time.
+    """One episode: its questions, images and speech in order of time.
 
-    `orders` has, by question, the dataset's index of each offered option.
+    `orders` has, by question, the dataset's index of each offered option. Answers are scored under `item`, or under
+    `id` if it is empty. Stamps of utterances count from the start of the episode.
     """
 
     id: str
+    item: str = ""
     queries: tuple[Query, ...]
     shots: tuple[Shot, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
     orders: Mapping[str, tuple[int, ...]]
 
     @property
     def keys(self) -> set[tuple[str, str]]:
         """The item and task of each query, for scoring."""
-        return {(self.id, query.task) for query in self.queries}
+        return {(self.item or self.id, query.task) for query in self.queries}
 
 
 @record

@@ -1,4 +1,4 @@
-"""Players of item bags to the selector, in this process or over DDS."""
+"""Players of item bags: to the selector or the judge, in this process or over DDS."""
 
 import atexit
 import json
@@ -10,19 +10,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from action_selector.selector import SelectorFiles, open_selector
+from action_selector.selector import Recommendation, SelectorFiles, open_selector
 from norm_core.engines.engine import Engine
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import Clock, WallClock
+from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import lines_of
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
-from sim_replays.items.item_bag import read_episodes
+from sim_replays.items.item_bag import Record, read_episodes
 from sim_replays.runs.asked_model import LoggedModel, ModelRequest, open_model
+from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
+from sim_replays.suites.suite_questions import SuiteAnswerer
 
-SELECTOR = "selector"  # the node that answers
 MODEL_START_TIMEOUT_S = 600.0  # A node loads its model before it starts.
 
 
@@ -50,13 +52,57 @@ class Player(Protocol):
         """End what was started."""
 
 
+class Answerer(Protocol):
+    """What takes the records of an episode in order, and answers its queries."""
+
+    def take(self, record: Record) -> Iterator[Answer | Recommendation]:
+        """Yield the answers that are known after this record."""
+
+
+class SelectorAnswerer:
+    """The selector."""
+
+    def __init__(self, files: SelectorFiles, clock: Clock, model: Engine | None = None) -> None:
+        """Open the selector of these settings; `model` is the one that they name, if any."""
+        self._selector = open_selector(files, clock, engine=model)
+
+    def take(self, record: Record) -> Iterator[Recommendation]:
+        """Decide the queries that are due after this record. A query that was dropped has no answer."""
+        yield from map(self._selector.decide, self._selector.take(record))
+
+
+class JudgeAnswerer:
+    """The judge, with the logic by which the monitor node answers queries."""
+
+    def __init__(self, config: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
+        self._suite_answerer = SuiteAnswerer(model, config.suite, config.rules)
+        self._recent_records = RecentRecords(config.suite.window_s)
+        self._clock = clock
+
+    def take(self, record: Record) -> Iterator[Answer]:
+        """Answer a query from the records before it; keep any other record."""
+        if isinstance(record, Query):
+            window, deadline = self._suite_answerer.find_window(record, self._recent_records, self._clock)
+            yield self._suite_answerer.answer(record, window, deadline)
+        else:
+            self._recent_records.add(record)
+
+
+def open_answerer(config: AnswererConfig, clock: Clock, model: Engine | None) -> Answerer:
+    """Create the answerer of the settings; `model` is None where the selector has none."""
+    if isinstance(config, JudgeAnswererConfig):
+        assert model
+        return JudgeAnswerer(config, clock, model)
+    return SelectorAnswerer(config, clock, model)
+
+
 class InProcessPlayer:
     """Player to the logic of the node in this process, message by message, without DDS."""
 
-    def __init__(self, config: SelectorFiles, model: Engine | None = None, clock: Clock | None = None) -> None:
-        """Open the selector of these settings, around the model that they name, if any."""
+    def __init__(self, config: AnswererConfig, model: Engine | None = None, clock: Clock | None = None) -> None:
+        """Create the answerer around a model, if it has one."""
         self._model = LoggedModel(model) if model else None
-        self._selector = open_selector(config, clock or WallClock(), engine=self._model)
+        self._answerer = open_answerer(config, clock or WallClock(), self._model)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
         """Yield the answers to the wanted queries."""
@@ -65,16 +111,12 @@ class InProcessPlayer:
                 if isinstance(entry, Query) and entry.query_id not in wanted:
                     continue
                 began_s = time.perf_counter()
-                for due_request in self._selector.take(entry):
-                    recommended = self._selector.decide(due_request)
-                    if recommended.answer:
+                for reply in self._answerer.take(entry):
+                    answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
+                    if answer:
                         requests = self._model.end_question() if self._model else ()
-                        yield RobotAnswer(
-                            answer=recommended.answer,
-                            took_s=time.perf_counter() - began_s,
-                            requests=requests,
-                            decision=recommended.decision,
-                        )
+                        took_s = time.perf_counter() - began_s
+                        yield RobotAnswer(answer=answer, took_s=took_s, requests=requests, decision=decision)
 
     def close(self) -> None:
         """Do nothing: the model goes with its process."""
@@ -86,13 +128,23 @@ class DdsPlayer:
     Each bag is played by a further process, which waits for every acknowledgement and answer.
     """
 
-    def __init__(self, config: SelectorFiles) -> None:
+    def __init__(self, config: AnswererConfig) -> None:
         """Start the node, which loads its model."""
-        parameters = config.model_dump(mode="json", exclude_defaults=True)
+        if isinstance(config, JudgeAnswererConfig):
+            self._node_name = "monitor"
+            parameters = {
+                "judge": {"model": config.model, **config.rules.model_dump(mode="json", exclude_defaults=True)},
+                "suite": {"answers_queries": True, **config.suite.model_dump(mode="json", exclude_defaults=True)},
+            }
+        else:
+            self._node_name = "selector"
+            parameters = config.model_dump(mode="json", exclude_defaults=True)
         self._stack = ExitStack()
         self._domain_id = self._stack.enter_context(claim_domain())
         self._node = self._stack.enter_context(
-            NodeProcess([SELECTOR], {SELECTOR: parameters}, self._domain_id, start_timeout_s=MODEL_START_TIMEOUT_S)
+            NodeProcess(
+                [self._node_name], {self._node_name: parameters}, self._domain_id, start_timeout_s=MODEL_START_TIMEOUT_S
+            )
         )
         atexit.register(self.close)
 
@@ -109,12 +161,12 @@ class DdsPlayer:
         with tempfile.TemporaryDirectory(prefix="tactful-") as folder:
             ids_path = Path(folder) / "wanted.json"
             ids_path.write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [sys.executable, "-m", "norm_bench.item_player", str(bag), str(ids_path), SELECTOR]
+            command = [sys.executable, "-m", "norm_bench.item_player", str(bag), str(ids_path), self._node_name]
             for line in lines_of(command, self._domain_id, [self._node]):
                 yield RobotAnswer(answer=from_plain(Answer, line["answer"]), took_s=line["took_s"])
 
 
-def open_players(config: SelectorFiles, transport: str, hosts: int, seed: int) -> list[Player]:
+def open_players(config: AnswererConfig, transport: str, hosts: int, seed: int) -> list[Player]:
     """Open a player for each item that is played at the same time; those in this process share one model."""
     if transport == "dds":
         return [DdsPlayer(config) for _ in range(hosts)]

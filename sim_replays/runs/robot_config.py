@@ -1,18 +1,24 @@
-"""The settings of the selector for a run."""
+"""The settings of the nodes that answer a suite: the selector for actions, the judge for talk."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from action_selector.selector import SelectorFiles
 from action_selector.selector_config import WhenUnsure
+from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.engines.talk_reader import NO_READER
+from norm_core.runtime.config import Config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites.suite import find_suite
+from sim_replays.suites.suite_questions import QuestionConfig
 
 ENCODER = "encoder"
+_WHOLE_EPISODE_S = 3600.0  # longer than any episode
 
 # By step that a run can leave out (ablation), the parameters without it.
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -25,15 +31,31 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+class JudgeAnswererConfig(Config):
+    """The model of the judge and how it answers; the sentence encoder is the default."""
+
+    model: str = Field(default=MODEL, description="name of the model that is asked")
+    suite: QuestionConfig = QuestionConfig()
+    rules: PictureRules = PictureRules()
+
+
+AnswererConfig = SelectorFiles | JudgeAnswererConfig
+
+
 def make_answerer_config(
     model: str, run_config: RunConfig, rules: PictureRules, without: Sequence[str] = (), precedents_index: str = ""
-) -> SelectorFiles:
-    """Make the settings of the selector, which answers a suite, without the steps that are left out.
+) -> AnswererConfig:
+    """Make the settings of the node that answers a suite, without the steps that are left out.
 
-    Raises SuiteError if no node answers the suite, or a setting is not of the selector.
+    Raises SuiteError if a setting is not of the node.
     """
-    if find_suite(run_config.suite).is_about_talk:
-        raise SuiteError(f"{run_config.suite}: no node of the robot decides such questions; ask a model alone")
+    suite = find_suite(run_config.suite)
+    if suite.answered_by == "judge":
+        if without or precedents_index:
+            raise SuiteError(
+                f"the judge answers {run_config.suite}; leave out `without` and `precedents`, which are of the selector"
+            )
+        return make_judge_config(model, run_config, rules)
     if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
         raise SuiteError(f"nothing in {run_config.suite} asks about emotions; leave deployment_context out")
     return make_selector_files(
@@ -41,12 +63,13 @@ def make_answerer_config(
     )
 
 
-def make_control_config(config: SelectorFiles, selector: str) -> SelectorFiles:
+def make_control_config(config: AnswererConfig, selector: str) -> AnswererConfig:
     """Return the settings of a control: the same steps around a model that answers at random, or around none."""
-    changes: dict[str, dict[str, Any]] = {
-        "random": {"model": RANDOM, "fall_back": False},
-        "none": {"model": "", "fall_back": True},
-    }
+    changes: dict[str, dict[str, Any]]
+    if isinstance(config, JudgeAnswererConfig):
+        changes = {"random": {"model": RANDOM}, "none": {"model": MODEL}}
+    else:
+        changes = {"random": {"model": RANDOM, "fall_back": False}, "none": {"model": "", "fall_back": True}}
     return config.model_copy(update=changes.get(selector, {}))
 
 
@@ -75,3 +98,12 @@ def make_selector_files(
         pictures_may_leave=pictures_may_leave,
         **ablated,
     )
+
+
+def make_judge_config(model: str, run_config: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
+    """Make the settings of the judge: it sees the last 15 s of an episode as on a robot, or all as in the papers."""
+    name = MODEL if model == ENCODER else model
+    suite = QuestionConfig()
+    if run_config.sampling == "paper":
+        suite = QuestionConfig(window_s=_WHOLE_EPISODE_S, images=find_suite(run_config.suite).paper_frames)
+    return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())

@@ -13,11 +13,13 @@ from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute
+from norm_core.records.speech import Speaker, Timing, Utterance
+from norm_core.runtime.time import s_to_ns
 from scoring.f1 import count_confusions, f1_score, macro_f1
 from scoring.figures import Figure, estimate_share
 from scoring.intervals import cluster_interval, draw_clusters
 from sim_replays.items.clip import Shot
-from sim_replays.items.item_bag import list_clip_shots
+from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order, set_times
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, Target, find_first_pick, find_picks
 from sim_replays.suites.controls import (
@@ -31,6 +33,7 @@ from sim_replays.suites.hsri_segments import (
     CHOICES,
     FILE,
     OPTION_WORDS,
+    PARTY_BY_TASK,
     TASKS,
     HsriQuestion,
     HsriSegment,
@@ -47,6 +50,7 @@ COLUMNS = (
     "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
 )  # fmt: skip
 
+_SPEAKERS = {"agent": Speaker.ROBOT, "user": Speaker.USER}
 _TEXTS = load_prompt_file("hsri_prompts", "sim_replays.suites").texts
 # By task, the label's index of each option that is offered, where the paper has another order.
 _PAPER_ORDERS = {"error3": (1, 0, 2)}
@@ -64,27 +68,38 @@ class SegmentSetting(StrEnum):
 
 
 def make_items(run_config: RunConfig) -> RunItems:
-    """Make an episode of the questions about each drawn segment."""
+    """Make for each drawn segment an episode of the whole talk, and one of the words of each party alone."""
     data = Path(run_config.data)
     setting = SegmentSetting(run_config.setting)
+    is_blind = setting is SegmentSetting.BLIND
     segments = read(data)
     segment_by_id = {segment.id: segment for segment in segments}
     drawn = draw_questions(segments)
-    questions_by_id: dict[str, list[HsriQuestion]] = {}
+    questions_by_episode: dict[tuple[str, str], list[HsriQuestion]] = {}
     for question in drawn:
-        questions_by_id.setdefault(question.id, []).append(question)
+        party = PARTY_BY_TASK.get(question.task, "")
+        questions_by_episode.setdefault((question.id, party), []).append(question)
     episodes = []
-    for question_id, questions in sorted(questions_by_id.items()):
+    for (question_id, party), questions in sorted(questions_by_episode.items()):
         segment = segment_by_id[question_id.partition("#")[0]]
-        queries = tuple(_make_query(segment, question) for question in questions)
+        episode_id = f"{question_id}/{party}" if party else question_id
+        queries = tuple(_make_robot_query(episode_id, segment, question) for question in questions)
         orders = [tuple(range(len(question.options))) for question in questions]
         if run_config.bare:
-            queries, orders = _make_bare_queries(queries, questions, is_blind=setting is SegmentSetting.BLIND)
+            queries, orders = _make_bare_queries(queries, questions, is_blind=is_blind)
         shots: tuple[Shot, ...] = ()
         if setting is SegmentSetting.GIVEN:
             shots = list_clip_shots(data, run_config, PAPER_FRAMES, segment.id, _measure_duration_s(segment))
-        orders_by_id = {query.query_id: order for query, order in zip(queries, orders, strict=True)}
-        episodes.append(RunItem(id=question_id, queries=queries, shots=shots, orders=orders_by_id))
+        episodes.append(
+            RunItem(
+                id=episode_id,
+                item=question_id,
+                queries=queries,
+                shots=shots,
+                utterances=() if is_blind else _make_utterances(segment, party),
+                orders={query.query_id: order for query, order in zip(queries, orders, strict=True)},
+            )
+        )
     file = data / FILE if data.is_dir() else data
     return RunItems(episodes=tuple(episodes), targets=tuple(make_targets(drawn)), files=(file,))
 
@@ -115,19 +130,35 @@ def _label_options(options: Sequence[str], style: str) -> list[str]:
     return [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
 
 
-def _make_query(segment: HsriSegment, question: HsriQuestion) -> Query:
-    """Make a query, which states the kind of the segment where the task is about its attributes."""
+def _make_robot_query(episode_id: str, segment: HsriSegment, question: HsriQuestion) -> Query:
+    """Make the query of the robot, which states the kind of the segment where the task is about its attributes."""
     kind = segment.kind.value if question.task in {"attributes", "multi"} else ""
     assert kind != SegmentKind.NONE
     return Query(
         stamp_ns=0,
         query_id=f"{question.id}:{question.task}",
-        episode_id=question.id,
+        episode_id=episode_id,
         task=question.task,
         question=kind,
         options=tuple(map(str, question.options)),
         several=question.task == "attributes",
     )
+
+
+def _make_utterances(segment: HsriSegment, party: str) -> tuple[Utterance, ...]:
+    """Make the utterances of all, or of one party, with times where the annotation has them."""
+    lines = [line for line in segment.transcript if not party or line.speaker == party]
+    has_times = any(line.end_s > 0 for line in segment.transcript)
+    begin_s = min(line.start_s for line in segment.transcript)
+    utterances = []
+    for index, line in enumerate(lines):
+        utterance = make_utterance(f"{segment.id}-{index}", _SPEAKERS[line.speaker], line.text)
+        if has_times:
+            start_ns = s_to_ns(line.start_s - begin_s)
+            end_ns = s_to_ns(max(line.start_s, line.end_s) - begin_s)
+            utterance = set_times(utterance, start_ns, end_ns, Timing.SOURCE)
+        utterances.append(utterance)
+    return tuple(utterances if has_times else set_order(utterances))
 
 
 def _measure_duration_s(segment: HsriSegment) -> float | None:
@@ -226,7 +257,8 @@ SUITE = Suite(
     bare_settings=(SegmentSetting.GIVEN, SegmentSetting.TEXT, SegmentSetting.BLIND),
     oracle_texts={SegmentSetting.GIVEN: "transcript", SegmentSetting.TEXT: "transcript"},
     emotion_tasks=("attributes", "multi"),
-    is_about_talk=True,
+    answered_by="judge",
     interval_label="mean ± sd of seeds",
+    paper_frames=PAPER_FRAMES,
     published=shipped_file("sim_replays.suites", "hsri_published.yaml"),
 )

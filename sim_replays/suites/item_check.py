@@ -92,7 +92,7 @@ def read_items(suite: Suite, data: Path) -> list[AskedItem]:
         targets = {target.key: target for target in run.targets if target.options}
         for episode in run.episodes:
             for query in episode.queries:
-                key = episode.id, query.task
+                key = episode.item or episode.id, query.task
                 if key not in targets:
                     continue
                 options = query.justifications or query.options

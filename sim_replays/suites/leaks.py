@@ -10,17 +10,18 @@ _MIN_WORDS = 3  # A shorter option, such as a label, stands in many sentences.
 
 
 def find_leaks(items: Iterable[RunItem], targets: Mapping[Key, Target]) -> list[str]:
-    """Return the ids of questions whose scene or text holds the right option more than another one."""
+    """Return the ids of questions whose scene, speech or text holds the right option more than another one."""
     leaks = []
     for item in items:
+        speech = " ".join(utterance.text for utterance in item.utterances)
         for query in item.queries:
-            target = targets.get((item.id, query.task))
+            target = targets.get((item.item or item.id, query.task))
             order = item.orders.get(query.query_id, ())
             options = query.justifications or query.options
             if target is None or len(options) != len(order) or target.words == query.options:
                 continue
             right = [index for index, dataset_index in enumerate(order) if dataset_index in target.right]
-            if holds_right_option(f"{query.question} {query.viewpoint.description}", options, right):
+            if holds_right_option(f"{query.question} {query.viewpoint.description} {speech}", options, right):
                 leaks.append(query.query_id)
     return leaks
 

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.engines.options import read_option, strip_reasoning
@@ -195,9 +195,10 @@ class Suite:
     - `bare_settings` are those in which a paper asks a model alone, its main one first.
     - `joint_tasks` has figures that count an item as right only if it is right in each of several tasks.
     - `oracle_texts` says for a setting which text comes from the dataset in place of perception.
-    - `is_about_talk`: no node of the robot decides it, and its pictures show people. `emotion_tasks` may show them only
-      where the deployment context allows it.
-    - `published` is a YAML file of the paper's tables. `paper_form` is how the paper shows pictures.
+    - `answered_by` is the node of the robot. `emotion_tasks` may show pictures only where the deployment context
+      allows it.
+    - `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows,
+      and `paper_form` how.
     - `known_answer` checks the scorer before each run. `source` is the file of a suite from a folder.
     """
 
@@ -209,7 +210,7 @@ class Suite:
     make_items: Callable[[RunConfig], RunItems]
     compute_figures: Callable[[Sequence[Target], Predictions], Figures]
     controls: Mapping[str, Control]
-    is_about_talk: bool = False
+    answered_by: Literal["selector", "judge"] = "selector"
     bare_settings: tuple[str, ...] = ()
     reply_parsers: Mapping[str, ReplyParser] = field(default_factory=lambda: REPLY_PARSERS)
     max_tries: int = 1
@@ -217,6 +218,7 @@ class Suite:
     emotion_tasks: tuple[str, ...] = ()
     joint_tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     interval_label: str = INTERVAL_LABEL  # the heading beside a figure
+    paper_frames: int = 0
     paper_form: Frames = "discrete"
     published: Path | None = None
     known_answer: KnownAnswer | None = None
@@ -294,11 +296,11 @@ def make_suite_items(run_config: RunConfig) -> RunItems:
         files.append(suite.source)
     if run_config.only:
         named = read_ids(Path(run_config.only))
-        ids = {episode.id for episode in items.episodes}
+        ids = {episode.item or episode.id for episode in items.episodes}
         if unknown := sorted(named - ids - {name.partition("#")[0] for name in ids}):
             raise SuiteError(
                 f"{run_config.only}: names ids that are not in {run_config.data}: {list_first(unknown)}; remove them"
             )
-        items = items.select([episode for episode in items.episodes if is_named(episode.id, named)])
+        items = items.select([episode for episode in items.episodes if is_named(episode.item or episode.id, named)])
         files.append(Path(run_config.only))
     return replace(items, files=tuple(files))

@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from pydantic import Field
@@ -13,12 +15,13 @@ from norm_core.engines.options import strip_reasoning
 from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.files.data_files import shipped_file
 from norm_core.records.episode import Query
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import Config
 from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import Figure, estimate_grade
 from sim_replays.items.clip import Shot
 from sim_replays.items.dataset_files import read_annotations
-from sim_replays.items.item_bag import list_clip_shots
+from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, Target, find_first_pick
 from sim_replays.suites.controls import (
@@ -29,6 +32,7 @@ from sim_replays.suites.controls import (
     score_uniform_choice,
 )
 from sim_replays.suites.suite import ParsedReply, ReplyParser, Suite, read_json_object
+from sim_replays.suites.suite_questions import CULTURES
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
@@ -189,6 +193,7 @@ class NormSetting(StrEnum):
     """The input given for a clip of VideoNorms."""
 
     GIVEN = "transcript-given"
+    WHISPER = "whisper"  # the ears' transcript of the clip's sound
     TEXT = "text"  # the dataset's transcript, without images
     BLIND = "blind"
 
@@ -197,21 +202,28 @@ def make_items(run_config: RunConfig) -> RunItems:
     """Make an episode of each norm in a clip, with all its questions."""
     data = Path(run_config.data)
     setting = NormSetting(run_config.setting)
+    has_pictures = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
+    has_transcript = setting in {NormSetting.GIVEN, NormSetting.TEXT}
     annotations = read(data)
+    transcribe = _load_ears(data, run_config) if setting is NormSetting.WHISPER else None
     episodes = []
     for annotation in annotations:
-        queries = [_make_query(annotation, task) for task in annotation.tasks]
+        if transcribe:
+            utterances = transcribe(annotation.clip, CULTURES[annotation.culture])
+        else:
+            utterances = _split_transcript(annotation.id, annotation.transcript if has_transcript else "")
+        queries = [_make_robot_query(annotation, task) for task in annotation.tasks]
         if run_config.bare:
-            transcript = "" if setting is NormSetting.BLIND else annotation.transcript
-            queries = [make_bare_query(annotation, task, transcript) for task in annotation.tasks]
+            queries = [make_bare_query(annotation, task, utterances) for task in annotation.tasks]
         shots: tuple[Shot, ...] = ()
-        if setting is NormSetting.GIVEN:
+        if has_pictures:
             shots = list_clip_shots(data, run_config, PAPER_FRAMES, annotation.clip, annotation.duration_s)
         episodes.append(
             RunItem(
                 id=annotation.id,
                 queries=tuple(queries),
                 shots=shots,
+                utterances=utterances,
                 orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in annotation.tasks},
             )
         )
@@ -219,19 +231,20 @@ def make_items(run_config: RunConfig) -> RunItems:
     return RunItems(episodes=tuple(episodes), targets=tuple(make_targets(annotations)), files=(file,))
 
 
-def make_bare_query(annotation: Annotation, task: str, transcript: str) -> Query:
+def make_bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
     """Make a query of the whole prompt of the paper, in the language of the clip."""
+    lines = [
+        f"{utterance.speaker_id}: {utterance.text}" if utterance.speaker_id else utterance.text
+        for utterance in utterances
+    ]
     prompt = _TEXTS[annotation.culture.value][task].format(
-        ts=f"{annotation.start_s:g}",
-        transcript="\n".join(line.strip() for line in transcript.splitlines() if line.strip()),
-        category=annotation.category,
-        norm=annotation.norm,
+        ts=f"{annotation.start_s:g}", transcript="\n".join(lines), category=annotation.category, norm=annotation.norm
     )
-    return replace(_make_query(annotation, task), question=prompt, style=task)
+    return replace(_make_robot_query(annotation, task), question=prompt, style=task)
 
 
-def _make_query(annotation: Annotation, task: str) -> Query:
-    """Make a query that states the category, and the norm unless it asks for it."""
+def _make_robot_query(annotation: Annotation, task: str) -> Query:
+    """Make the query of the robot, which states the category, and the norm unless it asks for it."""
     return Query(
         stamp_ns=0,
         query_id=f"{annotation.id}:{task}",
@@ -241,6 +254,27 @@ def _make_query(annotation: Annotation, task: str) -> Query:
         style=annotation.culture.value,
         options=() if task == "norm" else tuple(map(str, Side)),
     )
+
+
+def _split_transcript(annotation_id: str, text: str) -> tuple[Utterance, ...]:
+    """Split a transcript into an utterance a line. A line may name its speaker before a colon."""
+    utterances = []
+    for index, line in enumerate(line for line in text.splitlines() if line.strip()):
+        speaker_id, colon, words = line.partition(": ")
+        if not colon:
+            speaker_id, words = "", line
+        utterances.append(make_utterance(f"{annotation_id}-{index}", Speaker.UNKNOWN, words, speaker_id))
+    return tuple(set_order(utterances))
+
+
+def _load_ears(data: Path, run_config: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
+    """Return a function that transcribes a clip in a language."""
+    # The import is late, because Whisper takes seconds to load.
+    transcriber = import_module("sim_replays.items.clip_hearing").ClipTranscriber(run_config.whisper)
+    folder = data if data.is_dir() else data.parent
+    if run_config.pictures:
+        folder = Path(run_config.pictures)
+    return partial(transcriber.transcribe, folder)
 
 
 def compute_figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
@@ -284,10 +318,11 @@ SUITE = Suite(
         "prior": make_drawn_control(draw_by_rate),
         "uniform": score_uniform_choice,
     },
-    bare_settings=tuple(map(str, NormSetting)),
+    bare_settings=(NormSetting.GIVEN, NormSetting.WHISPER, NormSetting.TEXT, NormSetting.BLIND),
     reply_parsers=REPLY_PARSERS,
     max_tries=3,
     oracle_texts={NormSetting.GIVEN: "transcript", NormSetting.TEXT: "transcript"},
-    is_about_talk=True,
+    answered_by="judge",
+    paper_frames=PAPER_FRAMES,
     published=shipped_file("sim_replays.suites", "videonorms_published.yaml"),
 )

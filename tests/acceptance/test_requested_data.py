@@ -64,4 +64,5 @@ def test_the_steps_run_as_written(tmp_path: Path) -> None:
         )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     assert done.stdout.count("the model alone: openai-api/local/stand-in") == 4
+    assert done.stdout.count("the robot: the model inside our steps") == 1
     assert {"published", "Human", "rationale", "norm"} <= set(re.findall(r"\w+", done.stdout))

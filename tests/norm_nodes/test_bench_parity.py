@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from action_selector.selector import SelectorFiles
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
@@ -21,7 +20,7 @@ from norm_monitor.encounters.library import HERE, find, read
 from norm_monitor.replay.node_driver import FLAGS, TransportError, play_over_dds
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.players import open_players
-from sim_replays.runs.robot_config import make_selector_files
+from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, make_selector_files
 from sim_replays.session_replay import replay_in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
@@ -61,7 +60,7 @@ def bag_of(path: Path, seed: int, task: str = "eas") -> Path:
     return path
 
 
-def answers(config: SelectorFiles, transport: str, bag: Path, seed: int) -> list[Answer]:
+def answers(config: AnswererConfig, transport: str, bag: Path, seed: int) -> list[Answer]:
     [player] = open_players(config, transport, hosts=1, seed=0)
     with closing(player):
         wanted = [f"{seed}-{number}" for number in range(ITEMS)]
@@ -80,6 +79,19 @@ def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models
         server.bodies.clear()
         assert answers(files, "dds", bag, seed) == direct
         assert server.bodies == asked
+
+
+def test_the_judge_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path) -> None:
+    bag = bag_of(tmp_path / "bag", 3, "error2")
+    with serving() as server:
+        describe_model(own_models, "eye", server.url)
+        config = JudgeAnswererConfig(model="eye")
+        direct = answers(config, "direct", bag, 3)
+        bodies = list(server.bodies)
+        assert bodies
+        server.bodies.clear()
+        assert answers(config, "dds", bag, 3) == direct
+        assert server.bodies == bodies
 
 
 LENGTH_S = 10.0

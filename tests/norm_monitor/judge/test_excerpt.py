@@ -13,9 +13,10 @@ from norm_monitor import assessment
 from norm_monitor.assessment.unit import Unit, UnitKind
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.excerpt import Excerpt, UnitView
+from norm_monitor.judge.judge import excerpt_prompt
 from norm_monitor.judge.questions import word_fact
-from tests.norm_monitor.encounter_talk import at, robot, user
-from tests.norm_monitor.judge.unit_views import views_of
+from tests.norm_monitor.encounter_talk import at, robot, user, window_of
+from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
 TALK = [*user(1, 3, "Where is room two?"), *robot(9, 11, "Upstairs."), *user(10, 12, "Thank you.")]
 FACE = Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=0.9)
@@ -152,6 +153,16 @@ def test_earlier_facts_and_promises_are_quoted() -> None:
         ">> [0.0-1.0 s] ROBOT: Hello, Ann.",
         "[1.0-5.0 s] (4.0 s of silence so far, after ROBOT spoke)",
     ]
+
+
+def test_a_segment_of_one_turn_has_the_prompt_of_the_live_unit() -> None:
+    talk = robot(1, 3, "Go away.")
+    view = views_of(talk, 4, [FRAME])[UnitKind.ROBOT_TURN, 1]
+    live, segment = (
+        excerpt_prompt(one, 4, "en") for one in (Excerpt.of_unit(view), Excerpt.of_segment(window_of(talk, 4, [FRAME])))
+    )
+    assert live == segment
+    assert ">> [0.0-2.0 s] ROBOT: Go away." in live.as_text()
 
 
 def test_chinese_talk_has_chinese_lines() -> None:

@@ -263,6 +263,23 @@ def test_an_own_suite_is_answered_alike_by_nodes_and_in_process(tmp_path: Path) 
     assert [answer["outcome"] for answer in by_nodes] == ["answered"] * 2
 
 
+@pytest.mark.ros
+@pytest.mark.parametrize(("suite", "folder"), [("videonorms", videonorms_folder), ("hsri", hsri_folder)])
+def test_questions_about_talk_are_answered_alike_by_nodes_and_in_process(
+    suite: str, folder: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    from sim_replays.evals.robot import robot
+
+    task = {"data": str(folder(tmp_path / "data")), "setting": "text"}
+    logs = [
+        run(f"tactful/{suite}", tmp_path, robot(transport=name), task_args=task, limit=2) for name in ("direct", "dds")
+    ]
+    in_process, by_nodes = ([answer["prediction"] for answer in answers(log)] for log in logs)
+    assert in_process == by_nodes
+    assert "answered" in {answer["outcome"] for answer in by_nodes}
+    assert logs[0].samples[0].store["bag_sha256"] == logs[1].samples[0].store["bag_sha256"]
+
+
 def test_an_own_suite_is_a_task_and_tells_of_leaks(tmp_path: Path) -> None:
     leaking = {**QUESTION, "id": "2", "scene": "It is best to wait for the cook."}
     with serve_replies(lambda _: "A") as chat:

@@ -10,7 +10,7 @@ from norm_nodes.base.norm_node import NormNode
 
 from norm_bench.drain import DrainReporter
 
-# The classes that also get queries. Every other node only gets the reports.
+# The classes that answer queries. Every other node only gets the reports.
 QUERIED = {"monitor": "QueriedMonitor", "selector": "QueriedSelector"}
 
 

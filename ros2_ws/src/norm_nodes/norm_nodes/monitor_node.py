@@ -122,7 +122,7 @@ class MonitorNodeConfig(MonitorConfig):
 class MonitorNode(NormNode[MonitorNodeConfig]):
     """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
 
-    # norm_bench extends `subscribe_senses`.
+    # norm_bench extends `lease_judge`, `build_judge`, `subscribe_senses`, `receive` and `awaits_senses`.
     config_model = MonitorNodeConfig
     _engine: EngineLease | None
     _judge: Judge | None
