@@ -53,7 +53,10 @@ def test_the_demo_misses_what_the_start_page_says(tmp_path: Path) -> None:
         "Answers a plain question late and with a price that nobody asked for."
     ]
     page = (collect.ROOT / "docs/start.md").read_text(encoding="utf-8")
-    assert f"{len(events) - 1} of {len(events)} without the talk reader, which is needed\nfor the late answer at 1:05" in page
+    assert (
+        f"{len(events) - 1} of {len(events)} without the talk reader, which is needed\nfor the late answer at 1:05"
+        in page
+    )
 
 
 def _flags(flag: dict[str, Any], event: TrueEvent) -> bool:
