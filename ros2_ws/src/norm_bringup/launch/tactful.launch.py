@@ -63,8 +63,8 @@ def _start(context: LaunchContext) -> list[object]:
     options = ["--autostart"] if read_argument("activate").lower() == "true" else []
 
     def make_node(name: str) -> Node:
-        def respawn(event: ProcessExited, _: LaunchContext) -> TimerAction | None:
-            if event.returncode in FINAL_EXIT_CODES:
+        def respawn(event: ProcessExited, context: LaunchContext) -> TimerAction | None:
+            if context.is_shutdown or event.returncode in FINAL_EXIT_CODES:
                 return None
             return TimerAction(period=RESPAWN_DELAY_S, actions=[make_node(name)])
 
