@@ -86,7 +86,8 @@ def test_a_late_viewer_sees_the_talk_so_far_and_judges_a_flag(tmp_path: Path, ob
         with running("view") as view:
             browser.open(view.wait_for("http://"))
             until_shown(browser, "count", "1 in all")
-            browser.until(f"document.body.innerText.includes({json.dumps(HOSTILE)})", PATIENCE_S)
+            # The transcript lies below the first screen, and what is not drawn yet has no innerText.
+            browser.until(f"document.getElementById('lines').textContent.includes({json.dumps(HOSTILE)})", PATIENCE_S)
             last = "[...document.querySelectorAll('[id^=row-decision]')].at(-1)?.click()"  # of the talk that is shown
             browser.until(f"({last}, document.querySelector('#details p button') !== null)", PATIENCE_S)
             assert HOSTILE[:11] in inner(browser, "details").partition("Request")[2].partition("Candidates")[0]
