@@ -6,14 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_monitor.assessment.unit_model import AdditiveScore, Steps
+from norm_monitor.assessment.unit_model import NEVER, AdditiveScore, Steps
 
 _BINS = 32
 # The share that a class without labels is taken to have.
 _RAREST = 1e-4
 _PACE, _RIDGE, _FEWEST = 0.08, 5.0, 25
-# A score that no unit falls below.
-_NEVER = -99.0
 # The share of facts that a round chooses among, so that no fact stands for all that resemble it.
 _CHOICE = 0.4
 
@@ -153,7 +151,7 @@ def find_least_scores(
         column = table.names.index(name)
         bins, cuts = table.bins[:, column], table.cuts[column]
         starts = [int(np.searchsorted(cuts, bound, side="right")) for bound in bounds]
-        values = np.full(_BINS + 1, _NEVER)
+        values = np.full(_BINS + 1, NEVER)
         for start, end in zip(starts, [*starts[1:], _BINS], strict=True):
             labels = is_labelled[(bins >= start) & (bins < end)]
             if len(labels) >= _FEWEST:
@@ -161,7 +159,7 @@ def find_least_scores(
                 share = (labels.sum() + 1) / (len(labels) + 2)
                 values[start:end] = np.log(share / (1 - share))
         values[:_BINS] = np.maximum.accumulate(values[:_BINS])
-        if np.any(values > _NEVER):
+        if np.any(values > NEVER):
             least[name] = values
     return least
 

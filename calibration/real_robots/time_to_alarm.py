@@ -153,8 +153,8 @@ def _join(spans: Spans) -> list[tuple[float, float]]:
     return [span for span in joined if span[1] - span[0] >= _MIN_SEGMENT_S]
 
 
-def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(span: tuple[float, float], other: tuple[float, float]) -> bool:
+    return span[0] < other[1] and other[0] < span[1]
 
 
 def _words_of(span: tuple[float, float], prompts: Sequence[dict[str, str]]) -> str:

@@ -32,8 +32,9 @@ SLOW_PACE_S = 2.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 13
 # have them, and of the competences that coders mark 83 % (writers that the reader was not taught, 2026-11-29).
 PRAISE_MARGIN = 1.0
-# Log odds that no score falls below, and those of an error that a setting states.
-_NEVER = -99.0
+# Log odds that no score falls below.
+NEVER = -99.0
+# Log odds of an error that a setting states.
 _SURE = 4.0
 KIND, FORMAT = "unit weights", 3
 MADE_WITH = {"facts": FACTS_VERSION}
@@ -164,16 +165,17 @@ class UnitModel(Artefact):
 
     def with_answer_limit(self, limit_s: float) -> "UnitModel":
         """Return the model with each silence of this length after a person's words as a sure error."""
-        least = {"gap_after_s": Steps(cuts=(limit_s,), values=(_NEVER, _SURE), missing=_NEVER)}
+        least = {"gap_after_s": Steps(cuts=(limit_s,), values=(NEVER, _SURE), missing=NEVER)}
 
         def limit(kinds: dict[UnitKind, KindModel]) -> dict[UnitKind, KindModel]:
-            silence = kinds[UnitKind.SILENCE]
+            silence = kinds.get(UnitKind.SILENCE)
+            if silence is None:
+                return kinds
             error = silence.polarities[Polarity.ERROR].model_copy(update={"least": least})
             polarities = {**silence.polarities, Polarity.ERROR: error}
             return {**kinds, UnitKind.SILENCE: silence.model_copy(update={"polarities": polarities})}
 
-        fields = ("kinds", "slow_kinds")
-        return self.model_copy(update={name: limit(kinds) for name in fields if (kinds := getattr(self, name))})
+        return self.model_copy(update={"kinds": limit(self.kinds), "slow_kinds": limit(self.slow_kinds)})
 
     def kind_model(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> KindModel | None:
         """Return the weights of a kind of unit, by all that is known of it or by what is at its end."""
