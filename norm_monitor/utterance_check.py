@@ -54,7 +54,8 @@ class TalkSoFar:
     def speech_since(self, stamp_ns: int) -> list[Utterance | RobotSpeech]:
         """Return what was said since a time, in the order of arrival."""
         with self._lock:
-            return [said for said in self._records if not isinstance(said, Presence) and said.stamp_ns >= stamp_ns]
+            speech = [entry for entry in self._records if not isinstance(entry, Presence)]
+        return [entry for entry in speech if entry.stamp_ns >= stamp_ns]
 
     def speakers(self, start_ns: int, end_ns: int) -> set[str]:
         """Return the speakers within a time; an empty id is an unknown voice."""

@@ -324,11 +324,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._checks.talk.take(record)
 
     def _report_recent(self, _: Any, response: Any) -> Any:
-        talk, events = self._checks.talk, self._explanations
-        records: list[Any] = [*talk.speech_since(talk.newest_ns - RECENT_NS), *events.flags.all()]
-        records += [from_ros(Decision, decision) for decision in events.decisions.all()]
-        lately = [record for record in records if record.stamp_ns >= talk.newest_ns - RECENT_NS]
-        response.message = json.dumps([[KINDS[type(record)], to_plain(record)] for record in lately])
+        talk, since_ns = self._checks.talk, self._checks.talk.newest_ns - RECENT_NS
+        events: list[Any] = [*self._explanations.flags.all()]
+        events += [from_ros(Decision, decision) for decision in self._explanations.decisions.all()]
+        recent = [*talk.speech_since(since_ns), *(event for event in events if event.stamp_ns >= since_ns)]
+        response.message = json.dumps([[KINDS[type(record)], to_plain(record)] for record in recent])
         response.success = True
         return response
 
