@@ -35,9 +35,8 @@ def _make_task(suite: str, data: str, answers: AnswerForm, variants: dict[str, A
     loaded = find_suite(suite)
     check_known_answer(loaded)
     rules = {name: variants.pop(name) for name in PictureRules.model_fields if name in variants}
-    for name in ("pictures", "only"):
-        if variants.get(name):
-            variants[name] = str(Path(variants[name]).expanduser().resolve())
+    if variants.get("pictures"):
+        variants["pictures"] = str(Path(variants["pictures"]).expanduser().resolve())
     fields = {
         "suite": suite if suite == loaded.name else str(Path(suite).resolve()),
         "data": str(Path(data).expanduser().resolve()),
@@ -62,28 +61,28 @@ def _make_task(suite: str, data: str, answers: AnswerForm, variants: dict[str, A
 @task(name="tactful/egogapbench")
 @register_as_tactful
 def egogapbench(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
-    """EgoGapBench: `setting`, `style` (default, egoplan, exclusion), `pictures`, `seed`, `only`."""
+    """EgoGapBench: `setting`, `style` (default, egoplan, exclusion), `pictures`, `seed`."""
     return make_suite_task("egogapbench", data, answers, **variants)
 
 
 @task(name="tactful/egonormia")
 @register_as_tactful
 def egonormia(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
-    """EgoNormia: `setting`, `frames`, `pictures`, `seed`, `only`."""
+    """EgoNormia: `setting`, `frames`, `pictures`, `seed`."""
     return make_suite_task("egonormia", data, answers, **variants)
 
 
 @task(name="tactful/videonorms")
 @register_as_tactful
 def videonorms(data: str, **variants: Any) -> Task:
-    """VideoNorms: `setting`, `sampling`, `pictures`, `whisper`, `deployment_context`, `only`."""
+    """VideoNorms: `setting`, `sampling`, `pictures`, `deployment_context`."""
     return make_suite_task("videonorms", data, **variants)
 
 
 @task(name="tactful/hsri")
 @register_as_tactful
 def hsri(data: str, **variants: Any) -> Task:
-    """HSRI: `setting`, `sampling`, `pictures`, `deployment_context`, `only`."""
+    """HSRI: `setting`, `sampling`, `pictures`, `deployment_context`."""
     return make_suite_task("hsri", data, **variants)
 
 

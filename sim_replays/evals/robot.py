@@ -109,6 +109,4 @@ def _make_sample_answer(asked: AskedSample, robot_answer: RobotAnswer) -> Sample
     details = {"answer": to_plain(answer), "took_s": robot_answer.took_s}
     if robot_answer.decision:
         details["decision"] = to_plain(robot_answer.decision)
-    if robot_answer.requests:
-        details["requests"] = [to_plain(request) for request in robot_answer.requests]
     return SampleAnswer(prediction=prediction, details=details)

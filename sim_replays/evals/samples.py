@@ -89,7 +89,7 @@ def make_dataset(run_config: RunConfig, rules: PictureRules) -> tuple[MemoryData
         "suite": run_config.suite,
         "data_sha256": hash_files(list(run_items.files)),
         "pictures_sha256": _hash_pictures(episodes),
-        "config_sha256": sha256_of(run_config.model_dump(mode="json", exclude={"data", "pictures", "only"})),
+        "config_sha256": sha256_of(run_config.model_dump(mode="json", exclude={"data", "pictures"})),
         "cautions": cautions,
     }
     return MemoryDataset(samples, name=suite.name, location=run_config.data), metadata

@@ -1,6 +1,6 @@
-"""The scores of the monitor's flags against labelled events, and of weaker detectors to compare with."""
+"""The scores of the monitor's flags against labelled events, and of flags at random."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,14 +8,12 @@ import numpy as np
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import Truth
 from scoring.event_matching import match_events
 from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval, percentiles
 
-TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
-TOLERANCE_S = 2.0  # of the main figures
+TOLERANCE_S = 2.0
 BOOTSTRAP_DRAWS = 1000
 
 Bounds = tuple[float, float] | None  # None for one encounter: a bootstrap over encounters takes two
@@ -57,7 +55,6 @@ class OnlineScores:
 
     f1: float
     f1_interval: Bounds
-    f1_by_tolerance: dict[str, float]  # by tolerance in seconds
     any_attribute: float  # F1 where a flag need not share an attribute
     precision: float
     recall: float
@@ -95,12 +92,9 @@ def score_online(
 ) -> OnlineScores:
     """Compute all scores. Precision, recall, latency and attributes use one tolerance."""
     chosen = [_select_polarity(session, polarity) for session in sessions]
-    counts = {
-        tolerance_s: np.array([_count_matches(session, tolerance_s) for session in chosen])
-        for tolerance_s in TOLERANCES_S
-    }
+    counts = np.array([_count_matches(session, at_s) for session in chosen])
     hours = sum(session.truth.end_ns - session.truth.start_ns for session in chosen) / NS_PER_S / 3600
-    hits, events, flags = map(int, counts[at_s].sum(axis=0)) if chosen else (0, 0, 0)
+    hits, events, flags = map(int, counts.sum(axis=0)) if chosen else (0, 0, 0)
     matched = [
         (session.alarms[alarm], session.truth.events[event])
         for session in chosen
@@ -113,7 +107,7 @@ def score_online(
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _compute_f1(counted) for name, counted in rows.items()}
     matches_by_basis = _match_by_basis(chosen, at_s)
-    f1, f1_interval = _compute_f1(counts[at_s])
+    f1, f1_interval = _compute_f1(counts)
     lenient = [
         replace(session, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in session.alarms))
         for session in chosen
@@ -121,7 +115,6 @@ def score_online(
     return OnlineScores(
         f1=f1,
         f1_interval=f1_interval,
-        f1_by_tolerance={f"{tolerance_s:g}": _compute_f1(counted)[0] for tolerance_s, counted in counts.items()},
         any_attribute=_compute_f1(np.array([_count_matches(session, at_s) for session in lenient]))[0],
         precision=100 * hits / flags if flags else 0.0,
         recall=100 * hits / events if events else 0.0,
@@ -225,60 +218,6 @@ def _score_harmless(sessions: Sequence[EventSession]) -> Harmless:
         false_errors_per_hour=float(counts.sum() / hours.sum()),
         false_errors_per_hour_interval=percentile_interval(rates) if len(chosen) > 1 else None,
     )
-
-
-# Cues for a detector that knows who speaks when, but not the words.
-TIMING_CUES = frozenset({
-    "response_delay", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user", "monologue",
-})  # fmt: skip
-# Events that rest on understanding alone have no cue.
-BASES_WITH_A_CUE = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
-
-
-def make_baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
-    """Return the sessions with the alarms of each detector that uses less input, by name."""
-    return {
-        "speech timing alone": [
-            EventSession(truth=session.truth, alarms=tuple(a for a in session.alarms if a.cue_id in TIMING_CUES))
-            for session in sessions
-        ],
-        "prior": draw_prior_alarms(sessions),
-        "always no": remove_alarms(sessions),
-    }
-
-
-def split_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
-    """Split the events into those that rest on what cues measure and the others."""
-    return {
-        "events with a cue": select_events(sessions, BASES_WITH_A_CUE),
-        "events without a cue": select_events(sessions, frozenset(Basis) - BASES_WITH_A_CUE),
-    }
-
-
-def select_events(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:
-    """Keep the events on these bases, and drop alarms that match other events."""
-    return [_select_session_events(session, bases) for session in sessions]
-
-
-def _select_session_events(session: EventSession, bases: Collection[Basis]) -> EventSession:
-    events = session.truth.events
-    chosen = EventSession(
-        truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
-    )
-    matched = {alarm for _, alarm in match_alarms(chosen, TOLERANCE_S)}
-    unmatched = [index for index in range(len(session.alarms)) if index not in matched]
-    others = EventSession(
-        truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
-        alarms=tuple(session.alarms[index] for index in unmatched),
-    )
-    of_others = {unmatched[alarm] for _, alarm in match_alarms(others, TOLERANCE_S)}
-    alarms = tuple(alarm for index, alarm in enumerate(session.alarms) if index not in of_others)
-    return EventSession(truth=chosen.truth, alarms=alarms)
-
-
-def remove_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
-    """Return the sessions with the alarms of a baseline that never flags."""
-    return [EventSession(truth=session.truth, alarms=()) for session in sessions]
 
 
 def draw_prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:

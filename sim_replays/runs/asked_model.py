@@ -1,8 +1,8 @@
-"""A model that a run asks: each request is kept, and each question has a limit in real time."""
+"""A model that a run asks: each question has a limit in real time."""
 
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -15,32 +15,12 @@ from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
-from norm_core.records.outcome import Outcome
-from norm_core.records.record import record
 from norm_core.runtime.time import Clock, WallClock
 from sim_replays.runs.random_model import RANDOM, RandomBackend
 
 TIMEOUT_S = 600.0  # of a question, in real time
-PICTURE_MARK = "[picture]"  # in place of a picture, in the text of a prompt
 
 S = TypeVar("S", bound=BaseModel)
-
-
-@record
-class ModelRequest:
-    """One request to the model."""
-
-    step: str
-    prompt: str
-    pictures: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    reply: str = ""
-    probabilities: tuple[float, ...] = ()
-    outcome: Outcome
-    reason: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    took_s: float = 0.0
 
 
 class TimeLimit(Deadline):
@@ -77,12 +57,11 @@ class TimeLimit(Deadline):
             raise PastDeadlineError(f"the {TIMEOUT_S:.0f} s of the question are over; ask a faster model")
 
 
-class LoggedModel:
-    """A model that keeps each request of the current question."""
+class LimitedModel:
+    """A model whose questions each have a limit in real time."""
 
     def __init__(self, model: Engine) -> None:
         self._model = model
-        self._requests: list[ModelRequest] = []
         self._until_s: float | None = None
 
     @property
@@ -90,22 +69,13 @@ class LoggedModel:
         """The identity and limits of the model."""
         return self._model.model_info
 
-    def end_question(self) -> tuple[ModelRequest, ...]:
-        """Return the requests of the question that ends; the next request starts the time of another one."""
-        requests = tuple(self._requests)
-        self._requests.clear()
+    def end_question(self) -> None:
+        """End a question; the next request starts the time of another one."""
         self._until_s = None
-        return requests
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question."""
-        began_s = time.monotonic()
-        scores_of_all = self._model.ask_many(prefix, questions, self._limit_time(deadline))
-        took_s = (time.monotonic() - began_s) / max(len(scores_of_all), 1)
-        for question, scores in zip(questions, scores_of_all, strict=True):
-            step = question.step or _name_step(prefix)
-            self._keep_request(scores, question.after(prefix), step, took_s, question.options, scores.probabilities)
-        return scores_of_all
+        return self._model.ask_many(prefix, questions, self._limit_time(deadline))
 
     def generate(
         self,
@@ -117,42 +87,14 @@ class LoggedModel:
         deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Generate text."""
-        began_s = time.monotonic()
         limit = self._limit_time(deadline)
-        generation = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
-        self._keep_request(generation, prompt, _name_step(prompt), time.monotonic() - began_s)
-        return generation
+        return self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
 
     def _limit_time(self, deadline: Deadline | None) -> TimeLimit:
         """Limit the time of the current question, which begins with its first request."""
         if self._until_s is None:
             self._until_s = time.monotonic() + TIMEOUT_S
         return TimeLimit(deadline or Deadline(WallClock()), self._until_s)
-
-    def _keep_request(  # noqa: PLR0917
-        self,
-        answer: Scores | Generation[Any],
-        prompt: Prompt,
-        step: str,
-        took_s: float,
-        options: tuple[str, ...] = (),
-        probabilities: tuple[float, ...] = (),
-    ) -> None:
-        self._requests.append(
-            ModelRequest(
-                step=step,
-                prompt=prompt.as_text(PICTURE_MARK),
-                pictures=tuple(image.sha256 for image in prompt.images),
-                options=options,
-                reply=answer.text,
-                probabilities=probabilities,
-                outcome=answer.outcome,
-                reason=answer.reason,
-                prompt_tokens=answer.usage.prompt_tokens + answer.usage.cached_tokens,
-                completion_tokens=answer.usage.completion_tokens,
-                took_s=took_s,
-            )
-        )
 
 
 def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
@@ -163,8 +105,3 @@ def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
     if manifest.engine is EngineKind.OPENAI:
         manifest = manifest.model_copy(update={"settings": {"answers": "auto", **manifest.settings}})
     return open_engine(manifest, clock)
-
-
-def _name_step(prompt: Prompt) -> str:
-    """Name the step of a request by the file of its prompt."""
-    return prompt.version.rpartition("-")[0]

@@ -21,7 +21,7 @@ from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import lines_of
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
 from sim_replays.items.item_bag import Record, read_episodes
-from sim_replays.runs.asked_model import LoggedModel, ModelRequest, open_model
+from sim_replays.runs.asked_model import LimitedModel, open_model
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
 from sim_replays.suites.suite_questions import SuiteAnswerer
 
@@ -30,14 +30,10 @@ MODEL_START_TIMEOUT_S = 600.0  # A node loads its model before it starts.
 
 @record
 class RobotAnswer:
-    """One answer, its duration in real time, and the requests to the model that it took.
-
-    An answer over DDS has neither the requests nor the decision of the selector.
-    """
+    """One answer, its duration in real time, and the decision of the selector; over DDS, without the decision."""
 
     answer: Answer
     took_s: float
-    requests: tuple[ModelRequest, ...] = ()
     decision: Decision | None = None
 
 
@@ -101,7 +97,7 @@ class InProcessPlayer:
 
     def __init__(self, config: AnswererConfig, model: Engine | None = None, clock: Clock | None = None) -> None:
         """Create the answerer around a model, if it has one."""
-        self._model = LoggedModel(model) if model else None
+        self._model = LimitedModel(model) if model else None
         self._answerer = open_answerer(config, clock or WallClock(), self._model)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
@@ -114,9 +110,9 @@ class InProcessPlayer:
                 for reply in self._answerer.take(entry):
                     answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
                     if answer:
-                        requests = self._model.end_question() if self._model else ()
-                        took_s = time.perf_counter() - began_s
-                        yield RobotAnswer(answer=answer, took_s=took_s, requests=requests, decision=decision)
+                        if self._model:
+                            self._model.end_question()
+                        yield RobotAnswer(answer=answer, took_s=time.perf_counter() - began_s, decision=decision)
 
     def close(self) -> None:
         """Do nothing: the model goes with its process."""

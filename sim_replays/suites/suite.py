@@ -18,8 +18,8 @@ from norm_core.records.episode import Query
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from scoring.figures import Figures
-from sim_replays.items.run_config import Frames, RunConfig, RunItems, is_named, read_ids
-from sim_replays.items.target import Predictions, SuiteError, Target, list_first
+from sim_replays.items.run_config import Frames, RunConfig, RunItems
+from sim_replays.items.target import Predictions, SuiteError, Target
 
 OURS = ("egogapbench", "egonormia", "videonorms", "hsri")
 SUITE_FILE = "suite.py"  # makes a folder a suite
@@ -283,24 +283,12 @@ def _check_suite(suite: object, where: str) -> Suite:
 
 
 def make_suite_items(run_config: RunConfig) -> RunItems:
-    """Make the items of a run: all, or those that `only` names.
+    """Make the items of a run.
 
-    Raises SuiteError if the setting or an id is unknown.
+    Raises SuiteError if the setting is unknown.
     """
     suite = find_suite(run_config.suite)
     if run_config.setting not in suite.settings:
         raise SuiteError(f"there is no setting {run_config.setting!r}; the settings are {', '.join(suite.settings)}")
     items = suite.make_items(run_config)
-    files = [*items.files]
-    if suite.source:
-        files.append(suite.source)
-    if run_config.only:
-        named = read_ids(Path(run_config.only))
-        ids = {episode.item or episode.id for episode in items.episodes}
-        if unknown := sorted(named - ids - {name.partition("#")[0] for name in ids}):
-            raise SuiteError(
-                f"{run_config.only}: names ids that are not in {run_config.data}: {list_first(unknown)}; remove them"
-            )
-        items = items.select([episode for episode in items.episodes if is_named(episode.item or episode.id, named)])
-        files.append(Path(run_config.only))
-    return replace(items, files=tuple(files))
+    return replace(items, files=(*items.files, suite.source)) if suite.source else items

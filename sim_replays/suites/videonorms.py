@@ -2,11 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from pydantic import Field
@@ -32,7 +30,6 @@ from sim_replays.suites.controls import (
     score_uniform_choice,
 )
 from sim_replays.suites.suite import ParsedReply, ReplyParser, Suite, read_json_object
-from sim_replays.suites.suite_questions import CULTURES
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
@@ -193,7 +190,6 @@ class NormSetting(StrEnum):
     """The input given for a clip of VideoNorms."""
 
     GIVEN = "transcript-given"
-    WHISPER = "whisper"  # the ears' transcript of the clip's sound
     TEXT = "text"  # the dataset's transcript, without images
     BLIND = "blind"
 
@@ -202,21 +198,16 @@ def make_items(run_config: RunConfig) -> RunItems:
     """Make an episode of each norm in a clip, with all its questions."""
     data = Path(run_config.data)
     setting = NormSetting(run_config.setting)
-    has_pictures = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
     has_transcript = setting in {NormSetting.GIVEN, NormSetting.TEXT}
     annotations = read(data)
-    transcribe = _load_ears(data, run_config) if setting is NormSetting.WHISPER else None
     episodes = []
     for annotation in annotations:
-        if transcribe:
-            utterances = transcribe(annotation.clip, CULTURES[annotation.culture])
-        else:
-            utterances = _split_transcript(annotation.id, annotation.transcript if has_transcript else "")
+        utterances = _split_transcript(annotation.id, annotation.transcript if has_transcript else "")
         queries = [_make_robot_query(annotation, task) for task in annotation.tasks]
         if run_config.bare:
             queries = [make_bare_query(annotation, task, utterances) for task in annotation.tasks]
         shots: tuple[Shot, ...] = ()
-        if has_pictures:
+        if setting is NormSetting.GIVEN:
             shots = list_clip_shots(data, run_config, PAPER_FRAMES, annotation.clip, annotation.duration_s)
         episodes.append(
             RunItem(
@@ -267,16 +258,6 @@ def _split_transcript(annotation_id: str, text: str) -> tuple[Utterance, ...]:
     return tuple(set_order(utterances))
 
 
-def _load_ears(data: Path, run_config: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
-    """Return a function that transcribes a clip in a language."""
-    # The import is late, because Whisper takes seconds to load.
-    transcriber = import_module("sim_replays.items.clip_hearing").ClipTranscriber(run_config.whisper)
-    folder = data if data.is_dir() else data.parent
-    if run_config.pictures:
-        folder = Path(run_config.pictures)
-    return partial(transcriber.transcribe, folder)
-
-
 def compute_figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
     """Compute F1 with the intervals of Takahashi, and mean grades. Evidence counts only if the label was right."""
     figures: dict[str, Figure] = {}
@@ -318,7 +299,7 @@ SUITE = Suite(
         "prior": make_drawn_control(draw_by_rate),
         "uniform": score_uniform_choice,
     },
-    bare_settings=(NormSetting.GIVEN, NormSetting.WHISPER, NormSetting.TEXT, NormSetting.BLIND),
+    bare_settings=(NormSetting.GIVEN, NormSetting.TEXT, NormSetting.BLIND),
     reply_parsers=REPLY_PARSERS,
     max_tries=3,
     oracle_texts={NormSetting.GIVEN: "transcript", NormSetting.TEXT: "transcript"},

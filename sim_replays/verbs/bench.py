@@ -109,15 +109,6 @@ def check_items(
     item_sets.check_set(data, suite, {HUMAN: human, MODEL: answers}, as_json=as_json)
 
 
-@app.command("hsri-tasks")
-def hsri_tasks(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of a study with coded sessions.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the segments.")],
-) -> None:
-    """Draw HSRI's eight tasks from the coded sessions of a study, for `bench run hsri`."""
-    item_sets.write_hsri_tasks(study, out)
-
-
 @app.command()
 def monitor(  # noqa: PLR0917
     split: Annotated[str, typer.Option(help=f"Shipped encounters: {' or '.join(SPLITS)} (default: development).")] = "",
@@ -131,7 +122,7 @@ def monitor(  # noqa: PLR0917
     answers: JudgeAnswers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
+    """Measure the monitor's flags on scripted encounters, beside flags at random."""
     if split and folder:
         raise TactfulError("--split and --encounters: exclude each other; give one")
     bench_input = monitor_bench.BenchInput(split=split, folder=folder, limit=limit, seed=seed)

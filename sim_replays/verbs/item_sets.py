@@ -1,4 +1,4 @@
-"""`tactful bench check-items` and `bench hsri-tasks`: check a set of items, and draw HSRI's from a study."""
+"""`tactful bench check-items`: check a set of items."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +10,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.study_folder import Study
 from sim_replays.runs.asked_model import open_model
-from sim_replays.suites.hsri_tasks import draw_tasks
 from sim_replays.suites.item_check import ItemCheck, check_items, name_suite, read_items
 from sim_replays.suites.suite import Suite, find_suite
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table
@@ -51,11 +49,3 @@ def _show_check(suite: Suite, checked: ItemCheck) -> None:
     show(f"published: {published.source}" if published else "no published rows")
     for warning in checked.warnings:
         complain(warning)
-
-
-def write_hsri_tasks(study: Path, out: Path) -> None:
-    """Write HSRI's tasks of a coded study, and print how many questions they give and what was left out."""
-    drawn = draw_tasks(Study(study), out)
-    for name, reason in drawn.left_out.items():
-        complain(f"{name} {reason}; left out")
-    show(", ".join(f"{task}: {count}" for task, count in drawn.questions.items()) + " questions over three seeds")

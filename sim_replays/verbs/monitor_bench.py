@@ -30,9 +30,8 @@ from sim_replays.monitor_bench.event_metrics import (
     EventSession,
     Harmless,
     OnlineScores,
-    make_baselines,
+    draw_prior_alarms,
     score_encounters,
-    split_by_cue,
 )
 from sim_replays.monitor_bench.script_driver import monitor_script
 from tactful_cli.console import err, print_json, print_table, show
@@ -50,15 +49,15 @@ Cells = Mapping[str, tuple[str, int]]  # a figure and its number of events, by g
 AttendOf = Callable[[Encounter], Attend]  # returns what attends to the monitor of an encounter
 
 
-def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
+def show_scores(monitor: Scores, baselines: Scores) -> None:
     """Print one table per polarity, then recall by basis, F1 by attribute and harmless talk."""
-    rows = {**monitor, **{f"  {name}": part for name, part in parts.items()}, **baselines}
+    rows = {**monitor, **baselines}
     show_rows({name: row.errors for name, row in rows.items()}, "errors")
     show_rows({name: row.competences for name, row in rows.items()}, "competences")
     scores = next(iter(monitor.values()))
     _show_groups("recall % by basis", _list_by_basis(scores.errors), _list_by_basis(scores.competences))
     _show_groups("F1 % by attribute", _list_by_attribute(scores.errors), _list_by_attribute(scores.competences))
-    _show_harmless({**monitor, **baselines})
+    _show_harmless(rows)
 
 
 def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
@@ -211,8 +210,7 @@ def evaluate(
         )
         asked = _collect_judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
-    parts = {name: score_encounters(part_sessions) for name, part_sessions in split_by_cue(sessions).items()}
-    weaker = {name: score_encounters(baseline) for name, baseline in make_baselines(sessions).items()}
+    baselines = {"prior": score_encounters(draw_prior_alarms(sessions))}
     if as_json:
         scores: dict[str, Any] = to_plain(rows[BALANCED])
         report: dict[str, Any] = {
@@ -226,17 +224,13 @@ def evaluate(
             "sensitivities": {
                 sensitivity.value: to_plain(rows[f"monitor, {sensitivity}"]) for sensitivity in by_sensitivity
             },
-            "parts": {
-                name: {"errors": to_plain(part.errors), "competences": to_plain(part.competences)}
-                for name, part in parts.items()
-            },
-            "baselines": {name: to_plain(row) for name, row in weaker.items()},
+            "baselines": {name: to_plain(row) for name, row in baselines.items()},
         }
         if asked:
             report["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
         print_json(report)
         return
-    show_scores(rows, parts, weaker)
+    show_scores(rows, baselines)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
     show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes")
     show(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")

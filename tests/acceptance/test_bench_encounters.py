@@ -91,8 +91,7 @@ def test_a_folder_is_measured_beside_baselines(folder: Path) -> None:
     assert by_sensitivity["balanced"] == {name: found[name] for name in ("errors", "competences", "harmless")}
     flags = [by_sensitivity[name]["errors"]["flags"] for name in ("quiet", "balanced", "keen")]
     assert flags == sorted(flags)
-    assert set(found["baselines"]) == {"speech timing alone", "prior", "always no"}
-    assert found["baselines"]["always no"]["errors"]["recall"] == 0.0
+    assert found["baselines"]["prior"]["errors"]["events"] == 1
 
 
 def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:

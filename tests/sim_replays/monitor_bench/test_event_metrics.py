@@ -14,15 +14,12 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.encounter import Basis
 from norm_monitor.encounters.library import TrueEvent, Truth, find, read
 from sim_replays.monitor_bench.event_metrics import (
-    BASES_WITH_A_CUE,
     Alarm,
     EventSession,
     draw_prior_alarms,
     match_alarms,
-    remove_alarms,
     score_encounters,
     score_online,
-    select_events,
 )
 from sim_replays.monitor_bench.script_driver import (
     make_script_records,
@@ -58,7 +55,7 @@ def test_one_alarm_finds_one_event_at_most() -> None:
     """Two alarms at one event are one hit and one false alarm; nothing is adjusted."""
     found = score_online([session([10, 50], [10.4, 10.6])], at_s=1.0)
     assert (found.recall, found.precision, found.false_alarms_per_hour) == (50.0, 50.0, 1.0)
-    assert (found.f1, found.f1_by_tolerance["0.5"], found.false) == (50.0, 50.0, 1)
+    assert (found.f1, found.false) == (50.0, 1)
     assert found.latency_s["p50"] == pytest.approx(1.4)
 
 
@@ -87,16 +84,6 @@ def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) 
     assert found == sorted(found)
     assert found[-1] <= min(len(events), len(alarms))
     assert len({alarm for _, alarm in match_alarms(one, 5.0)}) == found[-1]
-
-
-def test_events_are_told_apart_by_what_they_rest_on() -> None:
-    """An alarm that finds an event of the other kind is neither a hit nor a false alarm; one that finds none is."""
-    both = session([10, 50], [10, 50, 90])
-    understood = replace(both.truth.events[1], basis=Basis.UNDERSTANDING)
-    both = EventSession(truth=replace(both.truth, events=(both.truth.events[0], understood)), alarms=both.alarms)
-    for bases in (BASES_WITH_A_CUE, {Basis.UNDERSTANDING}):
-        found = score_online(select_events([both], bases), at_s=1.0)
-        assert (found.events, found.flags, found.recall, found.precision) == (1, 2, 100.0, 50.0)
 
 
 def test_errors_flagged_in_harmless_talk_are_counted() -> None:
@@ -144,7 +131,7 @@ def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     encounter = read(find("kiosk_directions"))
     found = monitor_script(encounter, meaning, table)
     assert found == monitor_script(encounter, meaning, table)
-    assert score_online([found]).f1_by_tolerance["5"] > 0
-    nothing = score_online(remove_alarms([found]))
+    assert score_online([found], at_s=5.0).f1 > 0
+    nothing = score_online([replace(found, alarms=())])
     assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
     assert draw_prior_alarms([found], 1) == draw_prior_alarms([found], 1)
