@@ -1,9 +1,13 @@
-"""Write the generated pages in docs from the code: python -m tactful_cli.reference."""
+"""Write the generated pages in docs from the code, and shared figures into pages and plots.
+
+Run: python -m tactful_cli.reference [RUN OUTPUT.json], with a run of docs/results/figures.yaml and its new output.
+"""
 
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,6 +19,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.assessment.threshold_table import Cue, Threshold, ThresholdTable
 from norm_monitor.senses.camera.faults import ADVICE
 from tactful_cli.extras import ROOT
+from tactful_cli.reference.figures import fill, load, take_over
+from tactful_cli.reference.plots import plot
 
 # The prose of each page, and what each threshold means.
 _TEXTS: dict[str, Any] = yaml.safe_load(shipped_text("tactful_cli.reference", "page_texts.yaml"))
@@ -87,6 +93,20 @@ PAGES: Mapping[str, Callable[[], str]] = {
 # These start nodes, and so need ROS.
 ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})
 
+
+def figure_files() -> Iterator[tuple[Path, str]]:
+    """Yield each page with shared figures and each plot, and what it has to hold."""
+    shared = load()
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        yield page, fill(page.read_text(encoding="utf-8"), shared["runs"])
+    for name, content in shared["plots"].items():
+        yield ROOT / "docs/images/results" / name, plot(content, shared["runs"])
+
+
 if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        take_over(sys.argv[1], Path(sys.argv[2]))
     for name, generate in PAGES.items():
         (ROOT / "docs/reference" / name).write_text(generate(), encoding="utf-8")
+    for path, text in figure_files():
+        path.write_text(text, encoding="utf-8")

@@ -1,10 +1,16 @@
-"""Every page in docs that is generated says what the code says now."""
+"""Every generated page says what the code says now, and figures are those that pages share."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tactful_cli.reference.__main__ import PAGES, ROS_PAGES
+from norm_core.runtime.errors import TactfulError
+from tactful_cli.reference import figures
+from tactful_cli.reference.__main__ import PAGES, ROS_PAGES, figure_files
+from tactful_cli.reference.figures import fill, take_over
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -16,3 +22,44 @@ def test_page_is_up_to_date(name: str) -> None:
     assert (DOCS / "reference" / name).read_text(encoding="utf-8") == PAGES[name](), (
         "run python -m tactful_cli.reference"
     )
+
+
+def test_pages_and_plots_state_the_shared_figures() -> None:
+    stale = [path.name for path, text in figure_files() if not path.exists() or path.read_text("utf-8") != text]
+    assert stale == [], "run python -m tactful_cli.reference"
+
+
+def test_a_marked_figure_is_replaced_by_the_shared_one() -> None:
+    runs = {"temi": {"figures": {"f1": {"value": 32.4, "low": 26, "high": 37.6, "control": 14}}}}
+    page = "- F1 <!--temi.f1-->{} {}, <!--temi.f1.control-->{} at random, and {} of these."
+    assert fill(page.format("**31**", "[20, 30]", 13.0, 9), runs) == page.format("**32**", "[26, 38]", 14.0, 9)
+    for unknown in ("<!--temi.recall-->3", "<!--scout.f1-->3", "<!--temi.f1--> high"):
+        with pytest.raises(TactfulError, match="figure"):
+            fill(unknown, runs)
+
+
+def test_the_readme_states_no_figure_of_its_own() -> None:
+    """Every number in a cell is a shared figure; a comment at the start of a line would hide the line."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert "<!--" in readme
+    assert re.findall(r"\| \**[\d.]+.*", readme) == []
+    pages = {path.name: path.read_text(encoding="utf-8") for path, _ in figure_files()}
+    assert [name for name, text in pages.items() if re.search(r"^ {0,3}<!--\w", text, re.MULTILINE)] == []
+
+
+def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = {"value": 1, "low": 0, "high": 2, "control": 1, "key": "errors/f1", "control_key": "chance/error"}
+    run = {"date": None, "within": "rows/part.language=en/level=keen", "figures": {"f1": figure, "hand": {"value": 3}}}
+    monkeypatch.setattr(figures, "FILE", tmp_path / "figures.yaml")
+    figures.FILE.write_text(yaml.safe_dump({"runs": {"scripts": run}}), encoding="utf-8")
+    rows = [
+        {"part": {"language": language}, "level": level, "errors": {"f1": f1, "f1_interval": [f1 - 4, f1 + 4]},
+         "chance": {"error": 12}}
+        for language, level, f1 in (("zh", "keen", 62), ("en", "quiet", 29), ("en", "keen", 66))
+    ]  # fmt: skip
+    output = tmp_path / "run.json"
+    output.write_text(json.dumps({"rows": rows}), encoding="utf-8")
+    take_over("scripts", output)
+    values = figures.load()["runs"]["scripts"]["figures"]
+    assert values["f1"] == {**figure, "value": 66, "low": 62, "high": 70, "control": 12}
+    assert values["hand"] == {"value": 3}

@@ -1,0 +1,84 @@
+"""The plots of the results pages as SVG, from the figures that pages share."""
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+WIDTH = 820
+_LEFT, _ROW, _COLORS = 330, 40, ("#2563a8", "#7d8590", "#3a7d4a", "#b4483a", "#8250a0")
+_STYLE = (
+    'text { font-family: "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; font-size: 14px; fill: #1b1f24; }'
+    " .title { font-weight: bold; } .end { text-anchor: end; } .axis { stroke: #d0d7de; } .bar { fill: #9dbde5; }"
+    " .span { stroke: #1b1f24; stroke-width: 2; } .control { stroke: #b4483a; stroke-width: 3; }"
+)
+_SENSITIVITIES = ("_quiet", "", "_keen")  # the one that is set by default has no ending
+
+
+def plot(content: dict[str, Any], runs: dict[str, Any]) -> str:
+    """Draw bars with intervals and controls, or a line for each run through its sensitivities."""
+    body = list(_lines(content, runs) if "lines" in content else _bars(content, runs))
+    height = 400 if "lines" in content else 60 + _ROW * (len(content["bars"]) + bool(content.get("control")))
+    title = escape(content["title"])
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title">'
+    frame = f'<rect x="1" y="1" width="{WIDTH - 2}" height="{height - 2}" rx="10" fill="#ffffff" stroke="#d0d7de"/>'
+    heading = f'<text class="title" x="20" y="30">{title}</text>'
+    return "\n".join(
+        (head, f'<title id="title">{title}</title>', f"<style>{_STYLE}</style>", frame, heading, *body, "</svg>\n")
+    )
+
+
+def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
+    places = [place.split(".") for place in content["bars"].values()]
+    figures = [runs[run]["figures"][name] for run, name in places]
+    scale = (WIDTH - _LEFT - 70) / max(max(figure.values()) for figure in map(_numbers, figures))
+    for index, (label, figure) in enumerate(zip(content["bars"], figures, strict=True)):
+        top, value = 50 + _ROW * index, figure["value"]
+        yield f'<text class="end" x="{_LEFT - 12}" y="{top + 17}">{escape(label)}</text>'
+        yield f'<rect class="bar" x="{_LEFT}" y="{top}" width="{value * scale:.1f}" height="24"/>'
+        if "low" in figure:
+            ends = [_LEFT + figure[end] * scale for end in ("low", "high")]
+            yield f'<path class="span" d="M{ends[0]:.1f},{top + 12} H{ends[1]:.1f}"/>'
+        if "control" in figure:
+            yield f'<path class="control" d="M{_LEFT + figure["control"] * scale:.1f},{top - 4} v32"/>'
+        right = _LEFT + max(_numbers(figure).values()) * scale
+        yield f'<text x="{right + 8:.1f}" y="{top + 17}">{value:g}</text>'
+    if content.get("control"):
+        top = 50 + _ROW * len(figures)
+        yield f'<path class="control" d="M{_LEFT},{top} v24"/>'
+        yield f'<text x="{_LEFT + 10}" y="{top + 17}">{escape(content["control"])}</text>'
+
+
+def _numbers(figure: dict[str, Any]) -> dict[str, float]:
+    return {name: figure[name] for name in ("value", "high", "control") if name in figure}
+
+
+def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
+    """Draw recall in percent against false errors an hour, up to 20."""
+    for share in range(0, 101, 25):
+        yield f'<path class="axis" d="M70,{_y(share):.0f} H{_x(20):.0f}"/>'
+        yield f'<text class="end" x="62" y="{_y(share) + 5:.0f}">{share}</text>'
+    for rate in range(0, 21, 5):
+        yield f'<text x="{_x(rate) - 4:.0f}" y="{_y(0) + 22:.0f}">{rate}</text>'
+    yield f'<text x="70" y="{_y(0) + 44:.0f}">{escape(content["x"])}</text>'
+    yield f'<text x="20" y="54">{escape(content["y"])}</text>'
+    for index, (label, run) in enumerate(content["lines"].items()):
+        figures, color = runs[run]["figures"], _COLORS[index]
+        points = [
+            (_x(figures[f"false_an_hour{ending}"]["value"]), _y(figures[f"errors_recall{ending}"]["value"]))
+            for ending in _SENSITIVITIES
+            if f"false_an_hour{ending}" in figures
+        ]
+        path = " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        yield f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="2"/>'
+        for x, y in points:
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{color}"/>'
+        yield f'<circle cx="545" cy="{75 + 26 * index}" r="5" fill="{color}"/>'
+        yield f'<text x="558" y="{80 + 26 * index}">{escape(label)}</text>'
+
+
+def _x(rate: float) -> float:
+    return 70 + 22.5 * rate
+
+
+def _y(share: float) -> float:
+    return 340 - 2.7 * share
