@@ -30,7 +30,7 @@ def plot(content: dict[str, Any], runs: dict[str, Any]) -> str:
 def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
     places = [place.split(".") for place in content["bars"].values()]
     figures = [runs[run]["figures"][name] for run, name in places]
-    scale = (WIDTH - _LEFT - 70) / max(max(figure.values()) for figure in map(_numbers, figures))
+    scale = (WIDTH - _LEFT - 70) / max(figure.get(end, 0) for figure in figures for end in ("value", "high", "control"))
     for index, (label, figure) in enumerate(zip(content["bars"], figures, strict=True)):
         top, value = 50 + _ROW * index, figure["value"]
         yield f'<text class="end" x="{_LEFT - 12}" y="{top + 17}">{escape(label)}</text>'
@@ -40,16 +40,12 @@ def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
             yield f'<path class="span" d="M{ends[0]:.1f},{top + 12} H{ends[1]:.1f}"/>'
         if "control" in figure:
             yield f'<path class="control" d="M{_LEFT + figure["control"] * scale:.1f},{top - 4} v32"/>'
-        right = _LEFT + max(_numbers(figure).values()) * scale
+        right = _LEFT + figure.get("high", value) * scale
         yield f'<text x="{right + 8:.1f}" y="{top + 17}">{value:g}</text>'
     if content.get("control"):
         top = 50 + _ROW * len(figures)
         yield f'<path class="control" d="M{_LEFT},{top} v24"/>'
         yield f'<text x="{_LEFT + 10}" y="{top + 17}">{escape(content["control"])}</text>'
-
-
-def _numbers(figure: dict[str, Any]) -> dict[str, float]:
-    return {name: figure[name] for name in ("value", "high", "control") if name in figure}
 
 
 def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
