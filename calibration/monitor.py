@@ -4,8 +4,7 @@ Run: python -m calibration.monitor --from script --from audio --why WHY [--write
 """
 
 import csv
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from calibration.command import run_command
 from calibration.encounter_reader import write_reader
@@ -27,10 +25,8 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
-from calibration.reliability import reliability_table
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.files.data_files import shipped_file
-from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
@@ -42,11 +38,7 @@ from sim_replays.monitor_bench.script_driver import BenchSource
 
 # Each evaluation on the shipped encounters, and its figures.
 LOG = shipped_file("calibration", "looks.csv")
-_NO_FIGURE = "–"
-_out, _err = (
-    Console(highlight=False, width=None if sys.stdout.isatty() else 1_000),
-    Console(stderr=True, highlight=False),
-)
+_err = Console(stderr=True, highlight=False)
 
 
 def measure(  # noqa: PLR0917
@@ -62,9 +54,8 @@ def measure(  # noqa: PLR0917
         list[Path] | None,
         typer.Option("--reader", help="Folder of a talk reader; of several, one taught without the writer is taken."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
-    """Measure the monitor on each writer by weights fitted without that writer."""
+    """Measure the monitor on each writer by weights fitted without that writer, and print the figures as JSON."""
     if not why:
         raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
     sizes = {TalkReader.open(folder, verify=False).manifest.size for folder in readers or ()}
@@ -85,10 +76,7 @@ def measure(  # noqa: PLR0917
     rows = measured.rows(
         folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err))
     )
-    if as_json:
-        print(to_json({"rows": rows}))
-    else:
-        _show(rows)
+    print(to_json({"rows": rows}))
     log_evaluation([_logged(row, why) for row in rows])
     _err.print(f"{len(rows)} rows were added to {LOG.name}")
     if write:
@@ -103,59 +91,6 @@ def log_evaluation(rows: Sequence[Mapping[str, object]]) -> None:
         if is_new:
             writer.writeheader()
         writer.writerows(rows)
-
-
-def _show(rows: Sequence[EvaluationRow]) -> None:
-    for polarity, title in ((Polarity.ERROR, "errors"), (Polarity.COMPETENCE, "competences")):
-        table = Table(
-            "encounters",
-            "sensitivity",
-            "F1 %",
-            "over\nwriters",
-            "any\nattribute",
-            "precision",
-            "recall",
-            "by chance",
-            title=title,
-        )
-        for row in rows:
-            scores = row.scores.of(polarity)
-            table.add_row(
-                f"{row.encounters} {row.part}",
-                row.sensitivity,
-                f"{scores.f1:.0f} {_span(scores.f1_interval)}",
-                _span(row.interval_over_writers[polarity]),
-                f"{scores.any_attribute:.0f}",
-                f"{scores.precision:.0f}",
-                f"{scores.recall:.0f}",
-                f"{row.f1_by_chance[polarity]:.0f}",
-            )
-        _out.print(table)
-    table = Table("encounters", "sensitivity", "false\nerrors/h", "harmless\nminutes", "calibration\nerror",
-                  "attributes\na flag", *(f"recall,\n{basis}" for basis in _bases(rows)))  # fmt: skip
-    for row in rows:
-        harmless = row.scores.harmless
-        rate, span = harmless.false_errors_per_hour, harmless.false_errors_per_hour_interval
-        table.add_row(
-            str(row.part),
-            row.sensitivity,
-            f"{rate:.1f} {_span(span)}" if harmless.minutes else _NO_FIGURE,
-            f"{harmless.minutes:.0f}",
-            _NO_FIGURE if row.expected_calibration_error is None else f"{row.expected_calibration_error:.3f}",
-            _NO_FIGURE if row.attributes_per_flag is None else f"{row.attributes_per_flag:.2f}",
-            *(f"{row.scores.errors.by_basis.get(basis, 0):.0f}" for basis in _bases(rows)),
-        )
-    _out.print(table)
-    for row in rows[:: len({row.sensitivity for row in rows})]:
-        _out.print(reliability_table(str(row.part), row.reliability))
-
-
-def _span(interval: tuple[float, float] | None) -> str:
-    return f"[{interval[0]:.0f}, {interval[1]:.0f}]" if interval else _NO_FIGURE
-
-
-def _bases(rows: Iterable[EvaluationRow]) -> list[str]:
-    return sorted({basis for row in rows for basis in row.scores.errors.by_basis})
 
 
 def _logged(row: EvaluationRow, why: str) -> dict[str, object]:

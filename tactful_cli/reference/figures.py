@@ -48,24 +48,24 @@ def take_over(run_name: str, output: Path) -> None:
     run = shared["runs"][run_name]
     document = json.loads(output.read_text(encoding="utf-8"))
     if "within" in run:
-        document = _look_up(document, run["within"])
+        document = look_up(document, run["within"])
     for figure in run["figures"].values():
         if "key" in figure:
-            figure["value"] = _look_up(document, figure["key"])
+            figure["value"] = look_up(document, figure["key"])
         if "key" in figure and "low" in figure:
-            figure["low"], figure["high"] = _look_up(document, figure.get("interval_key", f"{figure['key']}_interval"))
+            figure["low"], figure["high"] = look_up(document, figure.get("interval_key", f"{figure['key']}_interval"))
         if "control_key" in figure:
-            figure["control"] = _look_up(document, figure["control_key"])
+            figure["control"] = look_up(document, figure["control_key"])
     run["date"] = datetime.now(UTC).date()
     write_atomic(FILE, yaml.safe_dump(shared, sort_keys=False, allow_unicode=True, width=120))
 
 
-def _look_up(document: Any, key: str) -> Any:
+def look_up(document: Any, key: str) -> Any:
     """Follow a key such as "rows/part.language=en/scores/errors/f1"; a part with "=" picks the item of a list."""
     for part in key.split("/"):
         path, is_choice, wanted = part.partition("=")
         if is_choice:
-            document = [item for item in document if str(_look_up(item, path.replace(".", "/"))) == wanted]
+            document = [item for item in document if str(look_up(item, path.replace(".", "/"))) == wanted]
         else:
             [document] = document if isinstance(document, list) else [document]
             document = document[path]

@@ -1,6 +1,7 @@
-"""`python -m calibration.monitor` on a few encounters: it shows its tables, and logs them with a reason."""
+"""`python -m calibration.monitor` on a few encounters: it prints its figures, and logs them with a reason."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from calibration import monitor
 from calibration.leave_one_writer_out import EncounterSource, shipped_sources
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
+from tactful_cli.reference.figures import load, look_up
 
 app = typer.Typer()
 app.command()(monitor.measure)
@@ -29,14 +31,17 @@ def few_sources(splits: object, *, by_sound: bool) -> list[EncounterSource]:
 
 
 @pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
-def test_the_tables_are_shown_and_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_figures_are_printed_and_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "shipped_sources", few_sources)
     monkeypatch.setattr(monitor, "LOG", tmp_path / "looks.csv")
     result = calibrate("--why", "a trial", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "9 encounters by 3 writers" in result.stderr
-    for shown in ("errors", "competences", "by chance", "balanced", "reliability: script, known writers"):
-        assert shown in result.stdout
+    run = load()["runs"]["scripts"]
+    printed = look_up(json.loads(result.stdout), run["within"])
+    keys = [figure[key] for figure in run["figures"].values() for key in ("key", "control_key") if key in figure]
+    assert keys
+    assert all(isinstance(look_up(printed, key), float) for key in keys), "the shared figures are looked up there"
     with (tmp_path / "looks.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {(row["source"], row["why"]) for row in rows} == {("script", "a trial")}

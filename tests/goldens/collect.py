@@ -77,25 +77,6 @@ def kept_speech(name: str) -> Iterator[None]:
         path.write_bytes(gzip.compress(json.dumps(kept, ensure_ascii=False, sort_keys=True).encode(), mtime=0))
 
 
-def words_here(names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the words that are kept of shipped bags, and those that Whisper recognizes in the same segments here."""
-    kept, words = list[str](), list[str]()
-    recognize = Whisper.recognize
-
-    def recognize_both(whisper: Whisper, segment: AudioSegment) -> RecognizedSpeech:
-        here, as_kept = recognize(whisper, segment), recognize_as_kept(whisper, segment)
-        kept.extend(as_kept.text.split())
-        words.extend(here.text.split())
-        return as_kept
-
-    for bag in (bag for bag in shipped() if not names or bag.name in names):
-        with kept_speech(bag.name):
-            recognize_as_kept = Whisper.recognize
-            with patch.object(Whisper, "recognize", recognize_both):
-                _tactful("flags", str(bag), "--topic", "/audio", "--json")
-    return kept, words
-
-
 def demo() -> Items:
     """Collect every window, utterance, flag and answer of the demo's session."""
     with tempfile.TemporaryDirectory() as folder:
