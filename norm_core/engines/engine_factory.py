@@ -74,7 +74,7 @@ def check_memory(manifest: Manifest) -> None:
     if need_mb > free_mb:
         raise ModelMemoryError(
             f"{manifest.name} needs {need_mb:.0f} MB{' (estimated)' if need.estimated else ''}, and {free_mb:.0f} MB "
-            f"of {memory_name} are free; choose another ({PROGRAM} models choose), or stop what else uses the memory"
+            f"of {memory_name} are free; choose another ({PROGRAM} models list), or stop what else uses the memory"
         )
 
 

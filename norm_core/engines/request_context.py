@@ -21,9 +21,6 @@ SEGMENTS = (QUEUE, ENCODE, PREFILL, DECODE, PARSE)
 class Deadline:
     """The start and end of a request in its clock's time; any thread may cancel it."""
 
-    # Whether requests wait for a busy server until the deadline.
-    is_patient = False
-
     def __init__(self, clock: Clock, deadline_ns: int | None = None, cancelled: Event | None = None) -> None:
         self.clock = clock
         self.asked_ns = clock.now_ns()
@@ -99,11 +96,6 @@ class RequestContext(SegmentTimer):
     def remaining_s(self) -> float | None:
         """Return the time left in seconds; None without a deadline."""
         return self._deadline.remaining_s()
-
-    @property
-    def is_patient(self) -> bool:
-        """Whether to wait for a busy server until the deadline."""
-        return self._deadline.is_patient
 
     def add_usage(self, **counts: int) -> None:
         """Add to the usage; the argument names are those of Usage."""

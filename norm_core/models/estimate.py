@@ -9,6 +9,8 @@ FILE_BITS = {
 }  # fmt: skip
 # Bits per weight in memory: transformers makes compressed-tensors dense at the first question, and keeps the scales.
 MEMORY_BITS = FILE_BITS | {"compressed-tensors": 16.5}
+# Quantizations of weights that are published in 16 bits.
+_QUANTIZED_AT_LOAD = ("nf4", "int8")
 # The usable share of free memory: a tenth is left for a display, activations, and the reserve of torch and CUDA.
 MEMORY_SHARE = 0.9
 # The memory that CUDA takes in a process.
@@ -49,3 +51,15 @@ def doubles_on_cpu(manifest: Manifest) -> bool:
         manifest.quantization in ("bf16", "f16") or manifest.reads_gguf
     )
     return is_estimate and is_widened and "dtype" not in manifest.settings
+
+
+def estimate_download_mb(manifest: Manifest) -> float:
+    """Return the size of the files to pull: stated, or by parameters and the quantization of the published files."""
+    if manifest.size_bytes:
+        return manifest.size_bytes / 1e6
+    if not manifest.source.hub:
+        return 0.0
+    quantization = "bf16" if manifest.quantization in _QUANTIZED_AT_LOAD else manifest.quantization
+    bits = FILE_BITS.get(quantization, 0.0)
+    precise_million = manifest.precise_million or 0.0 if bits < 16 else 0.0
+    return float(round(((manifest.parameters_million or 0.0) - precise_million) * bits / 8 + precise_million * 2))

@@ -26,20 +26,11 @@ def format_install_command(extra: str) -> str:
     return f"pip install 'tactful[{extra}]'" if IS_PACKAGE else f"{PROGRAM} setup {extra}"
 
 
-def find_installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
-    """List the extras whose packages are installed here; `serve` lives in an environment of its own.
-
-    With `for_gpu`, torch without CUDA does not count.
-    """
+def find_installed_extras() -> tuple[str, ...]:
+    """List the extras whose packages are installed here; `serve` lives in an environment of its own."""
     here = [extra for extra, packages in _PACKAGES.items() if all(map(is_installed, packages))]
-    if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
-        here.remove("transformers")
-    return (*here, "serve") if find_serve_program().is_file() else tuple(here)
-
-
-def find_serve_program() -> Path:
-    """Return the vLLM of the extra `serve`, whose environment the script names, or that of this one."""
-    return Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
+    vllm = Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
+    return (*here, "serve") if vllm.is_file() else tuple(here)
 
 
 def is_installed(package: str) -> bool:

@@ -17,7 +17,6 @@ from norm_core.models.store import LOCK_NAME, Store, describe_file, describe_sou
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import format_install_command
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
 
@@ -65,6 +64,7 @@ def pull_weights(manifest: Manifest) -> dict[str, Any]:
         "revision": lock.revision,
         "size_mb": sum(file.size_bytes for file in lock.files) / 1e6,
         "files": [file.model_dump() for file in lock.files],
+        "next": _list_next_steps(manifest),
     }
 
 
@@ -193,10 +193,13 @@ def _make_name(text: str) -> str:
 
 
 def _list_next_steps(manifest: Manifest) -> list[str]:
-    """List the commands that make the model usable on this machine."""
+    """List what makes the model usable on this machine."""
     steps = []
     if manifest.engine is EngineKind.TRANSFORMERS and find_spec("transformers") is None:
         steps.append(format_install_command(EXTRAS[manifest.engine]))
+    if manifest.source.url and manifest.files:
+        file = Store().folder_of(manifest) / manifest.files[0].path
+        steps.append(f"llama-server -m {file} --alias {manifest.settings.get('model', manifest.name)} --port 8080")
     if manifest.task in (Task.VISION_LANGUAGE, Task.LANGUAGE):
-        steps.append(f"{PROGRAM} models setup {manifest.name}")
+        steps.append(f"set judge.model to {manifest.name} in the section /tactful/monitor of your profile")
     return steps

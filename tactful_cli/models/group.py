@@ -1,24 +1,35 @@
-"""`tactful models`: list models with their requirements, and add and check their weights."""
+"""`tactful models`: list models with their requirements, add and check their weights, and write the talk reader."""
 
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.choices import estimate_download_mb
+from norm_core.models.estimate import estimate_download_mb
 from norm_core.models.manifest import Manifest, Task
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.models.store import Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.models.choose import choose_models, complete_name
-from tactful_cli.models.send import send_batch
-from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb_options import AsJson, make_group
 
-app = make_group("List, add and check models, and choose one for this machine.")
+app = make_group("List, add and check models, and write the talk reader.")
+
+
+class WrittenModel(StrEnum):
+    """A model that this computer writes from another one."""
+
+    READER = "reader"
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """List the models whose name starts with `incomplete`, for shell completion."""
+    return [name for name in Catalogue().list_names() if name.startswith(incomplete)]
 
 
 @app.command("list")
@@ -59,7 +70,7 @@ def list_models(
             cells = (row["name"], row["task"], row["engine"], size, peak, row["licence"])
             table.add_row(*cells, row["installed"] or "no")
         print_table(table)
-        err.print(f"~ estimated; peak MB: memory at work, if known; {PROGRAM} models choose ranks the models that fit")
+        err.print("~ estimated; peak MB: memory at work, if known. Which model for which robot: docs/how-to/models.md")
     for fault in faults:
         complain(fault)
     if faults:
@@ -162,9 +173,22 @@ def add(
         out.print(f"next: {step}")
 
 
-app.command("choose")(choose_models)
-app.command("setup")(setup_model)
-app.command("send")(send_batch)
+@app.command("setup")
+def setup_model(
+    name: Annotated[WrittenModel, typer.Argument(metavar="reader", help="The talk reader.")],
+    size: Annotated[ReaderSize, typer.Option(help="Size of the reader.")] = ReaderSize.SMALL,
+    adapter: Annotated[
+        Path | None, typer.Option(exists=True, help="Its adapter; default: the shipped one of this size.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the talk reader: the small language model that rates the talk. Does nothing if it is written.
+
+    Its base model is downloaded first.
+    """
+    from tactful_cli.models.reader import set_up_reader  # noqa: PLC0415  as above
+
+    set_up_reader(size, adapter, as_json=as_json)
 
 
 def _describe_missing_weights(manifest: Manifest) -> str:

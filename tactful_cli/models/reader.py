@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -21,7 +20,7 @@ from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from tactful_cli.console import complain, out, print_json, remark
+from tactful_cli.console import complain, print_result, remark
 from tactful_cli.console import err as progress_console
 from tactful_cli.models.add import pull_weights
 
@@ -46,9 +45,8 @@ def provide_reader() -> None:
         failure_mark.touch()
 
 
-def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    """Carry out the steps that are not done; with `dry_run`, print them. Raises ConfigError without an adapter."""
-    adapter_option = f" --adapter {adapter}" if adapter else ""
+def set_up_reader(size: ReaderSize, adapter: Path | None, *, as_json: bool) -> None:
+    """Write the reader, unless it is written, and print its folder. Raises ConfigError without an adapter."""
     adapter = adapter or find_shipped_adapter(size)
     if not adapter.is_file():
         raise ConfigError(
@@ -57,25 +55,13 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
         )
     base = _read_base_manifest(size)
     folder = find_reader_folder(size)
-    is_done = is_written(folder, base.files[0].sha256, adapter)
-    is_pulled = is_done or Store().find(base) is not None
-    if not dry_run and not is_done:
+    is_new = not is_written(folder, base.files[0].sha256, adapter)
+    if is_new:
         _write_reader(size, adapter)
-        is_pulled = is_done = True
-    command = f"{PROGRAM} models setup reader --size {size}{adapter_option}"
-    steps: list[dict[str, Any]] = [
-        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled},
-        {"title": "write the reader", "command": command, "done": is_done},
-    ]
-    if as_json:
-        print_json({"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps})
-        return
-    for number, step in enumerate(steps, 1):
-        suffix = ", done" if step["done"] else ""
-        out.print(f"{number}. {step['title']}{suffix}\n   {step['command']}", soft_wrap=True, markup=False)
-    if manifest := read_manifest(folder):
-        out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
-        out.print(f"reader: {folder}", soft_wrap=True, markup=False)
+    result = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "new": is_new}
+    manifest = read_manifest(folder)
+    loss = f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged" if manifest else ""
+    print_result(result, loss, f"reader: {folder}{'' if is_new else ', as it was'}", as_json=as_json)
 
 
 def _read_base_manifest(size: ReaderSize) -> Manifest:

@@ -1,28 +1,12 @@
-"""`tactful models add` and `send` as their user calls them."""
+"""`tactful models add` as its user calls it."""
 
 import json
-import stat
-from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from norm_core.engines.openai import batch_sender
-from norm_core.engines.openai.batch import BatchRequest, BatchWriter, read_answers
-from norm_core.engines.prompt import Prompt, Text
-from norm_core.records.outcome import Outcome
-from tests.command_line import tactful
-from tests.norm_core.engines.fake_server import (
-    DEAD_URL,
-    FakeServer,
-    answering,
-    describe_model,
-    error,
-    free_port,
-    serving,
-)
+from tests.norm_core.engines.fake_server import free_port, serving
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, serving_hub
 from tests.norm_core.models.tiny_decoder import write_tiny_decoder
 from tests.norm_core.models.tiny_files import write_checkpoint
@@ -98,106 +82,6 @@ def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
     silent = ("models", "add", f"http://127.0.0.1:{free_port()}/v1", "--task", "language")
     assert "cannot be reached" in models(*silent)[2]
     assert models(*silent, "--served-model", "two")[0] == 0
-
-
-COUNT = 12
-
-
-@pytest.fixture
-def server() -> Iterator[FakeServer]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture
-def batch(tmp_path: Path) -> Path:
-    writer = BatchWriter(tmp_path / "batch", "judge", max_file_bytes=900)
-    for number in range(COUNT):
-        prompt = Prompt(version="v-1", parts=(Text(text=f"number {number}"),))
-        writer.add(BatchRequest(custom_id=f"k{number}", prompt=prompt, schema={"type": "object"}, max_tokens=50))
-    writer.flush()
-    return tmp_path / "batch"
-
-
-def send(batch: Path, server: FakeServer | str, *options: object, **environment: str) -> CompletedProcess[str]:
-    name = server if isinstance(server, str) else server.url
-    return tactful("models", "send", batch, name, "--concurrency", 3, *options, **environment)
-
-
-def numbers_asked(server: FakeServer) -> list[int]:
-    return [int(body["messages"][0]["content"].split()[1]) for body in server.bodies]
-
-
-def test_each_request_is_answered_once_beside_the_others(batch: Path, server: FakeServer) -> None:
-    result = send(batch, server, "--served-model", "big")
-    assert result.returncode == 0, result.stderr
-    assert sorted(numbers_asked(server)) == list(range(COUNT))
-    assert {body["model"] for body in server.bodies} == {"big"}
-    assert f"{COUNT} requests without pictures" in result.stderr
-    assert stat.S_IMODE((batch / "answers.jsonl").stat().st_mode) == 0o600
-    answers = read_answers(batch)
-    assert {answer.outcome for answer in answers.by_id.values()} == {Outcome.ANSWERED}
-    assert {answer.prompt_version for answer in answers.by_id.values()} == {"v-1"}
-    assert send(batch, server).returncode == 0
-    assert len(server.bodies) == COUNT  # nothing was open
-
-
-def test_only_failed_requests_are_sent_again(batch: Path, server: FakeServer) -> None:
-    server.faults += [answering(*error(429, "slow down"), Retry_After="0.01"), answering(*error(400, "no such thing"))]
-    server.faults += [answering(200, b"<html>")]
-    with (batch / "answers.jsonl").open("w", encoding="utf-8") as file:
-        file.write('{"custom_id": "k3", "resp')  # as a killed run leaves it
-    result = send(batch, server)
-    assert result.returncode == 1
-    assert "2 requests without an answer" in result.stderr
-    assert "failed 1 time: " in result.stderr
-    assert "no such thing" in result.stderr
-    failed = [key for key, one in read_answers(batch).by_id.items() if one.outcome is not Outcome.ANSWERED]
-    assert len(failed) == 2
-    asked = len(server.bodies)
-    assert send(batch, server).returncode == 0
-    assert {f"k{number}" for number in numbers_asked(server)[asked:]} == set(failed)
-
-
-def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: FakeServer, tmp_path: Path) -> None:
-    describe_model(tmp_path, "far", server.url)
-    text = (tmp_path / "far.yaml").read_text(encoding="utf-8")
-    settings = "tokens_field: max_completion_tokens, extra: {temperature: null, top_k: 1}, answers: text"
-    (tmp_path / "far.yaml").write_text(text.replace("tries: 1", f"tries: 1, {settings}"), encoding="utf-8")
-    server.complete = lambda body: (200, {"choices": [{"message": {"content": "{}"}}], "usage": {}})  # type: ignore[method-assign]
-    result = send(batch, "far", TACTFUL_MODELS=str(tmp_path))
-    assert result.returncode == 0, result.stderr
-    body: dict[str, Any] = server.bodies[0]
-    assert (body["model"], body["max_completion_tokens"], body["top_k"]) == ("far", 1024, 1)
-    assert body.keys().isdisjoint({"temperature", "max_tokens"})
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        ((DEAD_URL,), 2, "failed in a row"),
-        (("smolvlm2-256m",), 2, "not behind a server"),
-        (("nowhere",), 2, "nowhere"),
-    ],
-)
-def test_send_names_the_reason_why_it_stops(
-    batch: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...], code: int, problem: str
-) -> None:
-    monkeypatch.setattr(batch_sender, "MAX_FAILURES", 2)
-    result = tactful("models", "send", batch, *options)
-    assert result.returncode == code
-    assert problem in result.stderr
-    assert "Traceback" not in result.stderr
-    stored = batch / "answers.jsonl"
-    ids = [json.loads(line)["custom_id"] for line in stored.read_text().splitlines()] if stored.exists() else []
-    assert len(ids) == len(set(ids))
-
-
-def test_a_folder_without_requests_is_refused(tmp_path: Path, server: FakeServer) -> None:
-    (tmp_path / "answers.jsonl").write_text(json.dumps({"custom_id": "k"}), encoding="utf-8")
-    result = send(tmp_path, server)
-    assert result.returncode == 2
-    assert "there are no requests" in result.stderr
 
 
 def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:

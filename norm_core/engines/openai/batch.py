@@ -82,8 +82,7 @@ class BatchSize:
         self.requests += 1
         self.pictures += pictures
         self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
-        max_tokens = body.get("max_tokens") or body["max_completion_tokens"]
-        self.completion_tokens += round(max_tokens * ANSWER_SHARE)
+        self.completion_tokens += round(body["max_tokens"] * ANSWER_SHARE)
 
     def __str__(self) -> str:
         """Return the size in words."""
@@ -203,31 +202,6 @@ def read_answers(folder: Path) -> BatchAnswers:
         version, digest = requests[key]
         by_id[key] = replace(by_id[key], prompt_version=version, request_sha256=digest)
     return BatchAnswers(by_id=by_id, unreadable_count=unreadable_count)
-
-
-def read_answered_ids(folder: Path) -> set[str]:
-    """Return the custom_id of each request that has an answer."""
-    return {
-        fields["custom_id"] for fields in read_answer_lines(folder) if _parse_answer(fields).outcome is Outcome.ANSWERED
-    }
-
-
-def read_answer_lines(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a folder that contain an answer, or the reason why there is none."""
-    lines = (_parse_fields(line) for line in _read_lines(folder))
-    return (fields for fields in lines if isinstance(fields.get("custom_id"), str) and "method" not in fields)
-
-
-def read_requests(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the requests of a folder. Raises BatchError if there are none, or if a line is not a request."""
-    paths = sorted(folder.expanduser().glob(f"{REQUESTS_PREFIX}*.jsonl"))
-    if not paths:
-        raise BatchError(f"{folder}: there are no requests; write them with --ask-later")
-    for path in paths:
-        for fields in map(_parse_fields, _read_lines(path)):
-            if not (isinstance(fields.get("custom_id"), str) and isinstance(fields.get("body"), dict)):
-                raise BatchError(f"{path}: a line is not a request; write the requests again")
-            yield fields
 
 
 def _read_lines(folder: Path) -> Iterator[bytes]:

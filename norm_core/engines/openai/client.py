@@ -33,11 +33,8 @@ _CONNECT_S = 5.0
 _MIN_CONNECT_S = 1.0
 # A completion with the log-probabilities of thousands of tokens is smaller.
 _MAX_ANSWER_BYTES = 32 * 2**20
-# The longest pause before a retry, and before one of a patient request after a rate limit.
+# The longest pause before a retry.
 _MAX_RETRY_S = 10.0
-_MAX_PATIENT_RETRY_S = 600.0
-# The pause of a patient request doubles at most so often.
-_MAX_DOUBLINGS = 16
 # The messages of servers by their meaning.
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
 _FILTERED = re.compile(r"content[_ ](filter|management policy|policy)|safety system", re.I)
@@ -105,7 +102,7 @@ class OpenAIServer:
 
     A silence longer than `stall_s` seconds is a failure, with or without a deadline. After a failure to connect,
     requests with a deadline fail at once, until a background thread reaches the server. Any thread may ask. The pause
-    of a busy server applies to all threads; a patient request waits for its end until the deadline.
+    of a busy server applies to all threads.
     """
 
     def __init__(
@@ -152,7 +149,7 @@ class OpenAIServer:
     def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
         """Return the answer of the server to a request for a chat completion."""
         # A request without a deadline, as in an offline run, waits for its answer.
-        fails_fast = call.remaining_s() is not None and not call.is_patient
+        fails_fast = call.remaining_s() is not None
         if fails_fast and (outage := self._breaker.refuse()):
             raise EngineFailedError(outage)
         reply = asyncio.run_coroutine_threadsafe(
@@ -175,7 +172,6 @@ class OpenAIServer:
 
     async def _complete_with_retries(self, content: bytes, call: RequestContext, fails_fast: bool) -> bytes:
         tries = 0
-        patient_waits = 0
         while True:
             if (busy_s := self._free_s - self._loop.time()) > 0:
                 await self._pause(busy_s, "it limits the rate of requests", call)
@@ -188,20 +184,16 @@ class OpenAIServer:
                     outage = self._report_outage(str(busy))
                     if fails_fast or is_last_try:
                         raise EngineFailedError(outage) from None
-                waits_for_limit = busy.is_limit and call.is_patient
                 # The random factor spreads the retries of many robots that share a server.
-                pause_s = busy.pause_s or self._backoff_s * 2 ** (tries + patient_waits) * random.uniform(0.5, 1.0)
-                pause_s = min(pause_s, _MAX_PATIENT_RETRY_S if waits_for_limit else _MAX_RETRY_S)
+                pause_s = busy.pause_s or self._backoff_s * 2**tries * random.uniform(0.5, 1.0)
+                pause_s = min(pause_s, _MAX_RETRY_S)
                 if busy.is_limit:
                     self._free_s = max(self._free_s, self._loop.time() + pause_s)
-                if is_last_try and not waits_for_limit:
+                if is_last_try:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._max_tries} tries)") from None
                 await self._pause(pause_s, str(busy), call)
                 call.add_usage(retries=1)
-                if waits_for_limit:
-                    patient_waits = min(patient_waits + 1, _MAX_DOUBLINGS)
-                else:
-                    tries += 1
+                tries += 1
             else:
                 self._breaker.close()
                 return answer

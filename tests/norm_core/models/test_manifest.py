@@ -123,5 +123,5 @@ def test_weights_and_manifests_lie_where_removing_the_set_up_leaves_them(monkeyp
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(shipped: Catalogue) -> None:
-    with pytest.raises(ConfigError, match=r"no model 'qwen3-vl-4'; did you mean qwen3-vl-4b or .*models setup MODEL"):
+    with pytest.raises(ConfigError, match=r"no model 'qwen3-vl-4'; did you mean qwen3-vl-4b or .*models list"):
         shipped.read_manifest("qwen3-vl-4")
