@@ -5,8 +5,7 @@ import html
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -48,7 +47,7 @@ BLOCK_BYTES = 4 << 20
 # Blocks overlap by so much, so that a sentence across their border is found.
 OVERLAP_BYTES = 4 << 10
 # The suffixes of pictures, sound and video, in which no text is searched.
-MEDIA_SUFFIXES = {
+_MEDIA_SUFFIXES = {
     ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
     ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
 }  # fmt: skip
@@ -89,17 +88,6 @@ def make_part_pattern(part: str) -> str:
 def normalize_words(text: str) -> str:
     """Return only the words of a text, in lower case and each between spaces."""
     return " ".join(["", *_WORD.findall(text.casefold()), ""])
-
-
-def find_recognizable_sentences(text: str) -> Iterator[str]:
-    """Yield the normalized sentences that are long enough to be recognized in another text."""
-    for sentence in re.split(r"[.!?。！？]+", text):
-        normalized = normalize_words(sentence)
-        words = normalized.split()
-        if len(words) >= _RUN_WORDS:
-            yield normalized
-        elif len(words) == 1 and not normalized.isascii() and len(words[0]) >= _RUN_CHARACTERS:
-            yield words[0]
 
 
 Run = tuple[str, ...]
@@ -171,55 +159,26 @@ def _slide_window(units: list[Unit], size: int) -> Iterator[tuple[Run, tuple[int
         yield tuple(text for text, _, _ in window), (window[0][1], window[-1][2])
 
 
-@record
-class ForbiddenContent:
-    """What no file may hold: names and pseudonyms with their description, and what people said."""
-
-    names: Mapping[str, str]
-    pseudonyms: Mapping[str, str] = field(default_factory=dict)
-    sentences: frozenset[str] = frozenset()
-    runs: WordRuns = field(default_factory=WordRuns)
-
-
 class TextSearch:
-    """A search for forbidden content, prepared for many texts."""
+    """A search for names and for runs of words that people said, prepared for many texts."""
 
-    def __init__(self, forbidden: ForbiddenContent) -> None:
-        cased_names = {name: what for name, what in forbidden.names.items() if len(name) <= _MAX_CASED_NAME}
-        other_names = {name: what for name, what in forbidden.names.items() if name not in cased_names}
-        self._patterns = [
-            *_compile_patterns(other_names, re.IGNORECASE),
-            *_compile_patterns(cased_names | dict(forbidden.pseudonyms)),
-        ]
-        if parts := [*split_names(forbidden.names)]:
-            self._patterns.append(("a part of a name", re.compile("|".join(map(make_part_pattern, parts)))))
-        self._runs = forbidden.runs
-        self.scope = f"{count_of(len(forbidden.names), 'name')} and {count_of(len(forbidden.runs), 'run')} of words"
-        self._sentences: dict[str, list[str]] = {}  # by first word
-        self._unspaced = [sentence for sentence in forbidden.sentences if " " not in sentence]
-        for sentence in forbidden.sentences - {*self._unspaced}:
-            self._sentences.setdefault(sentence.split()[0], []).append(sentence)
+    def __init__(self, names: Collection[str], runs: WordRuns) -> None:
+        groups = (
+            ("a name", [make_name_pattern(name) for name in names if len(name) > _MAX_CASED_NAME], re.IGNORECASE),
+            ("a name", [make_name_pattern(name) for name in names if len(name) <= _MAX_CASED_NAME], re.NOFLAG),
+            ("a part of a name", [make_part_pattern(part) for part in split_names(names)], re.NOFLAG),
+        )
+        self._patterns = [(what, re.compile("|".join(patterns), flags)) for what, patterns, flags in groups if patterns]
+        self._runs = runs
+        self.scope = f"{count_of(len(names), 'name')} and {count_of(len(runs), 'run')} of words"
 
     def find(self, text: str) -> Iterator[str]:
-        """Yield a description of each kind of forbidden content in a text."""
+        """Yield a description of each kind of hit in a text."""
         for what, pattern in self._patterns:
             if pattern.search(text):
                 yield what
-        normalized = normalize_words(text)
-        words = normalized.split()
-        candidates = [sentence for word in {*words} for sentence in self._sentences.get(word, ())]
-        has_sentence = any(sentence in normalized for sentence in (*candidates, *self._unspaced))
-        if has_sentence or self._runs.have_match_in(words):
+        if self._runs.have_match_in(normalize_words(text).split()):
             yield "words that a participant said"
-
-
-def _compile_patterns(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield each description with one pattern for all its names."""
-    patterns_by_what: dict[str, list[str]] = {}
-    for name, what in names.items():
-        patterns_by_what.setdefault(what, []).append(make_name_pattern(name))
-    for what, patterns in patterns_by_what.items():
-        yield what, re.compile("|".join(patterns), flags)
 
 
 @record
@@ -241,7 +200,7 @@ def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] =
         searched += 1
         hits = dict.fromkeys(search.find(re.sub("[_/.]", " ", name)))
         try:
-            for text in _read_texts(path) if path.suffix.lower() not in MEDIA_SUFFIXES else ():
+            for text in _read_texts(path) if path.suffix.lower() not in _MEDIA_SUFFIXES else ():
                 hits |= dict.fromkeys(search.find(text))
         except (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             problems[name] = f"cannot be searched: {error}"

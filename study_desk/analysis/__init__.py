@@ -1,1 +1,1 @@
-"""Analyse a study: tables, rates by condition, a report, scripts for statistics, and sample sizes."""
+"""Analyse a study: tables, rates by condition, a report, and a script for statistics."""

@@ -1,4 +1,4 @@
-"""Remember the packs, reports and datasets made from a study's logs, and delete them with what they were made from."""
+"""Remember the packs and reports made from a study's logs, and delete them with what they were made from."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -12,17 +12,11 @@ from norm_monitor.session_log.study_folder import Study, append_line, read_lines
 
 # The file in a study's folder with one line for each output.
 OUTPUTS = "outputs.jsonl"
-# The file with the random labels of what is published. It stays in the study's folder.
-KEY_FILE = "publication_key.json"
-# The file in a published dataset with the hashes of the others.
-CHECKSUMS = "checksums.sha256"
 
 # Kinds of outputs.
 REPORT = "report"
-PUBLISHED = "published"
 PACK = "pack"
 PACK_MEDIA = "pack media"
-STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
 LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
 
 # What the analysis script writes beside itself.
@@ -44,15 +38,11 @@ class Output:
 
 @record
 class RemovedOutputs:
-    """The fate of outputs: deleted, left because they were changed, or left outside the study's folder.
-
-    `republish` are the folders outside that hold a dataset from before the withdrawal.
-    """
+    """The fate of outputs: deleted, left because they were changed, or left outside the study's folder."""
 
     deleted: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
-    republish: tuple[str, ...] = ()
 
 
 def choose_report_path(source: Path, recording: Recording) -> Path:
@@ -79,14 +69,6 @@ def note_study_output(study: Study, file: Path, kind: str, session: str = "") ->
     """Remember a file made from a session, or else from all sessions of a study."""
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_hash_file(file))
     append_line(study.folder / OUTPUTS, to_json(output))
-
-
-def mark_datasets_stale(study: Study) -> None:
-    """Remember that each published dataset outside the study's folder is to be published again."""
-    for output in read_outputs(study):
-        path = Path(output.path)
-        if output.kind == PUBLISHED and path.name == CHECKSUMS and path.is_absolute() and path.is_file():
-            note_study_output(study, path, STALE)
 
 
 def note_left_files(study: Study, paths: Iterable[str]) -> None:
@@ -125,7 +107,7 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     for output in [output for output in of_sessions if kinds is None or output.kind in kinds]:
         path = study.folder / output.path
         if Path(output.path).is_absolute():
-            if output.kind not in (PUBLISHED, STALE) and path.exists():
+            if path.exists():
                 outside.append(output.path)
             continue
         if _is_changed(study, output):
@@ -140,14 +122,7 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     if deleted:
         remaining = "".join(to_json(output) + "\n" for output in outputs if output.path not in deleted)
         write_atomic(study.folder / OUTPUTS, remaining, mode=0o600, fsync=True)
-    is_published = kinds is None or PUBLISHED in kinds
-    stale = [Path(output.path) for output in outputs if output.kind == STALE and is_published]
-    return RemovedOutputs(
-        deleted=tuple(deleted),
-        changed=tuple(changed),
-        outside=tuple(outside),
-        republish=tuple(str(path.parent) for path in stale if path.exists()),
-    )
+    return RemovedOutputs(deleted=tuple(deleted), changed=tuple(changed), outside=tuple(outside))
 
 
 def _hash_file(path: Path) -> str:

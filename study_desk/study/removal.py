@@ -12,7 +12,7 @@ from norm_monitor.session_log.reader import is_log, read
 from norm_monitor.session_log.schema import Coding, Label, parse_media
 from norm_monitor.session_log.study_folder import Study, StudyError, append_line, read_lines
 from norm_monitor.session_log.writer import lock_log
-from study_desk.study.outputs import LEFT, RemovedOutputs, mark_datasets_stale, read_outputs, remove_outputs
+from study_desk.study.outputs import LEFT, RemovedOutputs, read_outputs, remove_outputs
 
 # The file in a study's folder with one line for each removed session.
 REMOVED = "removed.jsonl"
@@ -80,7 +80,6 @@ def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: 
             reason=reason,
         )
         append_line(study.folder / REMOVED, to_json(removed))
-        mark_datasets_stale(study)
         outputs = remove_outputs(study, {planned.session})
         if log.is_dir():
             shutil.rmtree(log)

@@ -14,24 +14,22 @@ from norm_monitor.session_log.reader import read, read_sound
 from norm_monitor.session_log.redact import NAME, NamesToRemove
 from norm_monitor.session_log.schema import Consent, SessionInfo, Withdrawal, parse_media
 from norm_monitor.session_log.study_folder import Study
-from norm_monitor.session_log.text_search import ForbiddenContent, TextSearch, WordRuns, search_folder
+from norm_monitor.session_log.text_search import TextSearch, WordRuns, search_folder
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.study.erase import PlannedErasure, erase, find_runs_to_withhold, make_words_redactor, plan_erasure
 from study_desk.study.outputs import (
     PACK,
     PACK_MEDIA,
-    PUBLISHED,
     REPORT,
     RemovedOutputs,
     list_left_files,
-    mark_datasets_stale,
     note_left_files,
     remove_outputs,
 )
 from study_desk.study.retention import expire
 
-# The outputs that hold what a consent allows. The other two consents concern every output.
-_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: (PUBLISHED,)}
+# The outputs that hold what a consent allows: none are made for others, and two consents concern every output.
+_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: ()}
 
 
 @record
@@ -51,7 +49,7 @@ class StudyErasure:
         """Whether nothing is left to do, here or elsewhere."""
         outputs = self.outputs
         tasks = (self.faults, self.missing, self.not_reached, self.left)
-        return not any((*tasks, outputs.changed, outputs.outside, outputs.republish))
+        return not any((*tasks, outputs.changed, outputs.outside))
 
 
 def withdraw(
@@ -77,10 +75,6 @@ def withdraw(
     own_logs = {name: log for name, log in logs.items() if name in sessions}
     is_erasing = not {Consent.EVERYTHING, Consent.WORDS}.isdisjoint(consents)
     kinds = None if is_erasing else [kind for consent in withdrawal.consents for kind in _OUTPUT_KINDS[consent]]
-    if (is_erasing or Consent.PUBLICATION in consents) and not all(
-        _is_noted(log, withdrawal) for log in own_logs.values()
-    ):
-        mark_datasets_stale(study)
     changed: dict[str, int] = {}
     faults: dict[str, str] = {}
     runs = WordRuns()
@@ -104,7 +98,7 @@ def withdraw(
     scope = ""
     if is_erasing:
         note_left_files(study, _expand_folders(study, _list_raw_files(study, touched - sessions)))
-        left, scope = _search_folder(study, ForbiddenContent(names=dict.fromkeys(names, "a name"), runs=runs), key_file)
+        left, scope = _search_folder(study, names, runs, key_file)
     is_about_raw_files = bool({*consents} - {Consent.PUBLICATION, Consent.CODERS})
     return StudyErasure(
         entries={name: changed.get(name, 0) for name in sorted(touched & logs.keys() | faults.keys())},
@@ -162,7 +156,9 @@ def _plan_erasures(
     return planned
 
 
-def _search_folder(study: Study, forbidden: ForbiddenContent, key_file: Path | None) -> tuple[dict[str, str], str]:
+def _search_folder(
+    study: Study, names: Collection[str], runs: WordRuns, key_file: Path | None
+) -> tuple[dict[str, str], str]:
     """Search the study's folder for what went, and remember the hits, as a later run does not know the words.
 
     The raw files of sessions are left out. Those of the participant's sessions are not reached anyway. The others
@@ -170,8 +166,8 @@ def _search_folder(study: Study, forbidden: ForbiddenContent, key_file: Path | N
     """
     hits: dict[str, str] = {}
     scope = ""
-    if forbidden.runs or forbidden.names:
-        search = TextSearch(forbidden)
+    if runs or names:
+        search = TextSearch(names, runs)
         skipped = [Path(path) for path in _expand_folders(study, _list_raw_files(study, study.file.sessions))]
         skipped += [key_file] if key_file else []
         result = search_folder(study.folder, search, frozenset(path.resolve() for path in skipped))
@@ -190,8 +186,6 @@ def expire_study(study: Study, clock: Clock) -> StudyErasure:
         with _note_fault(faults, name):
             entries[name] = expire(log, clock, study.file.retention_days)
     emptied = {name for name, count in entries.items() if count}
-    if emptied:
-        mark_datasets_stale(study)
     return StudyErasure(
         entries=entries,
         faults=faults,

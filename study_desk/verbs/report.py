@@ -1,4 +1,4 @@
-"""`tactful study report, publish`: write reports for researchers, and datasets for others."""
+"""`tactful study report`: write reports for researchers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,21 +8,14 @@ import typer
 from norm_core.files.atomic_file import private_path
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.recording import open_recording
-from norm_monitor.session_log.redact import NamesToRemove
 from norm_monitor.session_log.study_folder import Study, StudyError, is_study
-from study_desk.analysis.dataset import PublicationKey
 from study_desk.analysis.event_rates import warn_of_few_units
-from study_desk.analysis.publish import publish as publish_study
 from study_desk.analysis.session_page import render_session
 from study_desk.analysis.study_tables import tabulate_study
 from study_desk.analysis.write_analysis import write_analysis
-from study_desk.study.outputs import KEY_FILE, REPORT, choose_report_path, note_output
-from study_desk.verbs.arguments import StudyPath
+from study_desk.study.outputs import REPORT, choose_report_path, note_output
 from tactful_cli.console import print_result
 from tactful_cli.verb_options import AsJson
 
@@ -92,33 +85,3 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
     counts = f"{count_of(len(tables.sessions), 'row')} of sessions, {count_of(len(tables.events), 'label')}"
     next_step = f"{counts}. Open report.html; run analysis.R in that folder."
     print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
-
-
-@app.command()
-def publish(
-    folder: StudyPath,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write the dataset into.")],
-    licence: Annotated[
-        str, typer.Option(help="Licence of the data, such as CC-BY-4.0 or CC0-1.0; default: none is granted.")
-    ] = "",
-    keys: Annotated[
-        Path | None, typer.Option(help="Key file with the real names, which must stand in no file.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write a pseudonymised dataset of who consented, in BIDS's layout, after a check for names, media and times."""
-    study = Study(folder)
-    names = KeyFile(keys).names() if keys else NamesToRemove()
-    key = PublicationKey(study.folder / KEY_FILE)
-    published = publish_study(study, output, key, WallClock(), names, licence)
-    sessions = count_of(published.sessions, "session")
-    people = count_of(published.participants, "participant")
-    outcome = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
-    notes = [
-        *([] if keys else ["no key file was given, so real names were not looked for: give --keys"]),
-        *published.left_out,
-        *(f"{name}: was edited, so stays as it is" for name in published.kept),
-        f"{key.path}: says which label is whose; keep it apart from the dataset",
-        f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote",
-    ]
-    print_result(to_plain(published) | {"notes": notes}, outcome, as_json=as_json, notes=notes)

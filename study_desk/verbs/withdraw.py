@@ -30,7 +30,7 @@ def withdraw_(  # noqa: PLR0917
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
-    publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
+    publication: Annotated[bool, typer.Option("--publication", help="Note that nobody shares their data.")] = False,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
     keys: Annotated[
         Path | None,
@@ -175,5 +175,3 @@ def _complain_of_rest(study: Study, erasure: StudyErasure) -> None:
         elif session not in erasure.faults:
             command = f"{PROGRAM} study withdraw {study.folder} --session {session}"
             complain(f"{path}: {content} where no entry can be erased; remove the session, and add it anew: {command}")
-    for path in erasure.outputs.republish:
-        complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
