@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -30,7 +30,6 @@ class StudyParticipant(Config):
     coders: bool = Field(default=False, description="consent to be watched by coders")
     clips: bool = Field(default=False, description="consent to show clips of their face and voice to others")
     publication: bool = Field(default=False, description="consent to share pseudonymised data")
-    order: tuple[str, ...] = Field(default=(), description="in a crossed design: their conditions in drawn order")
     withdrawn: dict[Consent, date] = Field(default={}, description="what they withdrew, and when")
 
     def allows(self, what: Consent) -> bool:
@@ -56,7 +55,7 @@ class PlannedSession(Config):
     media: tuple[str, ...] = Field(
         default=(), description="video and sound files; FILE=SECONDS: the session begins at this second of the file"
     )
-    excluded: str = Field(default="", description="why no rate counts it: an exclusion of the plan, or another reason")
+    excluded: str = Field(default="", description="why no rate counts it")
 
 
 class Code(Config):
@@ -94,22 +93,6 @@ HSRI = tuple(
 )
 
 
-# The possible primary outcomes beside the study's own codes: counts of sessions.csv.
-_OUTCOMES = ("errors", "competences", *(code.id for code in HSRI))
-
-
-class Plan(Config):
-    """The decisions before the analysis. `study plan --freeze` stores them with date and hash."""
-
-    hypotheses: tuple[str, ...] = Field(default=(), description="what the study expects")
-    primary_outcome: str = Field(default="", description="the count of sessions.csv that decides")
-    primary_coder: str = Field(default="", description="whose labels count: consensus, monitor or a coder")
-    exclusions: dict[str, str] = Field(default={}, description="which sessions no rate counts: the rules, by name")
-    design: Literal["between", "crossed"] = Field(
-        default="between", description="crossed: each participant meets every condition"
-    )
-
-
 class StudyFile(Config):
     """The contents of study.yaml."""
 
@@ -126,7 +109,6 @@ class StudyFile(Config):
     severities: dict[Severity, str] = Field(
         default={}, description="severities among which coders choose, with their meaning; empty: all of the codebook"
     )
-    plan: Plan = Field(default=Plan(), description="hypotheses, outcome, coder, exclusions and design")
     retention_days: int = Field(
         default=0, ge=0, description="days after which withdraw --expired empties logs; 0: never"
     )
@@ -190,15 +172,6 @@ class StudyFile(Config):
     def _agrees_with_itself(self) -> Self:
         if reserved := {MONITOR, CONSENSUS, "all"} & {*self.coders}:
             raise ValueError(f"coder {min(reserved)}: the name is taken by the program: give another pseudonym")
-        outcomes = (*_OUTCOMES, *(f"code_{code.id}" for code in self.codes))
-        check_known("primary_outcome", filter(None, [self.plan.primary_outcome]), outcomes, "plan")
-        check_known(
-            "primary_coder", filter(None, [self.plan.primary_coder]), (CONSENSUS, MONITOR, *self.coders), "plan"
-        )
-        if self.plan.design == "crossed" and len(self.conditions) < 2:
-            raise ValueError("plan: a crossed design needs two conditions or more; name them in conditions")
-        for name, participant in self.participants.items():
-            check_known("condition", participant.order, self.conditions, f"participant {name}, order")
         for name, session in self.sessions.items():
             where = f"session {name}"
             if session.condition and self.conditions:

@@ -13,7 +13,6 @@ from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from norm_monitor.session_log.study_file import StudyFile
 from norm_monitor.session_log.study_folder import Study
 from study_desk.coding.labels import collect_by_coder
-from study_desk.study.frozen_plan import PlanCheck, check_plan
 
 Row = dict[str, Any]  # text, numbers or None by column
 PLURALS = {Polarity.ERROR: "errors", Polarity.COMPETENCE: "competences"}
@@ -28,7 +27,6 @@ _CODER_COLUMNS: list[_Described] = [
     ("coder_kind", "", "who or what the coder is", ("monitor", _HUMAN, "consensus")),
     ("analysed", "0 or 1", "1: the session counts by this coder", ()),
 ]
-_PERIOD: _Described = ("period", "", "which session of its participants it is, by time of recording", ())
 _EVENT_COLUMNS: list[_Described] = [
     ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
     ("polarity", "", "error or competence", tuple(map(str, Polarity))),
@@ -63,7 +61,6 @@ class StudyTables:
     events: tuple[Row, ...]
     columns: tuple[Column, ...]
     remarks: tuple[str, ...]
-    plan: PlanCheck = PlanCheck()
 
     @property
     def analysed(self) -> tuple[Row, ...]:
@@ -72,15 +69,11 @@ class StudyTables:
 
 
 def tabulate_study(study: Study, coder: str = "") -> StudyTables:
-    """Tabulate every session. It counts by the plan's coder, else by the consensus, else by its first human coder.
-
-    `coder` takes the place of all of them.
-    """
+    """Tabulate every session. It counts by `coder`, or else by the consensus, or else by its first human coder."""
     file = study.file
     recordings, remarks = study.recordings()
     remarks += [f"session {name}: {note}" for name, recording in recordings.items() for note in recording.notes]
     clusters = _number_clusters(recordings)
-    is_crossed = file.plan.design == "crossed"
     recorded = sorted(recording.info.condition for recording in recordings.values())
     conditions = tuple(dict.fromkeys([*(name for name in file.conditions if name in recorded), *recorded]))
     session_rows: list[Row] = []
@@ -102,13 +95,12 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
             "condition": recording.info.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
-        group: Row = {"cluster": clusters[name]} | ({"period": _count_period(recordings, name)} if is_crossed else {})
+        group: Row = {"cluster": clusters[name]}
         minutes = (recording.end_ns - recording.start_ns) / NS_PER_S / 60
         for who, labels in labels_by_coder.items():
             by: Row = {"coder": who, "coder_kind": _KINDS.get(who, _HUMAN), "analysed": int(who == analysed_by)}
             session_rows.append(common | group | by | {"minutes": minutes} | _count_labels(labels, file))
             event_rows += [common | by | _make_event_row(label, recording.start_ns) for label in labels]
-    coder_by_session = {row["session"]: row["coder"] for row in session_rows if row["analysed"]}
     event_columns = _make_columns("events", [*_list_common_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
     return StudyTables(
         study=file.study,
@@ -117,30 +109,13 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
         events=tuple(event_rows),
         columns=(*_list_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
-        plan=check_plan(study, coder_by_session, _list_conditions(recordings)),
     )
 
 
-def _list_conditions(recordings: Mapping[str, Recording]) -> dict[str, list[str]]:
-    """List the conditions of each participant in the order of recording."""
-    conditions: dict[str, list[str]] = {}
-    for recording in sorted(recordings.values(), key=lambda recording: recording.start_ns):
-        for participant in recording.info.participants:
-            conditions.setdefault(participant.pseudonym, []).append(recording.info.condition)
-    return conditions
-
-
-def _count_period(recordings: Mapping[str, Recording], name: str) -> int:
-    """Count which session of its participants it is, by the time of recording."""
-    people = {p.pseudonym for p in recordings[name].info.participants}
-    shared = [r for r in recordings.values() if people & {p.pseudonym for p in r.info.participants}]
-    return 1 + sum(recording.start_ns < recordings[name].start_ns for recording in shared)
-
-
 def _choose_coder(study: Study, session: str, labels_by_coder: Mapping[str, object]) -> str:
-    """Choose the coder by whom a session counts: the plan's coder, the consensus, or its first human coder."""
+    """Choose the coder by whom a session counts: the consensus, or its first human coder."""
     humans = [coder for coder in labels_by_coder if coder != MONITOR]
-    order = [study.file.plan.primary_coder, CONSENSUS, *study.file.coders_of(session), *humans]
+    order = [CONSENSUS, *study.file.coders_of(session), *humans]
     return next((coder for coder in order if coder in labels_by_coder), "")
 
 
@@ -206,7 +181,6 @@ def _list_session_columns(conditions: Sequence[str], file: StudyFile) -> list[Co
     described = [
         *_list_common_columns(conditions),
         ("cluster", "", "number of the group of sessions that share participants", ()),
-        *([_PERIOD] if file.plan.design == "crossed" else []),
         *_CODER_COLUMNS,
         ("minutes", "min", "length of the session", ()),
     ]
@@ -219,14 +193,7 @@ def _list_session_columns(conditions: Sequence[str], file: StudyFile) -> list[Co
             text = f"{plural} of {to_words(attribute.value)}; an event may have several attributes"
             described.append((f"{polarity.value}_{attribute.value}", "events", text, ()))
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
-    primary = file.plan.primary_outcome
-    return _make_columns(
-        "sessions",
-        [
-            (name, unit, f"primary outcome: {text}" if name == primary else text, levels)
-            for name, unit, text, levels in described
-        ],
-    )
+    return _make_columns("sessions", described)
 
 
 def _make_columns(table: str, described: Iterable[_Described]) -> list[Column]:

@@ -25,7 +25,6 @@ from study_desk.analysis.event_rates import (
     warn_of_few_units,
 )
 from study_desk.analysis.study_tables import PLURALS, Row, StudyTables
-from study_desk.study.frozen_plan import NO_PLAN, describe_plan
 from study_desk.study.outputs import note_study_output
 
 # The kind of these outputs.
@@ -41,8 +40,6 @@ def render_report(tables: StudyTables) -> str:
     body = [
         f"<h1>{title}</h1>",
         f"<p>{escape(_describe_sessions(tables))}</p>",
-        "<h2>Plan</h2>",
-        _render_plan(tables),
         "<h2>Rates by condition</h2>",
         *(f'<p class="warning">{escape(warning)}</p>' for warning in warn_of_few_units(tables)),
         _render_rates(tables),
@@ -66,24 +63,6 @@ def render_report(tables: StudyTables) -> str:
         + "\n".join(filter(None, body))
         + "\n</main>\n</body>\n</html>\n"
     )
-
-
-def _render_plan(tables: StudyTables) -> str:
-    """Show the frozen plan with its date and hash, and the deviations of the analysis."""
-    versions = tables.plan.versions
-    deviations = tables.plan.deviations
-    lines = describe_plan(versions[-1]) if versions else (NO_PLAN,)
-    earlier = [describe_plan(version)[0] for version in versions[:-1]]
-    coded_count = versions[-1].coded if versions else 0
-    addition = f", which was frozen after {count_of(coded_count, 'session')} had been coded" if coded_count else ""
-    agreement = f"The analysis agrees with the plan{addition}." if versions else ""
-    verdict = f"Deviations from the plan{addition}:" if deviations else agreement
-    parts = [
-        *(f"<p>{escape(line)}</p>" for line in (*lines, *earlier)),
-        f"<p><strong>{verdict}</strong></p>" if verdict else "",
-        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in deviations)}</ul>" if deviations else "",
-    ]
-    return "\n".join(filter(None, parts))
 
 
 def _group_by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
@@ -114,11 +93,11 @@ def _describe_coders(tables: StudyTables) -> str:
 
 
 def _render_rates(tables: StudyTables) -> str:
-    """Render the rates of the primary outcome, errors and competences by condition."""
-    outcomes = dict.fromkeys(filter(None, (tables.plan.primary_outcome, *PLURALS.values())))
+    """Render the rates of errors, competences and the study's own codes by condition."""
+    own_codes = [column.name for column in tables.columns if column.name.startswith("code_")]
     rows = [
         (to_words(outcome), condition, *_format_cells(rate))
-        for outcome in outcomes
+        for outcome in (*PLURALS.values(), *own_codes)
         for condition, rate in _compute_rates(tables, outcome).items()
     ]
     head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion")

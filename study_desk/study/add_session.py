@@ -16,7 +16,6 @@ from norm_monitor.session_log.schema import Consent, Participant, SessionInfo
 from norm_monitor.session_log.study_file import PlannedSession, StudyFile
 from norm_monitor.session_log.study_folder import STUDY_FILE, Study, StudyError, relative_path
 from norm_monitor.session_log.writer import StudyLog, lock_log, recover_log
-from study_desk.study.frozen_plan import draw_orders
 
 
 def plan_session(
@@ -176,10 +175,7 @@ def note_session(study: Study, name: str, session: PlannedSession) -> None:
 
 
 def set_consent(study: Study, participant: str, **consents: bool | None) -> None:
-    """Add a participant with these consents, or change them. None leaves one as it is.
-
-    In a crossed design, draw the order of their conditions.
-    """
+    """Add a participant with these consents, or change them. None leaves one as it is."""
     entry = study.file.participants.get(participant)
     stated = {name: value for name, value in consents.items() if value is not None}
     if entry is None:
@@ -191,4 +187,3 @@ def set_consent(study: Study, participant: str, **consents: bool | None) -> None
                     f"{participant}: withdrew {name}; if they consent anew, take that out of {study.path} and say why"
                 )
         study.set_all([(("participants", participant, name), value) for name, value in stated.items()])
-    draw_orders(study)

@@ -1,59 +1,19 @@
-"""`tactful study plan, init, participant`: the plan of a study."""
+"""`tactful study init, participant`: the folder of a study, and who takes part."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.study_folder import Study, init_study
 from study_desk.study.add_session import set_consent
-from study_desk.study.frozen_plan import (
-    NO_PLAN,
-    describe_plan,
-    draw_orders,
-    freeze_plan,
-    list_plan_changes,
-    read_frozen_plans,
-)
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_result, show
 from tactful_cli.verb_options import AsJson
 
 app = typer.Typer()
-
-
-@app.command()
-def plan(
-    folder: StudyPath,
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="Freeze the plan of study.yaml as a version with hash and date.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the plan of a study, its frozen versions and what changed since.
-
-    In a crossed design, first draw the order of conditions for participants who have none yet.
-    """
-    study = Study(folder)
-    draw_orders(study)
-    if freeze:
-        freeze_plan(study, WallClock())
-    versions = read_frozen_plans(study)
-    changes = list_plan_changes(study)
-    orders = {name: entry.order for name, entry in study.file.participants.items() if entry.order}
-    lines = [line for version in versions for line in describe_plan(version)] or [NO_PLAN]
-    lines += [f"{name}: {', '.join(order)}" for name, order in orders.items()]
-    result = {
-        "plan": study.file.plan.model_dump(mode="json"),
-        "frozen": to_plain(versions),
-        "changes": changes,
-        "orders": orders,
-    }
-    print_result(result, *lines, as_json=as_json, notes=changes)
 
 
 @app.command()
@@ -92,7 +52,6 @@ def participant(  # noqa: PLR0917
 ) -> None:
     """Add a participant to study.yaml, or change what they consent to. Without an option: words alone.
 
-    In a crossed design, draw the order in which they meet the conditions.
     With --keys, also link the pseudonym to the names, in the key file alone.
     """
     study = Study(folder)
@@ -103,6 +62,4 @@ def participant(  # noqa: PLR0917
     set_consent(study, pseudonym, words=words, coders=coders, clips=clips, publication=publication)
     entry = study.file.participants[pseudonym]
     text = f"{pseudonym}: {', '.join(entry.allowed) or 'consents to nothing but taking part'}"
-    order = [f"conditions in this order: {', '.join(entry.order)}"] if entry.order else []
-    result = {"pseudonym": pseudonym, "consents": entry.allowed, "order": entry.order}
-    print_result(result, text, *order, as_json=as_json)
+    print_result({"pseudonym": pseudonym, "consents": entry.allowed}, text, as_json=as_json)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from norm_core.files.atomic_file import private_path
-from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.recording import open_recording
@@ -70,7 +69,6 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
     written = write_analysis(study, tables, folder)
     notes = [
         *warn_of_few_units(tables),
-        *(f"Deviation from the plan: {deviation}" for deviation in tables.plan.deviations),
         *tables.remarks,
         *(f"{path}: was changed, so stays as it is" for path in written.edited),
     ]
@@ -79,7 +77,6 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         "files": files,
         "sessions": len(tables.sessions),
         "events": len(tables.events),
-        "plan": to_plain(tables.plan),
         "notes": notes,
     }
     counts = f"{count_of(len(tables.sessions), 'row')} of sessions, {count_of(len(tables.events), 'label')}"

@@ -308,7 +308,6 @@ def test_escapes_in_names_are_printed_as_text(tmp_path: Path) -> None:
         ("agreement", study),
         ("report", session),
         ("report", study),
-        ("plan", study),
         ("withdraw", study, "--session", "S1", "--yes", "--reason", f"the robot fell{escape}"),
         ("status", study),
     ):

@@ -70,42 +70,10 @@ estimates_of <- function(outcome) {
   lines
 }
 
-# Of a crossed design, in which each unit meets every condition: the ratios with the period (first or later) held.
-ratios_by_period <- function(outcome) {
-  cells <- aggregate(sessions[c(outcome, "minutes")], sessions[c("cluster", "condition", "period")], sum)
-  names(cells)[4] <- "events"
-  units <- length(unique(cells$cluster))
-  sums <- c(tapply(cells$events, cells$condition, sum), tapply(cells$events, cells$period, sum))
-  if (units < few_units || length(levels) < 2 || nlevels(cells$period) < 2 || min(sums) == 0) return(data.frame())
-  fit <- glm(events ~ condition + period + offset(log(minutes)), family = poisson, data = cells,
-             control = glm.control(epsilon = 1e-14, maxit = 100))
-  scores <- model.matrix(fit) * (cells$events - fitted(fit)) / sqrt(1 - hatvalues(fit))
-  robust <- vcov(fit) %*% crossprod(rowsum(scores, cells$cluster)) %*% vcov(fit)
-  lines <- data.frame()
-  for (level in levels[-1]) {
-    name <- paste0("condition", level)
-    chosen <- cells[cells$condition %in% c(level, levels[1]), ]
-    variance <- max(robust[name, name], vcov(fit)[name, name])
-    ends <- bounds(coef(fit)[[name]], variance, units)
-    lines <- rbind(lines, line(outcome, paste0(level, " / ", levels[1], ", period held"), sum(chosen$events),
-                               sum(chosen$minutes), units, exp(coef(fit)[[name]]), ends[1], ends[2]))
-  }
-  lines
-}
-
 estimates <- data.frame()
 if (nrow(sessions)) {
-  primary <- character()
-  if (file.exists("dictionary.csv")) {
-    columns <- read.csv("dictionary.csv", encoding = "UTF-8")
-    primary <- columns$name[columns$table == "sessions" & startsWith(columns$description, "primary outcome: ")]
-  }
-  outcomes <- unique(c(primary, "errors", "competences"))
+  outcomes <- c("errors", "competences", grep("^code_", names(sessions), value = TRUE))
   estimates <- do.call(rbind, lapply(outcomes, estimates_of))
-  if ("period" %in% names(sessions)) {
-    sessions$period <- factor(sessions$period)
-    estimates <- rbind(estimates, do.call(rbind, lapply(outcomes, ratios_by_period)))
-  }
   for (level in levels) {
     units <- length(unique(sessions$cluster[sessions$condition == level]))
     if (units < few_units) {
