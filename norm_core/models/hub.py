@@ -19,15 +19,14 @@ _PATH_ADAPTER = TypeAdapter(FilePath)
 
 @record
 class Repository:
-    """A commit with its licence, the size of each file in bytes, and the SHA-256 of large files."""
+    """A commit with the size of each file in bytes, and the SHA-256 of large files."""
 
     commit: str
     sizes: Mapping[str, int]
     sha256: Mapping[str, str]
-    licence: str
 
 
-def list_repository(name: str, revision: str) -> Repository:
+def _list_repository(name: str, revision: str) -> Repository:
     """Ask the hub for the files of a revision. Raises PullError if that fails."""
     from huggingface_hub import HfApi  # noqa: PLC0415  takes a fifth of a second
 
@@ -42,7 +41,6 @@ def list_repository(name: str, revision: str) -> Repository:
         commit=info.sha or "",
         sizes=sizes,
         sha256={file.rfilename: file.lfs.sha256 for file in files if file.lfs},
-        licence=str(getattr(info.card_data, "license", None) or ""),
     )
 
 
@@ -67,7 +65,7 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
             _download(source.hub, earlier.revision, damaged_paths, folder)
         lock = earlier
     else:
-        repository = list_repository(source.hub, source.revision or "")
+        repository = _list_repository(source.hub, source.revision or "")
         names = select_names(list(repository.sizes), source.include)
         if not names:
             raise PullError(

@@ -112,8 +112,7 @@ class StudyFile(Config):
     retention_days: int = Field(
         default=0, ge=0, description="days after which withdraw --expired empties logs; 0: never"
     )
-    coded_twice: float = Field(default=0.2, ge=0, le=1, description="share of the sessions that two coders code")
-    seed: int = Field(default=0, ge=0, description="random seed of all that is drawn for the study")
+    seed: int = Field(default=0, ge=0, description="random seed of the order in which each coder codes")
 
     @property
     def codebook(self) -> tuple[Code, ...]:

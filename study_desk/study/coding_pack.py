@@ -1,13 +1,8 @@
-"""Draw the coders of each session, and write packs for blind coding."""
+"""Write packs for blind coding."""
 
 import csv
-import math
-import random
 import shutil
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
-from itertools import combinations
+from collections.abc import Callable
 from pathlib import Path
 
 from norm_core.files.atomic_file import private_path
@@ -25,107 +20,6 @@ from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 
 _README = shipped_text("study_desk.study", "pack_readme.txt")
-
-
-@record
-class Assignment:
-    """The coders of each session. `drawn` lists the sessions assigned now, `loads` counts each coder's sessions."""
-
-    coders: dict[str, tuple[str, ...]]
-    drawn: tuple[str, ...]
-    loads: dict[str, int]
-
-
-def assign_coders(study: Study) -> Assignment:
-    """Draw coders for the sessions that name none, and write them to study.yaml. Others stay as they are.
-
-    Whoever has coded such a session is one of its coders. The study has two coders or more.
-    """
-    file = study.file
-    sessions = {name: s for name, s in file.sessions.items() if not file.explain_hidden(s.participants)}
-    conditions = {name: session.condition for name, session in sessions.items()}
-    stated = {name: session.coders for name, session in sessions.items() if session.coders}
-    begun = {
-        name: tuple(coder for coder in file.coders if coder in study.recording_of(name).coders)
-        for name, _ in study.logs()
-        if name in sessions and name not in stated
-    }
-    drawn = draw_coders(conditions, file.coders, stated, begun, share=file.coded_twice, rng=random.Random(file.seed))
-    study.set_all((("sessions", name, "coders"), list(drawn[name])) for name in conditions if name in drawn)
-    coders = {name: study.file.sessions[name].coders for name in conditions}
-    return Assignment(
-        coders=coders,
-        drawn=tuple(name for name in conditions if name in drawn),
-        loads={coder: sum(coder in names for names in coders.values()) for coder in file.coders},
-    )
-
-
-def draw_coders(
-    conditions: Mapping[str, str],
-    coders: Collection[str],
-    stated: Mapping[str, Collection[str]],
-    begun: Mapping[str, Collection[str]],
-    *,
-    share: float,
-    rng: random.Random,
-) -> dict[str, tuple[str, ...]]:
-    """Draw coders for the sessions without stated ones. Coders who have begun a session keep it.
-
-    Of the groups of coders that a session can have, it gets one with the least work, then the least in its condition,
-    then the fewest sessions together, then the lowest drawn numbers.
-    """
-    assigned = {name: tuple(names) for name, names in stated.items()}
-    load: Counter[str] = Counter()
-    load_in_condition: Counter[tuple[str, str]] = Counter()
-    load_of_pair: Counter[frozenset[str]] = Counter()
-
-    def count_session(session: str) -> None:
-        load.update(assigned[session])
-        load_in_condition.update((conditions[session], coder) for coder in assigned[session])
-        load_of_pair.update(map(frozenset, combinations(assigned[session], 2)))
-
-    def rate_group(group: tuple[str, ...], condition: str, ranks: Mapping[str, float]) -> tuple[float, ...]:
-        return (
-            sum(load[coder] for coder in group),
-            sum(load_in_condition[condition, coder] for coder in group),
-            sum(load_of_pair[frozenset(pair)] for pair in combinations(group, 2)),
-            sum(ranks[coder] for coder in group),
-        )
-
-    for name in assigned:
-        count_session(name)
-    open_sessions = [name for name in conditions if name not in assigned]
-    rng.shuffle(open_sessions)
-    twice = _choose_coded_twice(open_sessions, conditions, {**begun, **assigned}, share)
-    # Sorting keeps the drawn order within a condition.
-    for name in sorted(open_sessions, key=lambda session: conditions[session]):
-        begun_coders = {*begun.get(name, ())}
-        coder_count = max(len(begun_coders), 2 if name in twice else 1)
-        ranks = {coder: rng.random() for coder in coders}
-        groups = [group for group in combinations(coders, coder_count) if begun_coders <= {*group}]
-        assigned[name] = min(groups, key=partial(rate_group, condition=conditions[name], ranks=ranks))
-        count_session(name)
-    return {name: assigned[name] for name in open_sessions}
-
-
-def _choose_coded_twice(
-    open_sessions: Iterable[str],
-    conditions: Mapping[str, str],
-    coders: Mapping[str, Collection[str]],
-    share: float,
-) -> set[str]:
-    """Choose the sessions to code twice, so that each condition comes as near to the share as it can."""
-    doubled = Counter(conditions[name] for name, names in coders.items() if len(names) > 1)
-    total = Counter(conditions.values())
-    eligible = [name for name in open_sessions if len(coders.get(name, ())) < 2]
-    missing_count = math.ceil(round(share * len(conditions), 9)) - doubled.total()
-    chosen: set[str] = set()
-    while eligible and missing_count > len(chosen):
-        neediest = max(eligible, key=lambda name: share * total[conditions[name]] - doubled[conditions[name]])
-        eligible.remove(neediest)
-        doubled[conditions[neediest]] += 1
-        chosen.add(neediest)
-    return chosen
 
 
 @record

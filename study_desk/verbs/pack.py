@@ -8,7 +8,7 @@ import typer
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of
 from norm_monitor.session_log.study_folder import Study
-from study_desk.study.coding_pack import assign_coders, write_pack
+from study_desk.study.coding_pack import write_pack
 from study_desk.verbs.arguments import StudyPath
 from tactful_cli.console import print_json, remark, show
 from tactful_cli.progress import show_progress
@@ -32,22 +32,16 @@ def pack(  # noqa: PLR0917
 ) -> None:
     """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
 
-    First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
     The pack holds the sessions that the coder owes. It shows no flags, conditions or work of others.
     """
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)
-    assignment = assign_coders(study) if len(study.file.coders) > 1 else None
     with show_progress("making videos") as update_progress:
         coding_pack = write_pack(
             study, coder, output, copy_media=copy_media, make_media=media, progress=update_progress
         )
     if as_json:
-        print_json(to_plain(coding_pack) | {"assignment": to_plain(assignment) if assignment else None})
+        print_json(to_plain(coding_pack))
         return
     show(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
-    if assignment and assignment.drawn:
-        drawn = f"{count_of(len(assignment.drawn), 'session')} drawn with seed {study.file.seed}"
-        loads = ", ".join(f"{name}: {load}" for name, load in assignment.loads.items())
-        remark(f"{drawn}; sessions by coder: {loads}")
     remark(*coding_pack.remarks)

@@ -9,8 +9,7 @@ from typing import Any
 from norm_core.engines.openai.served import find_served_model
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.find_model import CHECKPOINT_FILES, MAX_IMAGES, find_model, select_names
-from norm_core.models.hub import list_repository
+from norm_core.models.find_model import MAX_IMAGES, find_model, select_names
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.pull import pull_model
 from norm_core.models.store import LOCK_NAME, Store, describe_file, describe_source
@@ -20,7 +19,6 @@ from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
 
-_HUB_NAME = re.compile(r"^\w[\w.-]*/\w[\w.-]*$")
 _NUMBER_FORMATS = {"bf16", "f16", "f32"}
 # The images that a new model takes by its task, if its files state none.
 _MAX_IMAGES_BY_TASK = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
@@ -35,7 +33,6 @@ class StatedFields:
     licence: str = ""
     quantization: str = ""
     include: tuple[str, ...] = ()
-    revision: str = ""
     served_model: str = ""
     api_key_variable: str = ""
 
@@ -75,24 +72,20 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     """
     path = Path(source).expanduser()
     catalogue = Catalogue()
-    download: dict[str, Any] = {}
     if source.startswith(("http://", "https://")):
         fields = find_served_model(source, stated.served_model, stated.api_key_variable)
         name = fields["settings"]["model"].rpartition("/")[2]
     elif path.exists():
         fields = _describe_files(path.absolute(), stated)
         name = path.absolute().name if path.is_dir() else path.stem
-    elif _HUB_NAME.match(source):
-        name = source.rpartition("/")[2]
-        catalogue.check_free(stated.name or _make_name(name))
-        fields, download = _download_from_hub(source, stated)
     elif "/" not in source:
         raise ConfigError(f"{source}: is not a folder or file here, and {catalogue.describe_unknown(source)}")
     else:
         raise ConfigError(
-            f"{source}: there is no such folder or file; correct the path, or give OWNER/NAME of a hub or a URL"
+            f"{source}: there is no such folder or file; correct the path, or give a URL. A model of the hub comes by "
+            f"hf download {source} --local-dir FOLDER"
         )
-    size_bytes = sum(file["size_bytes"] for file in download.get("files", fields.get("files", ())))
+    size_bytes = sum(file["size_bytes"] for file in fields.get("files", ()))
     plain = _merge_fields(fields, stated, stated.name or _make_name(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
@@ -100,7 +93,7 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     if memory := estimate_memory(manifest, "bf16" if manifest.reads_gguf else manifest.quantization, size_bytes):
         plain["memory"] = memory.model_dump(mode="json")
     written = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
-    return download | written | {"next": _list_next_steps(manifest)}
+    return written | {"next": _list_next_steps(manifest)}
 
 
 def _describe_files(path: Path, stated: StatedFields) -> dict[str, Any]:
@@ -117,30 +110,6 @@ def _describe_files(path: Path, stated: StatedFields) -> dict[str, Any]:
         files = [describe_file(folder, name).model_dump() for name in model.files]
     source = {"path": str(folder)}
     return {**model.fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source, "files": files}
-
-
-def _download_from_hub(hub: str, stated: StatedFields) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Download the model of a repository; return fields of its manifest, and the values to print."""
-    repository = list_repository(hub, stated.revision)
-    names = list(repository.sizes)
-    include = stated.include or CHECKPOINT_FILES
-    if not select_names(_choose_names(names, include if stated.include else ()) or names, ("*.gguf", "*.safetensors")):
-        raise ConfigError(f"{hub}: has no weights in .safetensors or .gguf; name a repository with such files")
-    if not stated.include and not select_names(names, ("*.safetensors",)):
-        gguf_name = select_names(names, ("*.gguf",))[0]
-        raise ConfigError(f"{hub}: has only GGUF files; choose one with --include, such as {gguf_name}")
-    if stated.include and not select_names(names, stated.include)[0].endswith(".gguf"):
-        include = tuple(dict.fromkeys((*CHECKPOINT_FILES, *stated.include)))
-    source = {"hub": hub, "revision": stated.revision or None, "include": list(include) if stated.include else None}
-    source = {key: value for key, value in source.items() if value}
-    fields = {"name": _make_name(hub.rpartition("/")[2]), "task": Task.LANGUAGE, "engine": EngineKind.TRANSFORMERS}
-    provisional_manifest = check_config(
-        Manifest, {**fields, "source": source, "quantization": "unknown", "licence": "not stated"}, hub
-    )
-    download = pull_weights(provisional_manifest)
-    model = find_model(Path(download["folder"]), [file["path"] for file in download["files"]])
-    fields = {"licence": repository.licence, **{key: value for key, value in model.fields.items() if value is not None}}
-    return {**fields, "engine": EngineKind.TRANSFORMERS, "task": model.task, "source": source}, download
 
 
 def _choose_names(names: list[str], patterns: tuple[str, ...]) -> list[str]:

@@ -117,9 +117,9 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL|FOLDER|FILE|HUB|URL",
-            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf file, "
-            "OWNER/NAME on the hub, or the URL of the API of a server.",
+            metavar="MODEL|FOLDER|FILE|URL",
+            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf file, or the URL of "
+            "the API of a server.",
             autocompletion=complete_name,
         ),
     ],
@@ -134,7 +134,6 @@ def add(
         list[str] | None,
         typer.Option(help="File or pattern that chooses among several, such as q4_k_m.gguf. Repeatable."),
     ] = None,
-    revision: Annotated[str, typer.Option(help="Commit of a repository on the hub; default: the newest.")] = "",
     served_model: Annotated[str, typer.Option(help="Name of the model on a server that has several.")] = "",
     api_key_variable: Annotated[str, typer.Option(help="Environment variable with the key of the server.")] = "",
     as_json: AsJson = False,
@@ -152,7 +151,6 @@ def add(
         licence=licence,
         quantization=quantization,
         include=tuple(include or ()),
-        revision=revision,
         served_model=served_model,
         api_key_variable=api_key_variable,
     )

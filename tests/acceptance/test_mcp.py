@@ -232,7 +232,7 @@ from itertools import count
 import numpy as np
 from norm_monitor.senses.speech.audio_front_end import Silero
 from tactful_cli.main import main
-from tactful_cli.mcp import verb
+from tactful_cli.mcp import serve
 
 def feed_monitor(*_):
     model = Silero()
@@ -242,7 +242,7 @@ def feed_monitor(*_):
         model(np.zeros(512, np.float32))
         yield 0, None
 
-verb.feed_monitor = feed_monitor
+serve.feed_monitor = feed_monitor
 main()
 """
 

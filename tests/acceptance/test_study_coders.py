@@ -35,7 +35,6 @@ def uncoded(tmp_path: Path) -> Path:
 
 
 def test_each_coder_has_an_order_of_sessions(uncoded: Path) -> None:
-    change(uncoded, "coded_twice: 0.2", "coded_twice: 1")
     orders = {}
     for coder in ("C-1", "C-2"):
         out = uncoded / "packs" / coder

@@ -46,16 +46,6 @@ def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Obse
         up.wait_for("all nodes have ended")
 
 
-def test_a_process_that_stays_silent_is_killed_and_started_again(tmp_path: Path, domain_id: int) -> None:
-    profile = written(tmp_path / "robot.yaml", "/tactful/camera:\n  ros__parameters: {topic: /eye/compressed}\n")
-    with running_up(tmp_path / "log", profile) as up:
-        up.wait_for(ACTIVE)
-        os.kill(up.pid_of("camera"), signal.SIGSTOP)
-        up.wait_for("camera: no heartbeat of camera came for 30 s; its process is killed")
-        up.wait_for("camera: is active again, after 1 restart")
-        assert up.interrupt() == 0
-
-
 def test_a_node_that_starts_again_keeps_what_was_set_of_it(tmp_path: Path, observer: Observer) -> None:
     statuses = observer.watch_status()
     profile = written(tmp_path / "robot.yaml", "/tactful/monitor:\n  ros__parameters: {fusion: {sensitivity: quiet}}\n")

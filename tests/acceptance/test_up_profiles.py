@@ -11,10 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.up import app
-from tests.acceptance.tactful_up import run_up, running_up
+from tests.acceptance.tactful_up import run_up
 
 pytestmark = pytest.mark.ros
 
@@ -113,36 +112,6 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
     assert "set audio_topic of ears to /head/microphone" in checked.stdout
     assert "3 inputs of 3 cannot be read" in checked.stdout
-
-
-def test_the_check_names_a_reliability_that_fits_nobody(tmp_path: Path, domain_id: int) -> None:
-    from norm_nodes.base.convert import record_class
-
-    path = profile(tmp_path / "robot.yaml", ears={})
-    with foreign_robot(domain_id, (record_class(RobotSpeech), "/tactful/robot_speech", False)):
-        checked = run_up(path, "--check")
-    assert checked.returncode == 1
-    assert "set qos_overrides./tactful/robot_speech.subscription.reliability to best_effort" in checked.stdout
-
-
-def test_a_running_up_names_a_type_of_which_nothing_arrives(tmp_path: Path, domain_id: int, sensors: Any) -> None:
-    ears = {"audio_topic": "/head/say", "audio_type": "std_msgs/msg/UInt8MultiArray"}
-    path = profile(tmp_path / "robot.yaml", ears=ears)
-    with foreign_robot(domain_id, *sensors), running_up(tmp_path / "log", path) as up:
-        assert "ears: /head/say: it is published as std_msgs/msg/String" in up.wait_for(
-            "read as std_msgs/msg/UInt8MultiArray"
-        )
-        assert up.interrupt() == 0
-
-
-def test_the_check_names_a_model_that_is_unknown_and_goes_on(tmp_path: Path, domain_id: int) -> None:
-    path = profile(tmp_path / "robot.yaml", monitor={"judge": {"model": "qwen3-vl-4"}}, camera={"topic": "/eye"})
-    checked = run_up(path, "--check")
-    assert checked.returncode == 2
-    assert (
-        "parameters of monitor: judge.model: there is no model 'qwen3-vl-4'; did you mean qwen3-vl-4b" in checked.stderr
-    )
-    assert "1 input of" in checked.stdout
 
 
 @pytest.mark.parametrize(

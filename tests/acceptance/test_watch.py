@@ -97,9 +97,3 @@ def test_a_full_disk_is_told_in_one_line(observer: Observer, options: tuple[str,
         told = watch.communicate(timeout=PATIENCE_S)[1]
     assert "watch: standard output: cannot be written: No space left on device; make room" in told
     assert len(told.splitlines()) == 1
-
-
-def test_a_silent_domain_is_told_with_its_remedy(domain_id: int) -> None:
-    with running("watch") as watch:
-        assert "start them with ./tactful up" in watch.wait_for("nothing is published")
-        assert watch.interrupt() == 0

@@ -233,7 +233,7 @@ def test_an_unsaved_event_is_reported_and_not_shown(ana_page: Browser, server: C
 
 
 @needs_axe
-@pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (900, True), (390, False)])
+@pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (390, True)])
 def test_the_coding_page_is_accessible(ana_page: Browser, server: CodingServer, width: int, is_dark: bool) -> None:
     ana_page.size(width, 900)
     if is_dark:

@@ -1,13 +1,9 @@
 """Who codes what, and imports: files find their sessions, nothing is half imported, revisions keep what was before."""
 
-import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -19,7 +15,6 @@ from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import collect_by_coder
 from study_desk.study.add_session import add_log, set_consent
-from study_desk.study.coding_pack import assign_coders, draw_coders
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import check_study
 from tests.study_session import START_NS, write_log
@@ -145,81 +140,3 @@ def test_a_retracted_coding_stays_in_the_log_and_does_not_count(study: Study, tm
         retract_coding(log, "C-1", CLOCK)
     import_files(study, coded)
     assert list_onsets_s(study, "S1") == [1]
-
-
-def plan_study(
-    folder: Path,
-    conditions: dict[str, str],
-    coders: tuple[str, ...] = ("C-1", "C-2", "C-3"),
-    *,
-    twice: float = 0.2,
-    seed: int = 0,
-) -> Study:
-    study = init_study(folder, "library-2026", sorted({*conditions.values()}), coders)
-    study.set_all([(("coded_twice",), twice), (("seed",), seed)])
-    sessions = "".join(f"  {name}: {{condition: {of}}}  # {name}'s note\n" for name, of in conditions.items())
-    study.path.write_text(study.path.read_text().replace("sessions: {}\n", f"sessions:\n{sessions}"))
-    return Study(folder)
-
-
-TWELVE = {f"S{n:02d}": "quiet" if n % 2 else "chatty" for n in range(12)}
-
-
-@given(
-    st.dictionaries(st.integers(0, 99).map("S{}".format), st.sampled_from(["quiet", "chatty", "still"]), min_size=1),
-    st.integers(2, 5),
-    st.floats(0, 1),
-    st.integers(0, 99),
-)
-@settings(max_examples=150, deadline=None)
-def test_drawn_coders_are_balanced_by_load_and_condition(
-    conditions: dict[str, str], people: int, share: float, seed: int
-) -> None:
-    coders = [f"C-{n}" for n in range(people)]
-    drawn = draw_coders(conditions, coders, {}, {}, share=share, rng=random.Random(seed))
-    assert drawn.keys() == conditions.keys()
-    assert all(len({*names}) == len(names) in (1, 2) for names in drawn.values())
-    twice = [name for name, names in drawn.items() if len(names) == 2]
-    assert share * len(conditions) - 1e-6 <= len(twice) < share * len(conditions) + 1
-    load = Counter(coder for names in drawn.values() for coder in names)
-    assert max(load[coder] for coder in coders) - min(load[coder] for coder in coders) <= 1
-    for condition, total in Counter(conditions.values()).items():
-        doubled = sum(conditions[name] == condition for name in twice)
-        assert abs(doubled - share * total) < 2
-        there = [sum(coder in drawn[name] for name in drawn if conditions[name] == condition) for coder in coders]
-        assert max(there) - min(there) <= 2
-
-
-def test_a_draw_keeps_comments_and_repeats_with_its_seed(tmp_path: Path) -> None:
-    study = plan_study(tmp_path / "a", TWELVE, twice=0.5, seed=7)
-    assignment = assign_coders(study)
-    assert sum(len(names) == 2 for names in assignment.coders.values()) == 6
-    text = study.path.read_text()
-    assert all(f"# {name}'s note" in text for name in TWELVE)
-    assert assign_coders(plan_study(tmp_path / "b", TWELVE, twice=0.5, seed=7)).coders == assignment.coders
-    assert assign_coders(plan_study(tmp_path / "c", TWELVE, twice=0.5, seed=8)).coders != assignment.coders
-
-
-def test_later_draws_keep_earlier_assignments(tmp_path: Path) -> None:
-    study = plan_study(tmp_path / "a", TWELVE, twice=0.25)
-    first = assign_coders(study).coders
-    text = study.path.read_text()
-    assert not assign_coders(study).drawn
-    assert study.path.read_text() == text
-    late = "".join(f"  T{n:02d}: {{condition: chatty}}\n" for n in range(4))
-    study.path.write_text(text.replace("  S00:", f"{late}  S00:").replace("coded_twice: 0.25", "coded_twice: 0.5"))
-    assignment = assign_coders(Study(study.folder))
-    assert {name: assignment.coders[name] for name in first} == first
-    assert sum(len(names) == 2 for names in assignment.coders.values()) == 7  # all four new ones, and 8 were wanted
-    assert max(assignment.loads.values()) - min(assignment.loads.values()) <= 1
-
-
-def test_a_draw_keeps_coders_who_have_begun(tmp_path: Path) -> None:
-    study = init_study(tmp_path / "study", "library-2026", [], ["C-1", "C-2", "C-3"])
-    set_consent(study, "P-7K3MX", clips=True)
-    for name in ("S1", "S2"):
-        write_log(tmp_path / name, session=name, length_s=60, flags=0)
-        add_log(study, tmp_path / name, CLOCK)
-        with StudyLog.resume(study.log_of(name), CLOCK) as log:
-            log.append(Coding(coder="C-3", labels=0), START_NS)
-    assert all("C-3" in coders for coders in assign_coders(study).coders.values())

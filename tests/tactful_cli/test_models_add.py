@@ -4,16 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.norm_core.engines.fake_server import free_port, serving
-from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, serving_hub
-from tests.norm_core.models.tiny_decoder import write_tiny_decoder
 from tests.norm_core.models.tiny_files import write_checkpoint
-
-
-def hub_files(folder: Path, **changes: Any) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in write_checkpoint(folder, **changes).iterdir()}
 
 
 def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> None:
@@ -29,32 +21,6 @@ def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> 
     assert shown["manifest"]["memory"]["estimated"]
     (folder / "config.json").write_text("{}")
     assert "config.json has" in models("models", "list", "our-team-vl")[2]
-
-
-def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = hub_files(tmp_path / "made", vision_config={"depth": 1})
-    with serving_hub(files, monkeypatch, tmp_path / "hf"):
-        code, printed, complained = models("models", "add", REPOSITORY, "--name", "ours")
-        assert code == 0, complained
-    assert "ours: 3 files, 0.0 MB in " in printed
-    shown = json.loads(models("models", "list", "ours", "--json")[1])
-    assert shown["lock"]["revision"] == COMMIT
-    assert (shown["manifest"]["task"], shown["manifest"]["licence"]) == ("vision-language", "mit")
-
-
-def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tiny_decoder(tmp_path / "a-q8.gguf")
-    files = {"README.md": b"", "a-q4.gguf": b"", "a-q8.gguf": (tmp_path / "a-q8.gguf").read_bytes()}
-    with serving_hub(files, monkeypatch, tmp_path / "hf") as hub:
-        refused = models("models", "add", REPOSITORY, "--name", "ours")
-        assert refused[0] == 2
-        assert "choose one with --include, such as a-q4.gguf" in refused[2]
-        chosen = models("models", "add", REPOSITORY, "--name", "ours", "--include", "a-q8.gguf", "--json")
-    assert chosen[0] == 0, chosen[2]
-    assert hub.sent == ["a-q8.gguf"]
-    manifest = json.loads(chosen[1])["manifest"]
-    assert manifest["engine"] == "transformers"
-    assert manifest["source"] == {"hub": REPOSITORY, "include": ["a-q8.gguf"]}
 
 
 def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:

@@ -102,6 +102,12 @@ def test_a_quiet_topic_of_speech_is_not_called_well_and_is_no_fault() -> None:
     assert "no message yet" in robot.found
 
 
+def test_best_effort_speech_names_the_override_of_its_reliability() -> None:
+    spoken = Topic(name="/tactful/robot_speech", types=(EARS["robot_speech_type"],), rate_hz=1.0, reliable=False)
+    robot = checked({"ears": EARS}, spoken)[-1]
+    assert "set qos_overrides./tactful/robot_speech.subscription.reliability to best_effort" in robot.remedy
+
+
 def test_a_missing_microphone_names_the_texts_of_a_recognizer() -> None:
     microphone, _ = checked({"ears": EARS}, Topic(name="/transcript", types=("std_msgs/msg/String",), rate_hz=1.0))
     assert "set words_from to topic, and words_topic (as /transcript)" in microphone.remedy
