@@ -57,9 +57,7 @@ class PlayerMedia:
     why: str = ""  # the reason why there is no picture
 
 
-def _render_page(  # noqa: PLR0917
-    desk: CodingDesk, coder: str, token: str, media: PlayerMedia, coders: Sequence[str], note: str
-) -> str:
+def _render_page(desk: CodingDesk, coder: str, token: str, media: PlayerMedia, coders: Sequence[str]) -> str:
     """Render the page of a coder. Until their coding is done, it holds nothing of the monitor or of others."""
     recording = desk.recording
     start_ns = recording.start_ns
@@ -71,7 +69,7 @@ def _render_page(  # noqa: PLR0917
         "done": desk.is_done(coder),
         "info": {"study": recording.info.study, "session": recording.info.session},
         "end": ms_since(start_ns, recording.end_ns),
-        "notes": [note] if note else [],
+        "notes": [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
         "speech": [make_speech_item(utterance, start_ns, voices) for utterance in recording.speech],
@@ -218,13 +216,11 @@ class CodingServer:
         redactor: Redactor | None = None,
         study: StudyFile | None = None,
         media: PlayerMedia | None = None,
-        notes: Mapping[str, str] | None = None,
     ) -> None:
         recording = load_log(folder)
         self._desk = CodingDesk(recording, study or StudyFile(study="one session"), self._append)
         self._coders = dict(coders)
         self._media = media or PlayerMedia()
-        self._notes = notes or {}  # by coder
         self._start_ns = recording.start_ns
         self._log = StudyLog.resume(folder, clock, redactor=redactor)
         self._log_lock = threading.Lock()
@@ -263,9 +259,8 @@ class CodingServer:
         """Answer a request for the page or its media."""
         match request.path:
             case "/":
-                note = self._notes.get(coder, "")
                 coders = [*self._coders.values()]
-                return make_page_reply(_render_page(self._desk, coder, request.token, self._media, coders, note))
+                return make_page_reply(_render_page(self._desk, coder, request.token, self._media, coders))
             case "/still":
                 return make_still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":

@@ -70,7 +70,6 @@ def code(  # noqa: PLR0917
         redactor=make_redactor(keys),
         study=membership[0].file if membership else None,
         media=choose_player_media(recording, bag, videos),
-        notes=_describe_order(membership, coder),
     )
     warn_of_listeners(host, "the session")
     if as_json:
@@ -98,28 +97,6 @@ def _check_coders(coders: list[str], membership: tuple[Study, str] | None) -> No
     assigned = study.file.coders_of(session)
     if others := [name for name in coders if name not in assigned]:
         complain(f"session {session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
-
-
-def _describe_order(membership: tuple[Study, str] | None, coders: list[str]) -> dict[str, str]:
-    """Make a note for each coder: which session of theirs this is, in the order drawn for them, and what comes before.
-
-    Complain of coders who owe earlier sessions.
-    """
-    notes: dict[str, str] = {}
-    if membership is None:
-        return notes
-    study, session = membership
-    logs = dict(study.logs())
-    for coder in coders:
-        order = study.file.sessions_of(coder)
-        if session in order:
-            earlier = order[: order.index(session)]
-            owed = [name for name in earlier if name in logs and coder not in study.recording_of(name).coders]
-            notes[coder] = f"Session {len(earlier) + 1} of {len(order)} in the order drawn for you."
-            if owed:
-                notes[coder] += f" Code {', '.join(owed)} first."
-                complain(f"{coder}: codes {', '.join(owed)} before {session}, in the order drawn for them")
-    return notes
 
 
 def choose_player_media(recording: Recording, bag: Path | None, videos: Sequence[LinkedMedia]) -> PlayerMedia:

@@ -1,9 +1,7 @@
 """What is known of a running graph and its flags: each line of its stream becomes the rows that it is worth."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from statistics import median
 
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.flag import Evidence, FlagState, Polarity, SocialFlag
@@ -24,7 +22,7 @@ from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
 # A monitor that has gone closes nothing; the oldest is then forgotten.
 MAX_FLAGS = 1000
 SHOWN_EVIDENCE = 3
-LATENCIES = 100
+MAX_PROBLEMS = 100
 
 
 @record
@@ -42,18 +40,12 @@ class FlagView:
     def __init__(self) -> None:
         self.count = 0
         self._known: dict[str, KnownFlag] = {}
-        self._delays_ns: deque[int] = deque(maxlen=LATENCIES)
 
     @property
     def open(self) -> list[KnownFlag]:
         """The flags that are open, in the order of their numbers."""
         shown = (open_flag for open_flag in self._known.values() if open_flag.flag.state is not FlagState.WITHDRAWN)
         return sorted(shown, key=lambda shown_flag: shown_flag.number)
-
-    @property
-    def delay_s(self) -> float | None:
-        """The median time from an event's onset to its flag; None before the first."""
-        return ns_to_s(round(median(self._delays_ns))) if self._delays_ns else None
 
     def take(self, flag: SocialFlag, *, shadow: bool = False) -> Iterator[WatchRow]:
         """Take one state of a flag."""
@@ -68,8 +60,6 @@ class FlagView:
             self._known[flag.event_id] = shown_flag
         if len(self._known) > MAX_FLAGS:
             del self._known[next(iter(self._known))]
-        if flag.state is FlagState.OPENED:
-            self._delays_ns.append(flag.decision_ns - flag.onset_ns)
         is_news = (
             before is None or before.flag.state is FlagState.WITHDRAWN or before.flag.polarity is not flag.polarity
         )
@@ -165,12 +155,6 @@ def _importance(evidence: Evidence) -> tuple[bool, float]:
     return evidence.threshold is None, -abs(evidence.weight or 0.0)
 
 
-def count_open(flags: Iterable[KnownFlag]) -> str:
-    """Count the open errors and competences."""
-    errors = sum(flag.flag.polarity is Polarity.ERROR for flag in flags)
-    return f"{count_of(errors, 'error')} and {count_of(len(list(flags)) - errors, 'competence')} open"
-
-
 _NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "somebody"}
 
 
@@ -217,9 +201,6 @@ class GraphView:
         self.nodes = NodeHealthView(namespace)
         self.speech = SpeechView()
         self.talk = TalkSummary()
-        self.refused = 0
-        self.lost = 0
-        self._decision_ns: deque[int] = deque(maxlen=LATENCIES)
         self._problems: set[str] = set()
 
     def take(self, line: GraphLine) -> Iterator[WatchRow]:
@@ -232,17 +213,6 @@ class GraphView:
     def take_time(self, now_ns: int) -> Iterator[WatchRow]:
         """Report nodes that have fallen silent by `now_ns`."""
         return self.nodes.take_time(now_ns)
-
-    def summary(self) -> list[str]:
-        """Return a few lines: health, open flags, delays and losses."""
-        flags = f"{count_open(self.flags.open)}, {count_of(self.flags.count, 'flag')} in all"
-        delays = [
-            f"a flag comes {self.flags.delay_s:.1f} s after its onset" if self.flags.delay_s is not None else "",
-            f"a decision takes {_duration(round(median(self._decision_ns)))}" if self._decision_ns else "",
-        ]
-        lost = f"lost: {self.nodes.dropped} in the nodes, {self.lost} here; {self.refused} refused"
-        median_delays = f"in the median, {' and '.join(filter(None, delays))}" if any(delays) else ""
-        return list(filter(None, (f"{self.nodes.summary()}; {flags}", median_delays, lost)))
 
     def _take(self, line: GraphLine) -> Iterator[WatchRow]:
         record = line.read()
@@ -261,21 +231,17 @@ class GraphView:
             case Presence() as presence:
                 yield from self.speech.take_presence(presence)
             case Decision() as decision:
-                if decision.provenance.latency:
-                    self._decision_ns.append(decision.provenance.total_ns)
                 yield decision_row(decision)
         if line.kind == "refused":
             yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
         elif line.kind == "lost":
             count = int(line.record.get("count", 0))
-            self.lost += count
             text = f"{count_of(count, 'message')} did not get here; the machine or this terminal is too slow"
             yield WatchRow(label="lost", text=text, tone=Tone.NOTE)
 
     def _take_problem(self, problem: str) -> Iterator[WatchRow]:
         """Tell each problem of messages once."""
-        self.refused += 1
-        if problem not in self._problems and len(self._problems) < LATENCIES:
+        if problem not in self._problems and len(self._problems) < MAX_PROBLEMS:
             self._problems.add(problem)
             yield WatchRow(label="refused", text=problem, tone=Tone.NOTE)
 

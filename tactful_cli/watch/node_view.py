@@ -6,7 +6,6 @@ from enum import StrEnum
 from norm_core.records.record import record
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_core.runtime.wording import count_of
 from tactful_cli.lasting_reasons import LastingReasons
 
 
@@ -75,13 +74,6 @@ class NodeHealthView:
         self.nodes: dict[str, NodeBeat] = {}
         self._reasons = LastingReasons()
 
-    @property
-    def dropped(self) -> int:
-        """The number of messages that the nodes dropped or lost since each was configured."""
-        statuses = [beat.status for beat in self.nodes.values()]
-        lost = (counter.count for status in statuses for counter in status.counters if counter.name == "messages_lost")
-        return sum(lost) + sum(queue.dropped for status in statuses for queue in status.queues)
-
     def is_restart(self, status: MonitorStatus) -> bool:
         """Whether a heartbeat is the first of a new process of a known node. Two rivals restart nothing."""
         beat = self.nodes.get(self.name_of(status))
@@ -119,12 +111,6 @@ class NodeHealthView:
                 self.nodes[name] = NodeBeat(status=beat.status, arrival_ns=beat.arrival_ns, is_silent=True)
                 text = f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; check its process and network"
                 yield WatchRow(label="node", text=text, tone=Tone.BAD)
-
-    def summary(self) -> str:
-        """Count the nodes by their health."""
-        states = [beat.state for beat in self.nodes.values()]
-        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-        return f"{count_of(len(states), 'node')}: {counts}" if states else "no nodes"
 
 
 def _make_rows(name: str, texts: Iterable[str], tone: Tone) -> Iterator[WatchRow]:

@@ -73,16 +73,11 @@ def _plain_character(character: str) -> str:
     return "\ufffd" if is_hidden else character
 
 
-SUMMARY_S = 60.0  # how often the summary is looked at
-
-
 class EventScreen:
-    """Rows as they come, wrapped at the width of a terminal, and at times a summary where it changed."""
+    """Rows as they come, wrapped at the width of a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._next_s = time.monotonic() + SUMMARY_S
-        self._last: list[str] = []
 
     def print(self, rows: Iterable[WatchRow], when: str) -> None:
         """Print rows with a time of day."""
@@ -90,16 +85,6 @@ class EventScreen:
         for row in rows:
             for line in row_lines(row, when, width):
                 self._console.print(line, soft_wrap=True)
-
-    def refresh(self, view: GraphView) -> None:
-        """Print the summary, if it is due."""
-        if time.monotonic() < self._next_s:
-            return
-        self._next_s = time.monotonic() + SUMMARY_S
-        lines = view.summary()
-        if lines != self._last:
-            self._last = lines
-            self.print([WatchRow(label="summary", text="; ".join(lines))], time.strftime("%H:%M:%S"))
 
 
 NOTHING_AFTER_S = 10.0
@@ -197,7 +182,6 @@ def _show(stream: GraphStream, view: GraphView) -> None:
         if time.monotonic() - looked_s >= LOOK_EVERY_S:
             looked_s, now_ns = time.monotonic(), time.time_ns()
             screen.print(view.take_time(now_ns), _time_of_day(now_ns))
-            screen.refresh(view)
 
 
 def _time_of_day(time_ns: int) -> str:

@@ -151,7 +151,6 @@ def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
     assert not list(view.take_time(AT_NS + 4 * NS_PER_S))
     (row,) = view.take_time(AT_NS + 6 * NS_PER_S)
     assert row.text.startswith("monitor: no heartbeat for 5 s")
-    assert "1 silent" in view.summary()[0]
     assert "monitor: from silent to ok" in log_of(view, line_of("status", STATUS, AT_NS + 7 * NS_PER_S))
 
 
@@ -173,14 +172,12 @@ def test_a_decision_shows_its_vetoes_and_its_time(view: GraphView) -> None:
     log = log_of(view, line_of("decision", decision))
     assert "decision  Step aside, probability 0.80, after 140 ms" in log
     assert "vetoed    Bat: singleton, Anna bats" in log
-    assert any("a decision takes 140 ms" in line for line in view.summary())
 
 
-def test_what_cannot_be_read_is_told_once_and_counted(view: GraphView) -> None:
+def test_what_cannot_be_read_is_told_once(view: GraphView) -> None:
     broken = GraphLine(kind="flag", topic="/tactful/flags", arrival_ns=1, record={"event_id": "e"})
     log = log_of(view, broken, broken)
     assert log.count("refused") == 1
-    assert any("2 refused" in line for line in view.summary())
 
 
 @pytest.mark.parametrize(
