@@ -37,8 +37,6 @@ DRIVER_TIMEOUT_S = 10.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
 _GPU_MEND = f"run {PROGRAM} setup gpu"
-CPU_INFO = Path("/proc/cpuinfo")
-_INSTRUCTIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "vnni": "VNNI", "amx_int8": "AMX"}
 
 
 class CheckResult(StrEnum):
@@ -106,19 +104,6 @@ def _python() -> str:
     state = f"{platform.python_version()} on {platform.machine()}, {sys.prefix}"
     if not (3, 11) <= sys.version_info < (3, 14):
         raise CheckError(state, "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv")
-    return state
-
-
-def _processor() -> str:
-    """Name the instruction sets on which speed and int8 models depend."""
-    lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPU_INFO.is_file() else []
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
-    instructions = [name for flag, name in _INSTRUCTIONS.items() if any(flag in line for line in flags)]
-    state = f"{platform.machine()}, {', '.join(instructions) or 'no instruction set that models depend on'}"
-    if flags and "AVX2" not in instructions:
-        state += "; speech recognition and models are several times slower without AVX2"
-    elif flags and "VNNI" not in instructions:
-        state += "; int8 models are slower without VNNI, and those quantized at full range are less accurate"
     return state
 
 
@@ -249,7 +234,6 @@ def _topics_that(fit: Callable[[str, str], bool]) -> str:
 
 CHECKS: Mapping[str, Callable[[], str]] = {
     "python": _python,
-    "processor": _processor,
     "checkout": _checkout,
     "ros": _ros,
     "interfaces": _interfaces,

@@ -99,24 +99,3 @@ def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.M
     assert row.found == "nvidia-smi gave no answer in 0.2 s: the driver hangs"
     assert row.fix == "reload the driver, or restart the computer"
     assert row.verdict is doctor.CheckResult.ABSENT
-
-
-@pytest.mark.parametrize(
-    ("flags", "found", "meaning"),
-    [
-        ("avx avx2 avx512f avx512_vnni", "AVX2, AVX-512, VNNI", ""),
-        ("avx avx2 avx_vnni amx_int8", "AVX2, VNNI, AMX", ""),
-        ("avx avx2", "AVX2", "less accurate"),
-        ("sse4_2 avx", "no instruction set", "several times slower"),
-    ],
-)
-def test_the_instruction_set_is_named_with_what_it_means(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: str, found: str, meaning: str
-) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
-    monkeypatch.setattr(doctor, "CPU_INFO", info)
-    row = doctor.examine("processor")
-    assert found in row.found
-    assert meaning in row.found
-    assert bool(meaning) == (";" in row.found)
