@@ -222,6 +222,7 @@ def test_import_refuses_a_pack_of_another_coder_study_or_code(own: Path, tmp_pat
 def test_withdraw_deletes_packs(own: Path) -> None:
     out = own / "packs"
     study("pack", own, out, "--coder", "C-1", "--copy-media")
+    pack(own, "C-2")
     left = study("withdraw", own, "P-7K3MX", "--clips", code=1)
     assert "S1.wav: is not reached from here; erase it yourself" in left
     study("withdraw", own, "P-7K3MX", "--coders", code=1)  # a pack that lies elsewhere is left
