@@ -24,15 +24,6 @@ def test_a_stage_runs_its_own_tests_alone(stage: str, files: set[str]) -> None:
     assert {line.partition("::")[0] for line in listed.stdout.splitlines() if "::" in line} == files
 
 
-def test_the_thorough_tests_are_left_for_all() -> None:
-    few = ("--collect-only", "-q", "tests/acceptance", "--ignore-glob=*/test_[!s]*", "-k", "site")
-    listed, whole = tactful_process("test", *few), tactful_process("test", *few, "--all")
-    assert "test_site.py" not in listed.stdout
-    assert "marked thorough were left out: run ./tactful test --all" in listed.stdout
-    assert "test_site.py" in whole.stdout
-    assert "left out" not in whole.stdout
-
-
 def test_parts_hold_each_test_once() -> None:
     parts = [part_of(range(47), f"{number}/12") for number in range(1, 13)]
     assert [item for part in parts for item in part] == list(range(47))
