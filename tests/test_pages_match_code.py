@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ STATED = (
 )
 
 
+@cache
 def verbs_below(command: Any) -> dict[str, Any]:
     names = command.list_commands(CONTEXT) if hasattr(command, "list_commands") else []
     return {name: command.get_command(CONTEXT, name) for name in names}
