@@ -25,7 +25,7 @@ class RepairConfig(Config):
 
     on_error_flags: bool = Field(
         default=False,
-        description="whether an error flag that opens asks which repair fits; the decision names the flag",
+        description="whether an error flag that opens asks for a repair; the decision names the flag",
     )
 
 

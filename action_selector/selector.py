@@ -201,18 +201,18 @@ class Selector:
 class SelectorFiles(SelectorConfig):
     """The settings of the selector and the paths of its files. An empty path means no file."""
 
-    model: str = Field(default="", description="name of the model that is asked; empty for similarity alone")
+    model: str = Field(default="", description="model to ask; empty for none")
     reader: str = Field(
         default=AUTO,
-        description="talk reader that reads candidates where no model is asked: its size or folder; "
-        " auto takes the smallest that is set up, none takes none",
+        description="talk reader for candidates if there is no model, by size or folder; auto for the smallest that is "
+        "set up, or none",
     )
     skills: str = Field(
         default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE_FILE
     )
     house_rules: str = Field(
         default="",
-        description="YAML file of house rules; empty for none; set it again to read an edited file",
+        description="YAML file of house rules; empty for none; set it again after you edit the file",
         json_schema_extra=LIVE_FILE,
     )
     precedents_index: str = Field(

@@ -35,24 +35,24 @@ class SelectorConfig(Config):
 
     when_unsure: WhenUnsure = Field(
         default=WhenUnsure.ASK_HUMAN,
-        description="what to do where several candidates could be right: ask_human, do_nothing or best_effort",
+        description="what to do if several candidates could be right",
         json_schema_extra=LIVE,
     )
     coverage: float = Field(
         default=0.6,
         gt=0,
         le=1,
-        description="probability that the set of candidates which could be right must reach together",
+        description="probability that the candidates which could be right must reach together",
         json_schema_extra=LIVE,
     )
     veto_others: bool = Field(
-        default=True, description="whether a candidate is vetoed that somebody else is already doing"
+        default=True, description="whether to veto a candidate that somebody else is already doing"
     )
     avoid_others: bool = Field(
-        default=True, description="whether a candidate also scores lower the more it resembles what others do"
+        default=True, description="whether a candidate scores lower the more it resembles what others are doing"
     )
     match_threshold: float = Field(
-        default=0.35, ge=-1, le=1, description="similarity from which a candidate counts as another's action"
+        default=0.35, ge=-1, le=1, description="similarity from which a candidate counts as another person's action"
     )
     rule_threshold: float = Field(
         default=0.5,
@@ -65,37 +65,42 @@ class SelectorConfig(Config):
         default=0.66,
         ge=-1,
         le=1,
-        description="similarity of content words from which a candidate counts as the action that a house rule names",
+        description="similarity of content words from which a candidate counts as the action in a house rule",
         json_schema_extra=LIVE,
     )
-    ask_viewpoint: bool = Field(default=True, description="whether a model is asked what can be done from here")
-    ask_norms: bool = Field(default=True, description="whether a model is asked which norms a candidate serves")
-    possible_threshold: float = Field(
-        default=0.2, ge=0, le=1, description="a model's probability below which a candidate cannot be done from here"
+    ask_viewpoint: bool = Field(
+        default=True, description="whether to ask the model what is possible from this viewpoint"
     )
-    orders: int = Field(default=4, ge=1, le=64, description="number of orders in which a model is shown the options")
-    precedents: int = Field(default=5, ge=0, le=50, description="largest number of precedents that are used")
+    ask_norms: bool = Field(default=True, description="whether to ask the model which norms a candidate serves")
+    possible_threshold: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="probability by the model below which a candidate counts as impossible from this viewpoint",
+    )
+    orders: int = Field(
+        default=4, ge=1, le=64, description="number of different orders in which the model sees the options"
+    )
+    precedents: int = Field(default=5, ge=0, le=50, description="maximum number of precedents to use")
     precedent_threshold: float = Field(
-        default=0.4, ge=-1, le=1, description="similarity from which a precedent is used for a scene"
+        default=0.4, ge=-1, le=1, description="similarity to the scene from which a precedent is used"
     )
     norm_order: tuple[Norm, ...] = Field(
         default=DEFAULT_NORM_ORDER,
-        description="norm categories, from the one that never gives way to the one that always does",
+        description="norm categories, the most important first",
         json_schema_extra=LIVE,
     )
-    style: Literal["default", "egoplan", "exclusion"] = Field(default="default", description="how a model is asked")
-    max_frame_age_s: float = Field(
-        default=3.0, gt=0, le=600, description="age of the newest frame above which it is not used"
+    style: Literal["default", "egoplan", "exclusion"] = Field(
+        default="default", description="style of the model's prompt"
     )
-    pictures_may_leave: bool = Field(
-        default=False, description="whether a model that does not run on this machine may be sent pictures"
-    )
+    max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="maximum age of a frame that is used")
+    pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     reserve_ms: float = Field(
-        default=50.0, ge=0, le=10_000, description="time before the deadline that a model does not get"
+        default=50.0, ge=0, le=10_000, description="time before the deadline at which the model must have finished"
     )
     fall_back: bool = Field(
         default=True,
-        description="whether the explanation ranks the candidates by similarity where the model fails",
+        description="whether the explanation ranks candidates by similarity if the model fails",
     )
 
     @field_validator("norm_order")
@@ -109,14 +114,11 @@ class SelectorConfig(Config):
 class RequestConfig(Config):
     """Which records a request needs, and how long a decision may take."""
 
-    window_s: float = Field(default=15.0, gt=0, le=600, description="seconds of the past that a request sees")
-    longest_s: float = Field(default=10.0, gt=0, le=600, description="time for a goal whose deadline is 0 or -1")
+    window_s: float = Field(default=15.0, gt=0, le=600, description="how much of the past a request takes into account")
+    longest_s: float = Field(default=10.0, gt=0, le=600, description="time limit of a goal whose deadline is 0 or -1")
     sources: Annotated[tuple[str, ...], AfterValidator(check_sources)] = Field(
         default=(),
-        description=f"sources that a query without a deadline waits for, of {', '.join(SOURCES)}; "
-        "() to answer it at once",
+        description=f"sources that a query without a deadline waits for, of {', '.join(SOURCES)}; empty for none",
     )
-    frames_every_s: float = Field(
-        default=1.0, gt=0, le=60, description="period in which one frame, and one message of people, is kept"
-    )
+    frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")
     repair: RepairConfig = RepairConfig()

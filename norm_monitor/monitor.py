@@ -55,14 +55,16 @@ class MonitorConfig(Config):
 
     windows: WindowConfig = WindowConfig()
     thresholds: str = Field(
-        default="", description="YAML table of cues; empty for the shipped one", json_schema_extra=NAMES_FILE
+        default="",
+        description="YAML file of cues and thresholds; empty for the shipped one",
+        json_schema_extra=NAMES_FILE,
     )
     cues: tuple[str, ...] = Field(
         default=(), description="custom cues, by the names of their entry points in the group tactful.cues"
     )
     reader: str = Field(
         default=AUTO,
-        description="talk reader, by size or folder; auto: the smallest that is set up, none: no reader",
+        description="talk reader, by size or folder; auto for the smallest that is set up, or none",
     )
     fusion: FusionConfig = FusionConfig()
     memory: MemoryConfig = MemoryConfig()

@@ -170,7 +170,7 @@ class FlagOptions:
 class SenseOptions:
     """The options of a verb that say which topics of a bag hold sound and words, and who recognizes them."""
 
-    topic: Annotated[str, typer.Option(help="Audio topic, where it is heard; default: the only one.")] = ""
+    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = ""
     robot_topic: RobotTopics = None
     words_topic: WordsTopics = None
     language: Language = "en"

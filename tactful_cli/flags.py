@@ -37,12 +37,12 @@ AskLater = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Write the questions of a judge there, as a batch for an OpenAI-compatible service. Asks no model.",
+        help="Write a judge's questions there, as a batch for an OpenAI-compatible service. Asks no model.",
     ),
 ]
 JudgeAnswers = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Let a judge add to the flags by the service's answers to such a batch."),
+    typer.Option(metavar="FOLDER", help="Add a judge's answers to such a batch, as the service returned them."),
 ]
 PicturesMayLeave = Annotated[
     bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
@@ -196,7 +196,7 @@ class LaterOptions:
 
     ask_later: AskLater = None
     answers: JudgeAnswers = None
-    model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE
+    model: Annotated[str, typer.Option(help="Name of the model at the service, for --ask-later.")] = JUDGE
     pictures_may_leave: PicturesMayLeave = False
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
@@ -214,7 +214,7 @@ def flags(
     renamed: TopicRules = None,
     robot_offset_ms: RobotOffset = 0,
     sensitivity: Annotated[
-        Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
+        Sensitivity, typer.Option(help="How many false errors to accept in order to find more true ones.")
     ] = Sensitivity.BALANCED,
     cues: Annotated[
         list[str] | None,
@@ -235,7 +235,7 @@ def flags(
     summary: Annotated[bool, typer.Option("--summary", help="Show only the table of bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """List social errors and competences in bags: by cues, and by a judge's answers where there are some.
+    """List the social errors and competences in bags, with a judge's answers if there are any.
 
     Several bags are summed up in a table. Exits with 1 if one of them could not be run, or no answer fits.
     """

@@ -45,7 +45,7 @@ RobotTopics = Annotated[
     typer.Option(
         "--robot-topic",
         metavar="TOPIC",
-        help="Topic or action that tells what or when the robot speaks: its words, captions, TTS, a Bool, or its own "
+        help="Topic or action with the robot's speech: words, captions, TTS, a Bool that is true while it speaks, or "
         "audio; default: topics of RobotSpeech. Repeatable.",
     ),
 ]
@@ -55,7 +55,7 @@ WordsTopics = Annotated[
     typer.Option(
         "--words-topic",
         metavar="TOPIC",
-        help="Topic with people's words from a recognizer of the robot's own, in place of the sound; repeated for a "
+        help="Topic with people's words from the robot's own recognizer, instead of the sound; repeat it for a "
         "Bool that is true while people speak. Or the namespace of humans (REP-155), for all voices.",
     ),
 ]

@@ -261,9 +261,7 @@ def view(
     bag: Annotated[
         Path | None, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag; default: the running graph.")
     ] = None,
-    namespace: Annotated[
-        str, typer.Option(help=f"Namespace of the robot, where several share a ROS domain, as of {PROGRAM} up.")
-    ] = "",
+    namespace: Annotated[str, typer.Option(help=f"Namespace of the robot, as given to {PROGRAM} up.")] = "",
     *,
     senses: SenseOptions,
     show_faces: Annotated[bool, typer.Option("--show-faces", help="Do not blur faces.")] = False,

@@ -9,7 +9,7 @@ from norm_core.records.status import Health
 
 Provider = Literal["tensorrt", "cuda", "cpu"]
 # For descriptions of parameters.
-PROVIDER_ORDER = "tried in this order, as [tensorrt, cuda]; after a failure the next one runs, at last cpu"
+PROVIDER_ORDER = "tried in this order, such as [tensorrt, cuda]; if all fail, the CPU is used"
 
 
 @record

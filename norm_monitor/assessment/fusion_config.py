@@ -18,30 +18,28 @@ class FusionConfig(Config):
 
     sensitivity: Sensitivity = Field(
         default=Sensitivity.BALANCED,
-        description="how many false errors an hour are accepted for more true ones: quiet, balanced or keen",
+        description="how many false errors are accepted in order to find more true ones",
         json_schema_extra=LIVE,
     )
     min_probability: tuple[str, ...] = Field(
         default=(),
-        description="probability from which flags of a polarity or an attribute are raised, such as error=0.8 or "
-        "emotions=0.9, in place of that of the sensitivity",
+        description="thresholds for a polarity or an attribute, such as error=0.8 or emotions=0.9, in place of those "
+        "of the sensitivity",
         json_schema_extra=LIVE,
     )
     min_probability_judged: tuple[str, ...] = Field(
         default=(),
-        description="the same for units with an answer of the judge, in place of the sensitivity balanced",
+        description="the same for moments that the judge has answered about",
     )
     open_s: float = Field(
-        default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
+        default=30.0, ge=0, le=600, description="how long after its end a moment accepts evidence; then its flag closes"
     )
-    judge_weight: float = Field(
-        default=1.0, ge=0, le=10, description="weight of an answer of the judge beside the cues; 0 ignores it"
-    )
+    judge_weight: float = Field(default=1.0, ge=0, le=10, description="weight of the judge's answer; 0 ignores it")
     max_per_attribute: int = Field(
         default=20,
         ge=1,
         le=1000,
-        description="maximum number of flagged units of an attribute and polarity in ten minutes",
+        description="maximum number of flags of one attribute and polarity in ten minutes",
         json_schema_extra=LIVE,
     )
     muted: tuple[str, ...] = Field(
@@ -51,12 +49,12 @@ class FusionConfig(Config):
         default=0.0,
         ge=0,
         le=120,
-        description="a silence of so many seconds after a person's words is an error; 0 leaves it to the fitted "
+        description="seconds of silence after a person's words that count as an error; 0 leaves it to the fitted "
         "weights, which seldom flag less than eight",
     )
     weights: str = Field(
         default="",
-        description="file of fitted weights for the facts of units; empty for the shipped ones",
+        description="file of fitted weights; empty for the shipped ones",
         json_schema_extra=NAMES_FILE,
     )
 

@@ -34,13 +34,16 @@ class MemoryConfig(Config):
     """The time for which facts about people are stored; after that, no cue can refer to them."""
 
     remember_s: float = Field(
-        default=3600.0, ge=0, le=86400, description="how long facts about a person are stored; 0 for not at all"
+        default=3600.0,
+        ge=0,
+        le=86400,
+        description="how long to remember what people say about themselves; 0 for not at all",
     )
     remember_after_leaving_s: float = Field(
-        default=30.0, ge=0, le=86400, description="how long they are stored once the person is out of sight"
+        default=30.0, ge=0, le=86400, description="how long to remember it once the person is out of sight"
     )
     max_facts: int = Field(
-        default=50, ge=1, le=1000, description="maximum number of facts per person; the oldest are dropped"
+        default=50, ge=1, le=1000, description="maximum number of statements per person; the oldest are dropped"
     )
 
 

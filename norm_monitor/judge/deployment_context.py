@@ -29,5 +29,5 @@ class PictureRules(Config):
     pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     deployment_context: DeploymentContext = Field(
         default=DeploymentContext.UNSPECIFIED,
-        description="where the robot works; only home, public and health permit inferring emotions from pictures",
+        description="where the robot works; emotions may be inferred from pictures only in home, public and health",
     )

@@ -189,30 +189,32 @@ def _has_sequence(words: Sequence[str], quoted: Sequence[str]) -> bool:
 class JudgeConfig(PictureRules):
     """The judge's model, its budget and its input."""
 
-    model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
+    model: str = Field(default="", description="model of the judge (`tactful models list`); empty for no judge")
     calls_per_hour: float = Field(
         default=NO_CEILING,
         ge=NO_CEILING,
         le=36_000,
-        description="maximum number of units in an hour that the judge is asked about; 0 for none, -1 for no limit",
+        description="maximum number of moments an hour that the judge is asked about; -1 for no limit",
         json_schema_extra=LIVE,
     )
     deadline_s: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="seconds that the judge has for an answer, and for a note",
+        description="time limit for an answer, and for a note",
         json_schema_extra=LIVE,
     )
     min_attribute_probability: float = Field(
-        default=0.5, ge=0, le=1, description="probability from which a flag names an attribute"
+        default=0.5, ge=0, le=1, description="minimum probability of an attribute that a flag names"
     )
-    images: int = Field(default=4, ge=0, le=32, description="maximum number of pictures of a unit that the judge sees")
+    images: int = Field(
+        default=4, ge=0, le=32, description="maximum number of pictures of a moment that the judge sees"
+    )
     note_tokens: int = Field(default=40, ge=0, le=1000, description="maximum length of a note in tokens; 0 for no note")
     calibration: str = Field(
         default="",
-        description="file of `python -m calibration.judge` for this model; its weight replaces "
-        "fusion.judge_weight, and its thresholds fusion.min_probability_judged; empty for none",
+        description="file that `python -m calibration.judge` wrote for this model; it replaces fusion.judge_weight "
+        "and fusion.min_probability_judged; empty for none",
         json_schema_extra=NAMES_FILE,
     )
 

@@ -23,11 +23,11 @@ class StudyConfig(Config):
 
     log: str = Field(
         default="",
-        description="folder of the session's study log, a new one or the one to continue; empty for none",
+        description="folder of the session's study log, new or to be continued; empty for none",
         json_schema_extra=NAMES_FILE,
     )
     name: str = Field(default="", description="name of the study")
-    session: str = Field(default="", description="name of the session, unique in the study")
+    session: str = Field(default="", description="name of the session, unique within the study")
     condition: str = Field(default="", description="condition of the session")
     participants: tuple[str, ...] = Field(
         default=(),
@@ -36,20 +36,20 @@ class StudyConfig(Config):
     clips: tuple[str, ...] = Field(default=(), description="pseudonyms of participants who consented to clips")
     no_words: tuple[str, ...] = Field(
         default=(),
-        description="pseudonyms of participants who did not consent to a transcript: their words are withheld",
+        description="pseudonyms of participants whose words are withheld, because they did not consent to a transcript",
     )
     key_file: str = Field(
         default="",
-        description="key file with the names to remove; it stays apart from the log",
+        description="key file with the names to remove; keep it apart from the log",
         json_schema_extra=NAMES_FILE,
     )
     policy: str = Field(
         default="",
-        description="YAML file of the words that may be stored; by default, all without names",
+        description="YAML file that says which words may be stored; by default, all except names",
         json_schema_extra=NAMES_FILE,
     )
     retention_days: int = Field(
-        default=0, ge=0, description="days after which withdraw --expired empties the log; 0: never"
+        default=0, ge=0, description="days until withdraw --expired erases the log; 0 for never"
     )
 
     @model_validator(mode="after")

@@ -260,23 +260,23 @@ class WindowConfig(Config):
     """The sources of windows, and how long windows are and wait."""
 
     sources: Annotated[tuple[str, ...], AfterValidator(_check_sources)] = Field(
-        default=SOURCES, description=f"sources that a window waits for, among {', '.join(SOURCES)}"
+        default=SOURCES, description=f"sources that a window waits for, of {', '.join(SOURCES)}"
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="length of a window in stamp time")
-    step_s: float = Field(default=5.0, ge=0.1, le=600, description="windows end at each multiple of this")
+    step_s: float = Field(default=5.0, ge=0.1, le=600, description="interval between the ends of windows")
     # Frames are up to a period ahead, and words of a robot's own recognizer up to two seconds behind.
     lateness_s: float = Field(
         default=4.0,
         ge=0,
         le=600,
-        description="how far the foremost source may pass a window's end before the window closes without the others, "
-        "marked late; 0 waits for all sources without a limit",
+        description="how long a window waits for sources behind the foremost one before it closes without them, marked "
+        "late; 0 to wait for ever",
     )
     frames_every_s: float = Field(
         default=1.0,
         gt=0,
         le=60,
-        description="period of frames and presence; a record in a period means that the next one comes after its end",
+        description="period of kept frames and of presence",
     )
 
     def cutter(self) -> WindowCutter:

@@ -42,9 +42,9 @@ def run(
         str, typer.Option(help=f"Model inside the robot: {ENCODER}, the packaged one, or one that you added.")
     ] = ENCODER,
     model: Annotated[
-        str, typer.Option(help="Ask this model of inspect_ai alone, as the paper does, in place of the robot.")
+        str, typer.Option(help="Ask this inspect_ai model alone, as in the paper, instead of the robot.")
     ] = "",
-    dds: Annotated[bool, typer.Option("--dds", help="Play to the robot's nodes in processes of their own.")] = False,
+    dds: Annotated[bool, typer.Option("--dds", help="Run the robot's nodes in separate processes.")] = False,
     hosts: Annotated[int, typer.Option(min=1, max=64, help="Number of items that are played at the same time.")] = 1,
     limit: Limit = 0,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the logs.")] = Path("logs"),
@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Run a suite by inspect_ai, and print the gain of the robot, or of a model alone, over its control.
 
-    The control of the robot is its own steps around a model that answers at random. That of a model is a random choice.
+    The robot's control uses the same steps with a model that answers at random. A model's control chooses at random.
     """
     log, control = suite_runs.run(
         suite, suite_runs.read_task_arguments(data, variants or ()), engine=engine, model=model, dds=dds, hosts=hosts,
@@ -122,7 +122,7 @@ def monitor(  # noqa: PLR0917
     answers: JudgeAnswers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the monitor's flags on scripted encounters, beside flags at random."""
+    """Compare the monitor's flags on scripted encounters with the labels and with flags at random."""
     if split and folder:
         raise TactfulError("--split and --encounters: exclude each other; give one")
     bench_input = monitor_bench.BenchInput(split=split, folder=folder, limit=limit, seed=seed)

@@ -50,10 +50,13 @@ app = typer.Typer()
 @app.command()
 def add(  # noqa: PLR0917
     folder: Annotated[
-        Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study, or of a log whose bag to name.")
+        Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study, or of a log that a bag belongs to.")
     ],
     source: Annotated[
-        Path, typer.Argument(metavar="BAG|LOG", help="Bag to log in the study, or log to move there, also a live one.")
+        Path,
+        typer.Argument(
+            metavar="BAG|LOG", help="Bag to log in the study, or log to move there, such as that of a live session."
+        ),
     ],
     session: Annotated[str, typer.Option(help="Name of the session; needed for a bag.")] = "",
     condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
@@ -84,9 +87,9 @@ def add(  # noqa: PLR0917
 ) -> None:
     """Add a session to a study: log its bag, without images and sound, or move its log there.
 
-    Of a damaged log, add what is valid, name what is lost, and exit with 1.
+    From a damaged log, add what is valid, list what is lost, and exit with 1.
 
-    Consents and retention come from study.yaml. Of a LOG and a BAG, note in the log which bag it is of.
+    Consents and retention come from study.yaml. With a LOG and a BAG, note in the log which bag it belongs to.
     """
     if is_log(folder) and not is_study(folder):
         if session or condition or participant or media:

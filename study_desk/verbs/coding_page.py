@@ -48,7 +48,7 @@ def code(  # noqa: PLR0917
 ) -> None:
     """Serve the coding page on this machine until interrupted, and append to the log.
 
-    Each coder is blind until their coding is done, then sees the others', and settles a consensus.
+    Each coder works blind until their coding is done, then sees the others' and settles a consensus.
     """
     membership = study_of(log)
     recording = membership[0].recording_for_coders(membership[1]) if membership else open_recording(log)

@@ -55,7 +55,8 @@ def import_(  # noqa: PLR0917
         bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
     ] = False,
     retract: Annotated[
-        bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
+        bool,
+        typer.Option("--retract", help="Retract the coding by --coder. The log keeps it, but it no longer counts."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

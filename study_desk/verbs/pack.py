@@ -32,7 +32,7 @@ def pack(  # noqa: PLR0917
 ) -> None:
     """Write what a coder needs to code blind in ELAN, BORIS or a table: speech, media, codebook and keys.
 
-    The pack holds the sessions that the coder owes. It shows no flags, conditions or work of others.
+    The pack holds the sessions that the coder has yet to code. It shows no flags, conditions or work of others.
     """
     study = Study(folder)
     study.check_known("coder", [coder], study.file.coders)

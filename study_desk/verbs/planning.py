@@ -18,12 +18,12 @@ app = typer.Typer()
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to make the study in.")],
+    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder for the study.")],
     name: Annotated[str, typer.Option(help="Name of the study; default: that of the folder.")] = "",
     condition: Annotated[list[str] | None, typer.Option(help="Condition of sessions. Repeatable.")] = None,
     coder: Annotated[list[str] | None, typer.Option(help="Pseudonym of a coder. Repeatable.")] = None,
 ) -> None:
-    """Make a study's folder with a commented study.yaml, which its owner alone can read."""
+    """Make a study's folder with a commented study.yaml, which only its owner can read."""
     study = init_study(folder, name or folder.resolve().name, condition or (), coder or ())
     show(str(study.path))
 
@@ -50,9 +50,9 @@ def participant(  # noqa: PLR0917
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a participant to study.yaml, or change what they consent to. Without an option: words alone.
+    """Add a participant to study.yaml, or change what they consent to; by default, only to words.
 
-    With --keys, also link the pseudonym to the names, in the key file alone.
+    With --keys, also link the pseudonym to the names, only in the key file.
     """
     study = Study(folder)
     if bool(name) != bool(keys) or not (pseudonym or name):

@@ -37,14 +37,14 @@ def report(
     coder: Annotated[
         str,
         typer.Option(
-            help="Of a study, coder whose labels count, or monitor; default: the consensus, else a session's first."
+            help="Coder whose labels count in a study, or monitor; default: the consensus, otherwise the first."
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a session as one HTML file that opens offline, without pictures.
 
-    Of a study, write a report by condition, tables, a data dictionary and a script for R into a folder.
+    For a study, write a report by condition, tables, a data dictionary and an R script into a folder.
     """
     if is_study(source):
         _report_study(Study(source), output or source / "exports" / "analysis", coder, as_json=as_json)

@@ -24,12 +24,12 @@ app = typer.Typer()
 @app.command()
 def status(
     source: Annotated[Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study or of a log.")] = Path(),
-    expect: Annotated[str, typer.Option(help="Head hash that a log must have, as it was cited.")] = "",
+    expect: Annotated[str, typer.Option(help="Head hash that the log must have.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Verify a study's logs, and show consents, coders and retention. Exits with 1 if anything is owed, due or wrong.
+    """Verify a study's logs, and show consents, coders and retention. Exits with 1 if anything is due or wrong.
 
-    Of a log, verify the hash chain: exits with 1 if a line was changed, removed or truncated.
+    For a log, verify the hash chain, and exit with 1 if a line was changed, removed or truncated.
     """
     if is_study(source) or source == Path():
         if expect:

@@ -20,7 +20,7 @@ def play(
     bag: BagPath,
     rate: Annotated[float, typer.Option(help="Playback speed as a multiple of the recorded one.")] = 1.0,
     clock: Annotated[
-        float, typer.Option(metavar="HZ", help="Publish /clock, the bag's time, so often a second.")
+        float, typer.Option(metavar="HZ", help="Publish the bag's time on /clock this many times a second.")
     ] = 0.0,
 ) -> None:
     """Publish a bag's messages at the recorded pace."""

@@ -51,9 +51,9 @@ def video(  # noqa: PLR0917
     profile: SoundProfile = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make an MP4 with sound from a bag, for ELAN and BORIS: pictures and sound in step by their stamps.
+    """Make an MP4 from a bag, for ELAN and BORIS, with pictures and sound synchronised by their stamps.
 
-    Detectors miss faces: look through the video before you share it.
+    The detector misses faces: watch the video before you share it.
     """
     if out.suffix.lower() != ".mp4" or out.exists():
         raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")

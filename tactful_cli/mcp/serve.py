@@ -137,7 +137,7 @@ app = make_app()
 @app.command()
 def mcp(  # noqa: PLR0917
     bag: Annotated[
-        Path | None, typer.Option(metavar="BAG", help="Read a rosbag2 bag in place of the running graph.")
+        Path | None, typer.Option(metavar="BAG", help="Read a rosbag2 bag instead of the running graph.")
     ] = None,
     namespace: Annotated[str, typer.Option(help="Namespace of the robot, where several share a ROS domain.")] = "",
     http: Annotated[
@@ -146,12 +146,12 @@ def mcp(  # noqa: PLR0917
             metavar="PORT",
             min=0,
             max=65535,
-            help="Serve streamable HTTP on this machine alone, in place of standard input and output; 0: any free "
+            help="Serve streamable HTTP, on this machine only, instead of standard input and output; 0: any free "
             f"port. It asks for a token, that of {TOKEN} or a new one.",
         ),
     ] = None,
     deadline: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Longest time for one request.")
+        float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Time limit of a request.")
     ] = 10.0,
     skills: Annotated[
         str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills; a graph's selector has its own.")
@@ -160,9 +160,9 @@ def mcp(  # noqa: PLR0917
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
 ) -> None:
-    """Serve flags, explanations, the talk so far and advice to a language model, until it goes or Ctrl-C.
+    """Serve flags, explanations, the talk so far and advice to a language model, until it disconnects or Ctrl-C.
 
-    It speaks the Model Context Protocol. It only reads and advises: nothing moves the robot or says anything.
+    It uses the Model Context Protocol. It only reads and advises: it neither moves the robot nor speaks.
     """
     if not is_installed("mcp"):
         raise ExtraMissingError(f"mcp: the package mcp is missing; run {format_install_command('mcp')}")

@@ -140,7 +140,7 @@ def add(
 ) -> None:
     """Download the weights of a listed model, or write the manifest of one of your own.
 
-    An interrupted download resumes. The first one locks revision and hashes.
+    An interrupted download resumes. The first download locks the revision and hashes.
     """
     # A late import, because the network modules take a tenth of a second, which `list` does not need.
     from tactful_cli.models.add import StatedFields, add_model, pull_known_model  # noqa: PLC0415

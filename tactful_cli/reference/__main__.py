@@ -69,7 +69,8 @@ def _row(*cells: str) -> str:
 
 def status_page() -> str:
     """Generate the page of counters and of the camera's faults."""
-    counters = (f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
+    faulty = {fault.value for fault in ADVICE}
+    counters = (f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()) if name not in faulty)
     faults = (f"| `{fault}` | {advice.problem} | {advice.remedy} |\n" for fault, advice in ADVICE.items())
     return "".join((_TEXTS["counters"], *counters, _TEXTS["camera_faults"], *faults))
 

@@ -48,11 +48,14 @@ UNSPECIFIED_CONTEXT = (
 @app.command()
 def up(  # noqa: PLR0917
     profile: Annotated[
-        str, typer.Argument(metavar="[PROFILE]", help="A shipped profile, or the file of one; none: list them.")
+        str,
+        typer.Argument(
+            metavar="[PROFILE]", help="Name or file of a profile; without one, list those that are shipped."
+        ),
     ] = "",
     namespace: Annotated[
         str,
-        typer.Option(help="Namespace of the robot, where several share a ROS domain: its nodes and topics lie in it."),
+        typer.Option(help="Namespace of the robot's nodes and topics, for several robots in one ROS domain."),
     ] = "",
     check: Annotated[
         bool, typer.Option("--check", help="Start nothing; check the topics that the profile reads.")
@@ -67,7 +70,7 @@ def up(  # noqa: PLR0917
         DeploymentContext, typer.Option(help="With --init: where the robot works.")
     ] = DeploymentContext.UNSPECIFIED,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print only JSON.")] = False,
-    apart: Annotated[bool, typer.Option("--apart", help="Give each node a process of its own.")] = False,
+    apart: Annotated[bool, typer.Option("--apart", help="Run each node in its own process.")] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
     ] = None,

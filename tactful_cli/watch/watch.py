@@ -130,9 +130,7 @@ LOOK_EVERY_S = 1.0  # for silent nodes
 
 @app.command()
 def watch(
-    namespace: Annotated[
-        str, typer.Option(help=f"Namespace of the robot, where several share a ROS domain, as of {PROGRAM} up.")
-    ] = "",
+    namespace: Annotated[str, typer.Option(help=f"Namespace of the robot, as given to {PROGRAM} up.")] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each message as one line of JSON, without the pictures.")
     ] = False,

@@ -64,15 +64,6 @@ def test_a_part_has_parameters_with_its_name_and_a_dot(make_node: Any) -> None:
     assert parameters.read(node, CameraConfig) == CameraConfig(stand=stand, left=Lens(filters=("blue", "green")))
 
 
-def test_the_api_page_names_each_parameter_that_is_live() -> None:
-    from norm_nodes.base import parameters
-    from norm_nodes.tools.reference_pages import format_live_parameters
-
-    rows = list(format_live_parameters(parameters.list_specs(CameraConfig).values()))
-    about = "float | | distance that is sharp (> 0) |"
-    assert rows == [f"| *live* parameter | `{name}` | {about}" for name in ("stand.lens.focus_m", "left.focus_m")]
-
-
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [

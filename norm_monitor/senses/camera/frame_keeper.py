@@ -141,13 +141,13 @@ class FrameConfig(Config):
         default=1.0,
         gt=0,
         le=30,
-        description="frames per second of stamp time; at most one in the monitor's windows.frames_every_s",
+        description="frames kept per second of stamp time; at most one per windows.frames_every_s of the monitor",
         json_schema_extra=LIVE,
     )
     tile_width_px: int = Field(
-        default=448, ge=32, le=4096, description="the largest width of a frame; frames are never enlarged"
+        default=448, ge=32, le=4096, description="maximum width of a frame; frames are never enlarged"
     )
-    jpeg_quality: int = Field(default=90, ge=1, le=100, description="quality of the JPEG tiles")
+    jpeg_quality: int = Field(default=90, ge=1, le=100, description="JPEG quality of the frames")
 
 
 class FrameKeeper:

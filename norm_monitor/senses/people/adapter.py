@@ -44,22 +44,20 @@ class PeopleConfig(Config):
         default=5.0,
         ge=0.1,
         le=30,
-        description="the largest number of presences per second of stamp time",
+        description="maximum number of presence messages per second of stamp time",
         json_schema_extra=LIVE,
     )
-    settle_s: float = Field(
-        default=0.5, ge=0, le=2, description="the longest delay of one topic's stamps behind another's"
-    )
+    settle_s: float = Field(default=0.5, ge=0, le=2, description="longest delay of one topic's stamps behind another's")
     left_after_s: float = Field(
-        default=2.0, gt=0, le=600, description="after this long without anybody, the person has left"
+        default=2.0, gt=0, le=600, description="time without anybody until the person counts as gone"
     )
     believed_s: float = Field(
-        default=2.0, gt=0, le=600, description="how long a gaze or position stays valid without an update"
+        default=2.0, gt=0, le=600, description="how long a gaze or position is valid without an update"
     )
     forgotten_after_s: float = Field(
-        default=10.0, gt=0, le=3600, description="after this long without a message, a tracked person is absent"
+        default=10.0, gt=0, le=3600, description="time without a message until a tracked person counts as gone"
     )
-    base_frame: str = Field(default="base_link", min_length=1, description="origin frame of distances")
+    base_frame: str = Field(default="base_link", min_length=1, description="frame from which distances are measured")
 
 
 class _PersonValues:

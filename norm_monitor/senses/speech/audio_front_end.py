@@ -63,7 +63,7 @@ class HearingConfig(Config):
     channel: int = Field(default=0, ge=-1, le=7, description="microphone channel, from 0; -1 for the mean of all")
     stated: PcmFormat = Field(default=PcmFormat(), description="the format of messages that state none")
     voice_providers: tuple[Provider, ...] = Field(
-        default=("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
+        default=("cpu",), description=f"ONNX Runtime providers for voice activity, {PROVIDER_ORDER}"
     )
     partial_every_s: float = Field(
         default=2.0, ge=0, le=30, description="interval of partial results during speech; 0 for none"

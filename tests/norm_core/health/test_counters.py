@@ -32,7 +32,7 @@ def test_every_counter_has_a_meaning_and_every_meaning_a_counter() -> None:
     ("name", "word"),
     [
         ("judge_timed_out", "by outcome"),
-        ("judge_load_failures", "loaded"),
+        ("judge_load_failures", "attempts"),
         ("facts_expired", "by reason"),
         ("no_such_counter", ""),
     ],

@@ -42,20 +42,20 @@ class CameraNodeConfig(FrameConfig):
         default=3.0,
         ge=0,
         le=600,
-        description="without a message for this long the input is stale; 0 for never",
+        description="time without a message until the input is stale; 0 for never",
         json_schema_extra=LIVE,
     )
     stamp_offset_ms: int = Field(
         default=0, ge=-2000, le=2000, description="milliseconds to add to the stamps of pictures"
     )
     faces: bool = Field(
-        default=True, description="whether faces are looked for; false where the node people gives presence"
+        default=True, description="whether to detect faces; false if the node people publishes presence"
     )
     left_after_s: float = Field(
-        default=2.0, gt=0, le=600, description="without a face for this long the person has left"
+        default=2.0, gt=0, le=600, description="time without a face until the person counts as gone"
     )
     face_providers: tuple[Provider, ...] = Field(
-        default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
+        default=("cpu",), description=f"ONNX Runtime providers for faces, {PROVIDER_ORDER}"
     )
 
 
@@ -74,10 +74,10 @@ class CameraNode(NormNode[CameraNodeConfig]):
         finder = self._load_finder() if config.faces else None
         offset_ns = config.stamp_offset_ms * NS_PER_MS
         self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s, offset_ns=offset_ns)
-        self._frames = self.advertise(Frame, FRAMES_TOPIC, EVENTS, "kept frames, one a second by default")
+        self._frames = self.advertise(Frame, FRAMES_TOPIC, EVENTS, "kept frames, by default one a second")
         if config.faces:
             self._presence = self.advertise(
-                Presence, PRESENCE_TOPIC, EVENTS, "who is before the camera, for each kept frame"
+                Presence, PRESENCE_TOPIC, EVENTS, "who is in front of the camera, for each kept frame"
             )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_

@@ -18,39 +18,42 @@ class EarsConfig(Config):
 
     audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")
     audio_type: str = Field(
-        "", description="its message type, as naoqi_bridge_msgs/msg/AudioBuffer; empty to hear nothing"
+        "",
+        description="message type of audio_topic, such as naoqi_bridge_msgs/msg/AudioBuffer; empty for no microphone",
     )
-    audio_info_topic: str = Field("", description="topic that states the format of bare bytes; empty for none")
-    audio_info_type: str = Field("audio_common_msgs/msg/AudioInfo", min_length=1, description="its message type")
+    audio_info_topic: str = Field("", description="topic that states the format of raw bytes; empty for none")
+    audio_info_type: str = Field(
+        "audio_common_msgs/msg/AudioInfo", min_length=1, description="message type of audio_info_topic"
+    )
     robot_speech_topic: str = Field(
         ROBOT_SPEECH_TOPIC,
         min_length=1,
-        description="topic or action with the robot's own speech: its text, captions, a Bool while it speaks, or its "
-        "audio, which is then transcribed",
+        description="topic or action with the robot's own speech: text, captions, a Bool that is true while it speaks, "
+        "or audio, which is then transcribed",
     )
-    robot_speech_type: str = Field("", description="its message type; empty for the one that its publishers announce")
+    robot_speech_type: str = Field("", description="message type of robot_speech_topic; empty to detect it")
     robot_speaking_topic: str = Field(
-        "", description="a second such topic that times the words of the first, as a Bool; empty for estimated times"
+        "", description="topic that times the words of robot_speech_topic, such as a Bool; empty to estimate the times"
     )
     robot_speaker_ids: tuple[str, ...] = Field(
-        (), description="speaker ids in captions that are the robot's; none given: all are"
+        (), description="speaker ids of the robot in captions; empty if all captions are the robot's"
     )
     robot_lateness_ms: int = Field(
-        300, ge=0, le=10_000, description="how far reports of robot speech may lag behind the sound"
+        300, ge=0, le=10_000, description="longest delay of robot speech messages behind the sound"
     )
     robot_offset_ms: int = Field(0, ge=-2000, le=2000, description="milliseconds to add to the stamps of robot speech")
     words_from: Literal["whisper", "topic", "voices"] = Field(
         "whisper",
-        description="whisper, topic where a recognizer of the robot's publishes texts, or voices where it publishes "
-        "those of each voice (REP-155)",
+        description="whisper, or the robot's own recognizer: topic if it publishes texts, voices if it publishes "
+        "them by voice (REP-155)",
     )
     humans: str = Field(
-        "/humans", pattern=HUMANS_PATTERN, description="namespace of the voices and persons for words_from: voices"
+        "/humans", pattern=HUMANS_PATTERN, description="namespace of voices and persons, for words_from: voices"
     )
     words_topic: str = Field(
         "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recognizer"
     )
-    words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="its message type")
+    words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="message type of words_topic")
     is_speaking_topic: str = Field(
         "/humans/voices/anonymous_speaker/is_speaking",
         description="Bool that times the texts of words_topic; empty for none",
@@ -59,9 +62,9 @@ class EarsConfig(Config):
         2000,
         ge=0,
         le=10_000,
-        description="how long after the speech its text may come on words_topic; silence is known this much later",
+        description="longest delay of texts on words_topic behind the speech; silences are detected this much later",
     )
-    channel: int = Field(0, ge=-1, le=7, description="channel to hear, the first is 0; -1 for the mean of all")
+    channel: int = Field(0, ge=-1, le=7, description="microphone channel, from 0; -1 for the mean of all")
     sample_format: str = Field("s16le", description="sample format of messages that do not state theirs")
     rate_hz: int = Field(16_000, ge=8_000, le=96_000, description="rate of messages that do not state theirs")
     channels: int = Field(1, ge=1, le=8, description="number of channels of messages that do not state theirs")
@@ -70,23 +73,25 @@ class EarsConfig(Config):
     )
     language: Languages = Field(
         "en",
-        description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
+        description="language code, such as en; several, such as en,zh, to detect one of them; auto to detect any",
     )
     whisper_device: Device = Field(
-        "cpu", description="cpu, cuda, or auto for cuda where there is a GPU; if cuda fails, the CPU takes its place"
+        "cpu", description="cpu, cuda, or auto for cuda if there is a GPU; if cuda fails, the CPU is used"
     )
     whisper_compute_type: str = Field(
         "", description="CTranslate2's number type, such as float16; empty for float16 on cuda, int16 or float32 on cpu"
     )
     voice_providers: tuple[Provider, ...] = Field(
-        ("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
+        ("cpu",), description=f"ONNX Runtime providers for voice activity, {PROVIDER_ORDER}"
     )
-    partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
+    partial_every_s: float = Field(
+        2.0, ge=0, le=30, description="interval of partial results during speech; 0 for none"
+    )
     stale_after_s: float = Field(
         3.0,
         ge=0,
         le=600,
-        description="silence of the topic after which it counts as stopped; 0 for never",
+        description="time without a message until the input is stale; 0 for never",
         json_schema_extra=LIVE,
     )
 

@@ -32,7 +32,7 @@ WATCH_S = 1.0
 
 
 class EarsNode(NormNode[EarsConfig]):
-    """Publish partial and final utterances: callbacks queue messages, and the threads of `EarsWorker` read them."""
+    """Publish partial and final utterances. The callbacks queue messages for the threads of `EarsWorker`."""
 
     config_model = EarsConfig
 

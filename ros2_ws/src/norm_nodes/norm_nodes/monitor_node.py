@@ -116,11 +116,11 @@ class MonitorNodeConfig(MonitorConfig):
     """The parameters of the monitor, and of the parts that only its node has."""
 
     study: StudyConfig = StudyConfig()
-    shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
+    shadow: bool = Field(default=False, description="publish only on shadow/ topics, for a trial on a robot")
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
-    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
+    """Publish flags. The callbacks queue messages; one thread weighs the facts, and another asks the judge."""
 
     # norm_bench extends `lease_judge`, `build_judge`, `subscribe_senses`, `receive` and `awaits_senses`.
     config_model = MonitorNodeConfig
@@ -156,10 +156,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._advertise_flags()
         self.subscribe_senses()
         self.serve(Explain, "explain", self._explanations.explain, "why an event was flagged or an action chosen")
-        self.serve(ReviewFlag, "review", self._study.review, "a coder's verdict on an event, into the study's log")
-        about = "what was said, flagged and decided in the last ten minutes, as JSON, for viewers that come late"
+        self.serve(ReviewFlag, "review", self._study.review, "adds a coder's verdict on an event to the study log")
+        about = "what was said, flagged and decided in the last ten minutes, as JSON"
         self.serve(Trigger, "recent", self._report_recent, about)
-        self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
+        self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot have said so far")
         self._start_threads()
 
     def _build_parts(self) -> None:
@@ -195,27 +195,27 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _advertise_flags(self) -> None:
         shadow = SHADOW if self.config.shadow else ""
         self._flags = self.advertise(
-            SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "events as they open, change and close"
+            SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "flags as they open, change and close"
         )
         self._mirror = self.advertise(
-            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the same as one line of JSON each"
+            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the same, each as one line of JSON"
         )
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention_topic = self.advertise(
-            Bool, f"{shadow}{ATTENTION_TOPIC}", EVENTS, "whether a major error goes on, twice a second"
+            Bool, f"{shadow}{ATTENTION_TOPIC}", EVENTS, "whether a major error is going on, twice a second"
         )
-        self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "windows that closed, by their digests")
+        self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "digests of closed windows")
 
     def subscribe_senses(self) -> None:
         """Subscribe to what the senses publish."""
         if FRAMES in self.config.windows.sources:
-            self.listen_to(Frame, FRAMES_TOPIC, "kept frames, where a camera is configured")
-        self.listen_to(Utterance, UTTERANCES_TOPIC, "who said what, and how far it is quiet")
+            self.listen_to(Frame, FRAMES_TOPIC, "kept frames, if a camera is configured")
+        self.listen_to(Utterance, UTTERANCES_TOPIC, "who said what, and until when it was quiet")
         self.listen_to(RobotSpeech, ROBOT_SPEECH_TOPIC, "when the robot itself speaks")
         self.listen_to(Presence, PRESENCE_TOPIC, "who is there")
-        ended = "the senses have given all that they made of a recording"
+        ended = "the senses have finished a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
-        self.listen_to(Decision, DECISIONS_TOPIC, "what is advised, to explain it and for a study's log")
+        self.listen_to(Decision, DECISIONS_TOPIC, "decisions, to explain and log them")
 
     def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records}

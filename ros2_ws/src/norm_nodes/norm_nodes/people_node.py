@@ -31,15 +31,13 @@ _TF = QoSProfile(depth=100)
 class PeopleNodeConfig(PeopleConfig):
     """The parameters of the node people."""
 
-    humans: str = Field(
-        default="/humans", pattern=HUMANS_PATTERN, description="namespace in which people are published"
-    )
+    humans: str = Field(default="/humans", pattern=HUMANS_PATTERN, description="namespace of tracked people")
     ids_type: str = Field(default=IDS_TYPE, min_length=1, description="type of persons/tracked")
     stale_after_s: float = Field(
         default=3.0,
         ge=0,
         le=600,
-        description="without any message for this long the input is stale; 0 for never",
+        description="time without any message until the input is stale; 0 for never",
         json_schema_extra=LIVE,
     )
 
@@ -68,7 +66,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._gaze_class = self.find_class(GAZE_TYPE, f"{config.humans}/interactions/gazing", "")
         self._tf_class = self.find_class(TF_TYPE, "/tf", "")
         self._presence = self.advertise(
-            Presence, PRESENCE_TOPIC, EVENTS, "who is there, as the robot's recognizers track them"
+            Presence, PRESENCE_TOPIC, EVENTS, "who is there, as tracked by the robot's recognizers"
         )
         advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
         self.watch_rivals(self._presence, advice)

@@ -70,7 +70,7 @@ class _Job:
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
-    """Answer SelectAction goals. A separate thread decides; the executor's thread begins and ends them."""
+    """Answer SelectAction goals. A separate thread decides."""
 
     # norm_bench extends `requesting`, `subscribe_senses` and `publish`.
     config_model = SelectorNodeConfig
@@ -106,14 +106,14 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._open_jobs: set[_Job] = set()
         self._repairs: set[str] = set()  # the events whose repair is not yet decided
-        self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision, whoever asked")
-        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "every decision as one line of JSON")
+        self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision")
+        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "the same, each as one line of JSON")
         self.subscribe_senses()
         self._goals = self.serve_action(
             SelectAction,
             "select_action",
             self._begin_goal,
-            "recommends one of the candidates; advice only",
+            "recommends one of the candidates",
             cancel=self._cancel,
         )
         self._worker = self.start_worker("selector", self._decide_jobs)
@@ -122,12 +122,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         """Subscribe to what decisions are based on, and to errors if the selector repairs them."""
         self.subscribe(Frame, FRAMES_TOPIC, self.decide_on(Frame), EVENTS, "kept frames")
         self.subscribe(Utterance, UTTERANCES_TOPIC, self.decide_on(Utterance), SPEECH, "who said what")
-        self.subscribe(
-            Presence, PRESENCE_TOPIC, self.decide_on(Presence), EVENTS, "who is there, by the robot's own recognizers"
-        )
+        self.subscribe(Presence, PRESENCE_TOPIC, self.decide_on(Presence), EVENTS, "who is there")
         if self.config.repair.on_error_flags:
             self.subscribe(SocialFlag, FLAGS_TOPIC, self.decide_on(SocialFlag), EVENTS, "errors that may need a repair")
-        ended = "the senses have given all that they made of a recording"
+        ended = "the senses have finished a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
     def start(self) -> None:

@@ -27,7 +27,7 @@ MAX_CHECK_S = 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
 INACTIVE = {"reason": "monitor: the node is not active; activate it"}
 CANCELLED = {"reason": "monitor: the goal was cancelled"}
-ABOUT = "how what the robot is about to say would read"
+ABOUT = "how the robot's next words would come across"
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class _Request:
 
 
 class UtteranceChecks:
-    """Check how what the robot is about to say would read, after the talk that `talk` collects."""
+    """Check how the robot's next words would come across, after the talk that `talk` collects."""
 
     def __init__(
         self, node: NormNode[Any], check: UtteranceCheck, is_active: Callable[[], bool], *, shadow: bool
@@ -69,7 +69,7 @@ class UtteranceChecks:
             CheckUtteranceAction,
             "check_utterance",
             self._begin_goal,
-            f"{ABOUT}; can be cancelled, and ends by a deadline",
+            "the same, with a deadline and cancellation",
             cancel=self._cancel,
         )
         self._worker = node.start_worker("utterance_checks", self._read_texts)

@@ -50,14 +50,16 @@ class Heartbeat:
         self.superseded_by: str | None = None  # why this node must end if an older one has its name
         self._duplicate_seen_s = -math.inf
         self._beats_at_zero = 0  # heartbeats since the clock last showed a time
-        self._statuses = node.advertise(
-            MonitorStatus, STATUS_TOPIC, STATUS_QOS, "heartbeat of each node, once a second"
-        )
+        self._statuses = node.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "the node's health, once a second")
         self._diagnostics = node.advertise(
-            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same health for standard tools"
+            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same for standard tools"
         )
         node.subscribe(
-            MonitorStatus, STATUS_TOPIC, self._receive, STATUS_QOS, "which nodes are active, and if two share a name"
+            MonitorStatus,
+            STATUS_TOPIC,
+            self._receive,
+            STATUS_QOS,
+            "which nodes are active, and whether two share a name",
         )
         # `repeat` keeps the heartbeat running while simulated time does not advance.
         node.repeat(HEARTBEAT_S, self.beat)

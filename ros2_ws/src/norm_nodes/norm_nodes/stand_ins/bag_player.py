@@ -43,15 +43,15 @@ class PlayerConfig(Config):
     """The player's parameters."""
 
     bag: str = Field("", description="folder of the rosbag2 bag to play")
-    rate: float = Field(1.0, gt=0, le=1000, description="how many times faster than recorded")
-    clock_hz: float = Field(0.0, ge=0, le=1000, description="how often a second /clock is published; 0 for never")
+    rate: float = Field(1.0, gt=0, le=1000, description="playback speed as a multiple of the recorded one")
+    clock_hz: float = Field(0.0, ge=0, le=1000, description="messages a second on /clock; 0 for none")
     wait_for_subscribers_s: float = Field(
-        5.0, ge=0, le=600, description="how long to wait for each topic to have a subscriber before the first message"
+        5.0, ge=0, le=600, description="how long to wait for a subscriber to each topic before playing"
     )
 
 
 class BagPlayer(PublisherNode[PlayerConfig]):
-    """Publish every topic of a bag. Messages keep their bytes, and so their stamps."""
+    """Publish every topic of a bag, with unchanged messages and stamps."""
 
     config_model = PlayerConfig
 

@@ -37,14 +37,14 @@ _Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
 class RecorderConfig(Config):
     """The recorder's parameters."""
 
-    bag: str = Field("", description="folder to make; one that exists is refused")
+    bag: str = Field("", description="folder to create; it must not exist")
     topics: tuple[str, ...] = Field(
         ("*",),
         min_length=1,
-        description="topics to record, or * for all but hidden ones, logs and parameter events",
+        description="topics to record; * for all except hidden topics, logs and parameter events",
     )
     wait_for_topics_s: float = Field(
-        0.0, ge=0, le=600, description="how long configuration waits for the named topics to be published"
+        0.0, ge=0, le=600, description="how long to wait for publishers of the named topics"
     )
 
     @field_validator("topics")

@@ -35,7 +35,7 @@ class EncounterPlayerConfig(Config):
     """The parameters of the node encounter_player."""
 
     encounters: tuple[str, ...] = Field(
-        ENGLISH, min_length=1, description="shipped encounters to play in turn, or folders of bags like them"
+        ENGLISH, min_length=1, description="shipped encounters, or folders of bags like them, to play in turn"
     )
     audio_topic: str = Field("/simulated/audio", min_length=1, description="topic of the sound, a UInt8MultiArray")
     camera_topic: str = Field(
@@ -45,7 +45,7 @@ class EncounterPlayerConfig(Config):
 
 
 class EncounterPlayer(PublisherNode[EncounterPlayerConfig]):
-    """Publish encounters for ever, with current stamps."""
+    """Publish encounters in a loop, with current stamps."""
 
     config_model = EncounterPlayerConfig
 

@@ -50,12 +50,14 @@ _REMEDIES = {
 class MicrophoneConfig(Config):
     """The parameters of the node microphone."""
 
-    device: str = Field("", description="the device as parec or arecord names it; empty for the default one")
-    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound; with _info: of its format")
+    device: str = Field("", description="device name for parec or arecord; empty for the default")
+    topic: str = Field(
+        "/microphone/audio", min_length=1, description="topic of the sound; its format goes to the same name with _info"
+    )
 
 
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
-    """Publish a microphone's sound: 16 kHz, mono, 16 bit. It retries every few seconds after a failure.
+    """Publish a microphone's sound: 16 kHz, mono, 16 bit. Retry every few seconds after a failure.
 
     The type is AudioDataStamped where its package is installed, else a UInt8MultiArray with its stamp in a label.
     """

@@ -19,7 +19,7 @@ READ_BYTES = 4096
 class TypedRobotConfig(Config):
     """The parameters of the node typed_robot."""
 
-    topic: str = Field("/typed_robot/says", min_length=1, description="topic of the words, a String for each line")
+    topic: str = Field("/typed_robot/says", min_length=1, description="topic of the words, one String per line")
 
 
 class TypedRobotNode(PublisherNode[TypedRobotConfig]):

@@ -24,12 +24,12 @@ class WebcamConfig(Config):
     device: str = Field("/dev/video0", min_length=1, description="the camera's device")
     topic: str = Field("/webcam/image/compressed", min_length=1, description="topic of the pictures")
     rate_hz: float = Field(5.0, gt=0, le=30, description="pictures a second")
-    width_px: int = Field(640, ge=160, le=3840, description="width to ask of the camera")
+    width_px: int = Field(640, ge=160, le=3840, description="image width to request from the camera")
     jpeg_quality: int = Field(85, ge=10, le=100, description="quality of the JPEG pictures")
 
 
 class WebcamNode(PublisherNode[WebcamConfig]):
-    """Publish a camera's pictures. A camera that is absent or vanishes is tried again every few seconds."""
+    """Publish a camera's pictures. Retry every few seconds if the camera is missing."""
 
     config_model = WebcamConfig
 

@@ -28,24 +28,24 @@ ROS_API = """# ROS API
 
 The topics, services and actions of each node. `python -m tactful_cli.reference` generates this page; do not edit it.
 
-Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
-services. [parameters.md](parameters.md) lists its parameters. A *live* one may change while the node is active.
+Each node is a lifecycle node in the namespace `/tactful`, with the standard lifecycle and parameter services and
+[these parameters](parameters.md).
 
-QoS is the reliability and the depth, which `qos_overrides` replaces for topics. A latched topic is transient local.
-The status also has a deadline of two seconds and a liveliness lease of three.
+QoS is the reliability and the depth; change it with `qos_overrides`. The status also has a deadline of two seconds and
+a liveliness lease of three.
 
-A replay hosts the same nodes by `norm_bench`, which adds topics: `drain_request` and `drain_report` of each node (JSON
-of the messages processed and published), `queries` and `episodes` to the monitor and the selector, and `answers`.
+In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` of each node (the messages processed and
+published, as JSON), and `queries`, `episodes` and `answers` of the monitor and the selector.
 """
 
 PARAMETERS = """# ROS parameters
 
 The parameters of each node. `python -m tactful_cli.reference` generates this page; do not edit it.
 
-A node reads its parameters when it is configured. To change one, clean the node up, set the parameter and configure
-the node again. Only a parameter marked *live* may be changed while the node is active. The dot in a name is a section
-in a parameter file: `windows.length_s` is `length_s` under `windows`. Topics and services are in
-[ros_api.md](ros_api.md).
+A node reads its parameters when it is configured. To change one, clean up the node, set the parameter and configure
+the node again. Only a parameter marked *live* can change while the node is active. A dot in a name stands for a section
+of the parameter file: `windows.length_s` is `length_s` under `windows`. Topics and services are in
+[the ROS API](ros_api.md).
 """
 
 ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
@@ -81,29 +81,18 @@ def generate_ros_api() -> Lines:
     """Generate the page of topics, services and actions, with those that all nodes have in one table."""
     endpoints: dict[str, list[Endpoint]] = {}
     descriptions: dict[str, str] = {}
-    live: dict[str, list[str]] = {}
     for node in _configure_nodes():
         name = node.get_fully_qualified_name()
         endpoints[name] = list(node.endpoints)
         descriptions[name] = inspect.getdoc(type(node)) or ""
-        model: type[Config] = node.config_model
-        live[name] = list(format_live_parameters(parameters.list_specs(model).values()))
     first, *others = endpoints.values()
     shared = [endpoint for endpoint in first if all(endpoint in other for other in others)]
     yield ROS_API
     yield from ("## Every node", "", *ENDPOINT_HEAD, *map(_format_endpoint, shared))
     for name, served in endpoints.items():
         own = [endpoint for endpoint in served if endpoint not in shared]
-        rows = [*map(_format_endpoint, own), *live[name]]
+        rows = list(map(_format_endpoint, own))
         yield from ("", f"## {name}", "", descriptions[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
-
-
-def format_live_parameters(specs: Iterable[ParameterSpec]) -> Lines:
-    """Generate the rows of the parameters that may change while the node is active."""
-    for spec in specs:
-        if spec.is_live:
-            meaning = f"{spec.description}{_format_limits(spec.schema)}"
-            yield f"| *live* parameter | `{spec.name}` | {_name_type(spec)} | | {meaning} |"
 
 
 def generate_parameters() -> Lines:
