@@ -82,9 +82,8 @@ def build_once(factory: pytest.TempPathFactory, definitions: Definitions) -> Pat
         return folder
 
 
-def build(folder: Path, definitions: Definitions, prefix: Path | None = None) -> Path:
-    """The prefix with these packages; skips the test where they cannot be built."""
-    prefix = prefix or folder / "prefix"
+def build(folder: Path, definitions: Definitions, prefix: Path) -> None:
+    """Build these packages into the prefix; skip the test where they cannot be built."""
     if shutil.which("colcon") is None:
         pytest.skip("colcon is not here, which builds the definitions of other packages")
     for package, messages in definitions.items():
@@ -107,7 +106,6 @@ def build(folder: Path, definitions: Definitions, prefix: Path | None = None) ->
     ]
     built = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert built.returncode == 0, built.stdout[-2_000:] + built.stderr[-2_000:]
-    return prefix
 
 
 def environment(prefix: Path) -> dict[str, str]:

@@ -74,6 +74,7 @@ def recognizer_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("recognizer") / "bag", make, [*speech, *heard, *voice])
 
 
+Flags = subprocess.CompletedProcess[str]
 RECOGNIZER = ("--words-topic", "/texts", "--words-topic", "/person_speaks")
 
 
@@ -101,34 +102,38 @@ def found(result: subprocess.CompletedProcess[str]) -> set[tuple[str, str, int]]
     return {(flag["cue_id"], flag["polarity"], flag["onset_ns"]) for flag in json.loads(result.stdout)}
 
 
-def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: Path) -> None:
-    by_strings = flags(strings_bag, "--robot-topic", "/robot_says")
+@pytest.fixture(scope="module")
+def by_strings(strings_bag: Path) -> Flags:
+    return flags(strings_bag, "--robot-topic", "/robot_says")
+
+
+def test_flags_come_of_strings_as_of_robot_speech(by_strings: Flags, edges_bag: Path) -> None:
     by_edges = flags(edges_bag, "--robot-topic", "/edges")
     assert {cue_id for cue_id, _, _ in found(by_strings)} >= FLAGGED
     assert found(by_strings) == found(by_edges) == found(flags(edges_bag))
     assert MISSING not in by_strings.stderr + by_edges.stderr
 
 
-def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, edges_bag: Path) -> None:
+def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, by_strings: Flags) -> None:
     voiced = flags(voiced_bag, "--robot-topic", "/robot_says", "--robot-topic", "/robot_speaks")
-    assert found(voiced) == found(flags(edges_bag))
+    assert found(voiced) == found(by_strings)
 
 
-def test_an_offset_moves_robot_speech(strings_bag: Path) -> None:
-    onsets_ns = {cue_id: onset_ns for cue_id, _, onset_ns in found(flags(strings_bag, "--robot-topic", "/robot_says"))}
+def test_an_offset_moves_robot_speech(strings_bag: Path, by_strings: Flags) -> None:
+    onsets_ns = {cue_id: onset_ns for cue_id, _, onset_ns in found(by_strings)}
     moved = found(flags(strings_bag, "--robot-topic", "/robot_says", "--robot-offset-ms", "200"))
     assert 200_000_000 in {onset_ns - onsets_ns.get(cue_id, onset_ns) for cue_id, _, onset_ns in moved}
 
 
 @pytest.mark.parametrize("rule", ["/robot_says=/ari_1/say/robot_says", "/=/ari_1/say/"])
-def test_a_topic_can_be_read_by_another_name(strings_bag: Path, rule: str) -> None:
+def test_a_topic_can_be_read_by_another_name(strings_bag: Path, by_strings: Flags, rule: str) -> None:
     mapped = flags(strings_bag, "--map", rule, "--robot-topic", "/ari_1/say/robot_says")
-    assert found(mapped) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
+    assert found(mapped) == found(by_strings)
 
 
-def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, strings_bag: Path) -> None:
+def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, by_strings: Flags) -> None:
     by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNIZER)
-    assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
+    assert found(by_texts) == found(by_strings)
     assert "people's words" not in by_texts.stderr
 
 

@@ -16,7 +16,6 @@ from norm_core.files.data_files import shipped_file
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
-from tests.command_line import tactful
 from tests.norm_monitor.view.browser import Browser, needs_chromium
 from tests.patience import PATIENCE_S
 
@@ -115,12 +114,6 @@ def test_the_page_adds_up_each_flag_and_loses_who_left(tmp_path: Path) -> None:
     assert [total for _, total, _ in sums] == [pytest.approx(logit, abs=0.06) for _, _, logit in sums]
     assert before.startswith("1 person present")
     assert "person" not in after  # as in the picture: she went at 0:34
-
-
-def test_viewing_a_folder_without_a_bag_is_refused(tmp_path: Path) -> None:
-    result = tactful("view", tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert str(tmp_path) in result.stderr
 
 
 @needs_chromium
