@@ -19,7 +19,6 @@ from calibration.judge_answers import (
     units_with_views,
 )
 from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
-from calibration.reliability import reliability_table
 from calibration.unit_examples import LabelledRecords
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.reply import ModelInfo
@@ -134,13 +133,11 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
     for name, score in {**fit.readers, "both less facts": fit.added}.items():
         table.add_row(name, *_cells(score))
     print_table(table)
-    table = Table("the judge alone", "ECE", "adaptive ECE", "Brier", "log loss")
+    table = Table("the judge alone", "ECE", "Brier", "log loss")
     for name, quality in fit.qualities.items():
-        figures = (quality.error, quality.adaptive_error, quality.brier, quality.log_loss)
+        figures = (quality.error, quality.brier, quality.log_loss)
         table.add_row(name, *(f"{figure:.3f}" for figure in figures))
     print_table(table)
-    for name, quality in fit.qualities.items():
-        print_table(reliability_table(name, quality.bins))
     show(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
     show(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")
     low, high = fit.added.log_loss_interval

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.assessment.weighing import MAX_PROBABILITY, MIN_PROBABILITY
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import (
-    Bin,
-    adaptive_calibration_error,
     brier_score,
     expected_calibration_error,
-    reliability_bins,
 )
 from scoring.ranking import ranking_measures
 
@@ -70,10 +67,8 @@ class JudgeQuality:
     """How far the judge's probability of an error holds alone; units count as in the whole material."""
 
     error: float
-    adaptive_error: float
     brier: float
     log_loss: float  # of all classes
-    bins: tuple[Bin, ...]
 
 
 @record
@@ -273,10 +268,8 @@ def _quality(rows: _Units, predicted: Matrix) -> JudgeQuality:
     stated = [(float(predicted[place, 0]), bool(rows.labels[place] == 0)) for place in places]
     return JudgeQuality(
         error=expected_calibration_error(stated) or 0.0,
-        adaptive_error=adaptive_calibration_error(stated) or 0.0,
         brier=brier_score(stated) or 0.0,
         log_loss=float(np.average(_losses(predicted, rows.labels), weights=rows.weights)),
-        bins=tuple(replace(part, count=round(part.count / _COPIES)) for part in reliability_bins(stated)),
     )
 
 

@@ -33,7 +33,7 @@ from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval
-from scoring.probabilities import Bin, expected_calibration_error, reliability_bins
+from scoring.probabilities import expected_calibration_error
 from sim_replays.monitor_bench.event_metrics import (
     BOOTSTRAP_DRAWS,
     TOLERANCE_S,
@@ -74,8 +74,6 @@ class EvaluationRow:
     scores: EncounterScores
     interval_over_writers: dict[Polarity, tuple[float, float] | None]  # of F1
     expected_calibration_error: float | None
-    reliability: tuple[Bin, ...]
-    attributes_per_flag: float | None
     # The control: as many flags as there are labels, at random turns of the robot.
     f1_by_chance: dict[Polarity, float]
 
@@ -191,7 +189,6 @@ class CrossValidation:
                 inside = set(places)
                 likely = [(error, right) for talk, error, right in stated if talk in inside]
                 by_chance = score_encounters(draw_prior_alarms(part_sessions))
-                named = [len(alarm.attributes) for part_session in part_sessions for alarm in part_session.alarms]
                 rows.append(
                     EvaluationRow(
                         part=part,
@@ -203,8 +200,6 @@ class CrossValidation:
                             polarity: _over_writers(part_sessions, writers, polarity) for polarity in Polarity
                         },
                         expected_calibration_error=expected_calibration_error(likely),
-                        reliability=reliability_bins(likely),
-                        attributes_per_flag=sum(named) / len(named) if named else None,
                         f1_by_chance={polarity: by_chance.of(polarity).f1 for polarity in Polarity},
                     )
                 )

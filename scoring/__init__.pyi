@@ -14,8 +14,5 @@ from .figures import estimate_share as estimate_share
 from .intervals import draw_clusters as draw_clusters
 from .intervals import percentile_interval as percentile_interval
 from .intervals import percentiles as percentiles
-from .probabilities import Bin as Bin
-from .probabilities import adaptive_calibration_error as adaptive_calibration_error
 from .probabilities import brier_score as brier_score
 from .probabilities import expected_calibration_error as expected_calibration_error
-from .probabilities import reliability_bins as reliability_bins

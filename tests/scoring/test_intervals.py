@@ -9,7 +9,7 @@ import pytest
 from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import bootstrap, estimate_difference, estimate_grade, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
-from scoring.probabilities import adaptive_calibration_error, brier_score, expected_calibration_error
+from scoring.probabilities import brier_score, expected_calibration_error
 from scoring.quantiles import poisson_interval, t_quantile
 
 
@@ -79,11 +79,3 @@ def test_student_t(freedom: int, expected: float) -> None:
 )
 def test_exact_poisson_interval(count: int, low: float, high: float) -> None:
     assert poisson_interval(count) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
-
-
-def test_adaptive_bins_show_errors_that_equal_widths_hide() -> None:
-    stated = [(0.91, False)] * 50 + [(0.99, True)] * 50
-    assert expected_calibration_error(stated) == pytest.approx(0.45)
-    assert adaptive_calibration_error(stated) == pytest.approx((0.91 + 0.01) / 2)
-    assert adaptive_calibration_error([]) is None
-    assert adaptive_calibration_error([(0.6, True)] * 6 + [(0.6, False)] * 4) == pytest.approx(0)
