@@ -39,19 +39,19 @@ class Advice:
 
 ADVICE: dict[CameraFault, Advice] = {
     CameraFault.STAMP_GAP: Advice(
-        problem="periods of keep_hz lack their frame: frames were lost on the way, or the driver's timer is irregular",
-        remedy="compare the rate at the driver; where that is steady, use the compressed topic or publish reliably",
+        problem="frames are missing, because they were lost on the way or the driver's timer is irregular",
+        remedy="check the rate at the driver; if it is steady, use the compressed topic or publish reliably",
     ),
     CameraFault.NO_STAMP: Advice(
-        problem="an image has no usable stamp: its seconds are -1, or at an end of what they can be",
+        problem="an image has no usable stamp",
         remedy="let the driver stamp each frame",
     ),
     CameraFault.DUPLICATE: Advice(
-        problem="a stamp came twice, as from a relay, or from a bag that is played beside the camera",
+        problem="a stamp came twice, for example from a relay or from a bag that is played at the same time",
         remedy="stop one of the two publishers, or let the driver stamp each frame",
     ),
     CameraFault.REORDERED: Advice(
-        problem="a frame came after a newer one, as over a lossy network or from two publishers",
+        problem="a frame came after a newer one, for example over a lossy network or from two publishers",
         remedy="stop any second publisher, and prefer a wired network",
     ),
     CameraFault.JUMPED_BACK: Advice(
@@ -71,14 +71,14 @@ ADVICE: dict[CameraFault, Advice] = {
         remedy="restart the driver",
     ),
     CameraFault.UNKNOWN_ENCODING: Advice(
-        problem="the encoding is not supported, as with depth images or video",
+        problem="the encoding is not supported, for example that of depth images or video",
         remedy="set the driver to rgb8 or bgr8, or use the compressed topic (JPEG or PNG)",
     ),
     CameraFault.TWO_PUBLISHERS: Advice(
-        problem="the topic has more than one publisher", remedy="stop one, or remap it to a topic of its own"
+        problem="the topic has more than one publisher", remedy="stop one, or remap it to another topic"
     ),
     CameraFault.RAW_BEST_EFFORT: Advice(
-        problem="raw images are published best effort, and so many are lost that periods of keep_hz lack their frame",
+        problem="raw images are published best effort, and so many are lost that frames are missing",
         remedy="set transport to compressed and topic to the compressed topic, or publish reliably",
     ),
     CameraFault.STALE: Advice(

@@ -45,8 +45,8 @@ class PeopleNodeConfig(PeopleConfig):
 class PeopleNode(NormNode[PeopleNodeConfig]):
     """Publish presence from the people that the robot's own recognizers track, instead of from faces.
 
-    While active it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
-    `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false beside it.
+    While active, it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
+    `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false.
     """
 
     config_model = PeopleNodeConfig

@@ -59,7 +59,7 @@ class MicrophoneConfig(Config):
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     """Publish a microphone's sound: 16 kHz, mono, 16 bit. Retry every few seconds after a failure.
 
-    The type is AudioDataStamped where its package is installed, else a UInt8MultiArray with its stamp in a label.
+    The type is AudioDataStamped if its package is installed, otherwise a UInt8MultiArray with its stamp in a label.
     """
 
     config_model = MicrophoneConfig
