@@ -1,6 +1,6 @@
 """Readers of public corpora of talk with machines that carry people's verdicts, as published.
 
-docs/reference/talk_corpora.md has a card of each, and of those that are not read. None holds a talk that is kept
+docs/reference/talk_corpora.md has a card of each. None holds a talk that is kept
 unseen: the evaluation part of DBDC3, ConTurE, USS-CCPE, ABC-Eval, and participants 9 to 16 of CD-HRI.
 """
 
