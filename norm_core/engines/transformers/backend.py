@@ -93,7 +93,7 @@ class TransformersBackend:
         model_network, tokenizer = load_model(
             folder, gguf_file=gguf_file, dtype=dtype, quantization=quantization, device=device
         )
-        self.issues: tuple[str, ...] = () if tokenizer.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
+        self.issues = () if tokenizer.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
         decoder = TokenDecoder(model_network, tokenizer)
         context_tokens = context_tokens or decoder.context_tokens
         max_picture_tokens = (context_tokens or sys.maxsize) // (max_images or 1)
