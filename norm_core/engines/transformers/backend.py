@@ -17,9 +17,10 @@ from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.options import format_options
 from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
+from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
 from norm_core.records.record import record
 from norm_core.runtime.extras import format_install_command
+from norm_core.runtime.time import WallClock
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # The tokens around a picture, such as <|vision_start|>.
 _FRAME_TOKENS = 8
+# The number of pictures at warm-up for a model without a limit.
+_WARM_UP_PICTURES = 4
 _NO_TEMPLATE = (
     "has no chat template, so it gets its prompts as plain text, which a model made for chats understands worse; name "
     "an instruct model, or add the chat template to its files"
@@ -117,6 +120,25 @@ class TransformersBackend:
             max_options=decoder.max_options,
             device="CPU" if model_network.device.type == "cpu" else str(model_network.device),
         )
+        if model_network.device.type == "cuda":
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Ask and write once with as many pictures as the model takes, so that the first request loads no kernels."""
+        max_images = self.model_info.max_images
+        scene = Prompt(
+            version="", parts=(_make_usual_picture(),) * (_WARM_UP_PICTURES if max_images is None else max_images)
+        )
+        questions = [Question(parts=(Text(text=f"{index}"),), options=("Yes.", "No.")) for index in range(8)]
+        call = RequestContext(Deadline(WallClock()))
+        try:
+            with self.encoded(scene, call) as prefix:
+                self.expect(prefix, questions)
+                for question in questions:
+                    self.score(prefix, question, call)
+            self.generate(scene, call, schema=None, max_tokens=3, seed=0)
+        except EngineError as error:
+            _log.warning("%s: a prompt of %d pictures: %s", self.model_info.model, len(scene.parts), error)
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:

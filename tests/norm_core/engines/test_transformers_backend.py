@@ -188,6 +188,18 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
 
 
+def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
+    runner = backend.loaded().forward_pass
+    runner.chunk_tokens = 5000
+    passes = noted_passes(runner.model)
+    backend.warm_up()
+    prefix, questions, prompt, *steps = passes
+    assert questions > 8 * 30
+    assert prompt > prefix
+    assert steps == [1, 1]
+
+
 @pytest.mark.parametrize(
     "jpeg", [b"", b"no picture", picture().jpeg[:40], b"\xff\xd8\xff"], ids=["empty", "text", "cut", "start"]
 )
