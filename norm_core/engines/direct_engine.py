@@ -7,15 +7,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from norm_core.engines.engine import Backend, ServerStatus
+from norm_core.engines.engine import Backend, EngineHealth, ServerStatus
 from norm_core.engines.errors import (
     EngineError,
     EngineFailedError,
     InvalidRequestError,
+    ModelMemoryError,
     RefusedError,
     UnparsedError,
 )
 from norm_core.engines.options import is_refusal
+from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores, make_json_schema, parse_value
 from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
@@ -33,6 +35,7 @@ class DirectEngine:
     def __init__(self, backend: Backend[Any], clock: Clock) -> None:
         self._backend = backend
         self.clock = clock
+        self._allowance = PictureAllowance(backend.model_info.model, clock)
 
     @property
     def model_info(self) -> ModelInfo:
@@ -46,36 +49,36 @@ class DirectEngine:
         return status
 
     @property
-    def issues(self) -> tuple[str, ...]:
-        """The problems of the backend with their remedies."""
-        issues: tuple[str, ...] = getattr(self._backend, "issues", ())
-        return issues
+    def health(self) -> EngineHealth:
+        """The problems and counters of the backend and its memory."""
+        backend_health: EngineHealth = getattr(self._backend, "health", EngineHealth())
+        memory = self._allowance.health
+        return EngineHealth(
+            issues=(*backend_health.issues, *memory.issues), counters=(*backend_health.counters, *memory.counters)
+        )
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once, at the cost of the first answer.
 
         If a backend reads several questions in one pass, the first answer has the time, and each its own tokens.
+        If memory runs out, the failed questions are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
-        call = RequestContext(deadline)
-        answers: list[Scores] = []
-
-        def ask_each(call: RequestContext) -> None:
-            call.check()
-            self._count_images((), prefix, call)
-            call.enter_segment(ENCODE)
-            with self._backend.encoded(prefix, call) as encoded:
-                if expect := getattr(self._backend, "expect", None):
-                    expect(encoded, questions)
-                for question in questions:
-                    answers.append(self._ask(encoded, prefix, question, call))
-                    call = RequestContext(deadline.from_now())
-
-        fault = _catch_error(lambda: ask_each(call))
-        if fault and len(answers) < len(questions):
-            answers.append(_make_scores(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
-        return answers
+        self._allowance.restore()
+        open_questions = dict(enumerate(questions))
+        answers: dict[int, Scores] = {}
+        retries = 0
+        while True:
+            fitted_prefix = self._allowance.fit(prefix)
+            fitted_questions = [self._allowance.fit_question(question) for question in open_questions.values()]
+            replies, starved_indices = self._ask_each(fitted_prefix, fitted_questions, deadline, retries)
+            answers |= zip(open_questions, replies, strict=True)
+            starved_keys = [key for index, key in enumerate(open_questions) if index in starved_indices]
+            open_questions = {key: open_questions[key] for key in starved_keys}
+            parts = [part for question in open_questions.values() for part in (*prefix.parts, *question.parts)]
+            if not (open_questions and self._allowance.reduce(parts)):
+                return [answers[index] for index in range(len(questions))]
+            retries += 1
 
     def generate(
         self,
@@ -87,7 +90,21 @@ class DirectEngine:
         deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Return the text of the model; with a schema, UNPARSED unless the text is JSON of that schema."""
-        call = RequestContext(deadline or Deadline(self.clock))
+        deadline = deadline or Deadline(self.clock)
+        self._allowance.restore()
+        retries = 0
+        while True:
+            fitted_prompt = self._allowance.fit(prompt)
+            generation, fault = self._write(fitted_prompt, schema, max_tokens, seed, deadline, retries)
+            if not (isinstance(fault, ModelMemoryError) and self._allowance.reduce(prompt.parts)):
+                return generation
+            retries += 1
+
+    def _write(  # noqa: PLR0917
+        self, prompt: Prompt, schema: type[S] | None, max_tokens: int, seed: int, deadline: Deadline, retries: int
+    ) -> tuple[Generation[S], EngineError | None]:
+        call = RequestContext(deadline)
+        call.add_usage(retries=retries)
         text = ""
         value = None
 
@@ -110,7 +127,7 @@ class DirectEngine:
 
         fault = _catch_error(write)
         common = _make_common_fields(call, fault, prompt.version, prompt.digest)
-        return Generation(text=text, value=None if fault else value, **common)
+        return Generation(text=text, value=None if fault else value, **common), fault
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
@@ -126,7 +143,41 @@ class DirectEngine:
         """Release the memory of the model."""
         self._backend.close()
 
-    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext) -> Scores:
+    def _ask_each(
+        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
+    ) -> tuple[list[Scores], set[int]]:
+        """Return one answer per question, and the indices of those for which memory ran out."""
+        call = RequestContext(deadline)
+        call.add_usage(retries=retries)
+        answers: list[Scores] = []
+        starved_indices: set[int] = set()
+
+        def ask_each(call: RequestContext) -> None:
+            call.check()
+            self._count_images((), prefix, call)
+            call.enter_segment(ENCODE)
+            with self._backend.encoded(prefix, call) as encoded:
+                if expect := getattr(self._backend, "expect", None):
+                    expect(encoded, questions)
+                for index, question in enumerate(questions):
+                    answer, fault = self._ask(encoded, prefix, question, call)
+                    answers.append(answer)
+                    if isinstance(fault, ModelMemoryError):
+                        starved_indices.add(index)
+                    call = RequestContext(deadline.from_now())
+                    call.add_usage(retries=retries)
+
+        fault = _catch_error(lambda: ask_each(call))
+        if fault and len(answers) < len(questions):
+            if isinstance(fault, ModelMemoryError):
+                starved_indices |= set(range(len(answers), len(questions)))
+            answers.append(_make_scores(prefix, questions[len(answers)], call, fault))
+            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
+        return answers, starved_indices
+
+    def _ask(
+        self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext
+    ) -> tuple[Scores, EngineError | None]:
         probabilities: tuple[float, ...] = ()
 
         def ask() -> None:
@@ -141,7 +192,7 @@ class DirectEngine:
             call.check()
 
         fault = _catch_error(ask)
-        return _make_scores(prefix, question, call, fault, probabilities)
+        return _make_scores(prefix, question, call, fault, probabilities), fault
 
     def _count_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
         """Count the images of the prompt. Raises InvalidRequestError if they and those before exceed the limit."""
@@ -175,7 +226,7 @@ def _catch_error(step: Callable[[], None]) -> EngineError | None:
     except EngineError as fault:
         return fault.with_traceback(None)
     except MemoryError as error:
-        return EngineFailedError(f"out of memory: {error or 'the model and its prompt do not fit'}")
+        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt do not fit'}")
     except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must work
         _log.warning("an engine failed", exc_info=True)
         return EngineFailedError(f"{type(error).__name__}: {error}")

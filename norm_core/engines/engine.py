@@ -10,9 +10,18 @@ from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.record import record
+from norm_core.records.status import Counter
 
 P = TypeVar("P")
 S = TypeVar("S", bound=BaseModel)
+
+
+@record
+class EngineHealth:
+    """Problems with their remedies, and counters since the engine was opened."""
+
+    issues: tuple[str, ...] = ()
+    counters: tuple[Counter, ...] = ()
 
 
 @record

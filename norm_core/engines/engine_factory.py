@@ -8,7 +8,7 @@ from typing import Any
 
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine import Backend
-from norm_core.engines.errors import EngineFailedError, InvalidRequestError, is_out_of_memory
+from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.settings import OpenAISettings, TransformersSettings
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_cpu
 from norm_core.models.machine import measure_free_ram_mb
@@ -60,7 +60,7 @@ def open_engine(manifest: Manifest, clock: Clock, *, store: Store | None = None)
 
 
 def check_memory(manifest: Manifest) -> None:
-    """Raise EngineFailedError if a model in this process does not fit at its peak, and ConfigError for bad settings."""
+    """Raise ModelMemoryError if a model in this process does not fit at its peak, and ConfigError for bad settings."""
     need = manifest.memory
     if need is None or manifest.engine is EngineKind.OPENAI:
         return
@@ -72,7 +72,7 @@ def check_memory(manifest: Manifest) -> None:
         context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
         need_mb = max(need_mb, need_mb / MEMORY_SHARE - context_mb)
     if need_mb > free_mb:
-        raise EngineFailedError(
+        raise ModelMemoryError(
             f"{manifest.name} needs {need_mb:.0f} MB{' (estimated)' if need.estimated else ''}, and {free_mb:.0f} MB "
             f"of {memory_name} are free; choose another ({PROGRAM} models list), or stop what else uses the memory"
         )
@@ -131,6 +131,7 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         max_images=manifest.max_images,
         picture_tokens=manifest.picture_tokens,
         weights_sha256=weights.sha256,
+        picture_cache_mb=settings.picture_cache_mb,
     )
 
 

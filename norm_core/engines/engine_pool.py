@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from norm_core.engines.direct_engine import DirectEngine
-from norm_core.engines.engine import ServerStatus
+from norm_core.engines.engine import EngineHealth, ServerStatus
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
@@ -212,9 +212,9 @@ class EngineLease:
         return self._engine.server_status
 
     @property
-    def issues(self) -> tuple[str, ...]:
-        """The problems of the engine with their remedies."""
-        return self._engine.issues
+    def health(self) -> EngineHealth:
+        """The problems and counters of the engine."""
+        return self._engine.health
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Queue a call of DirectEngine.ask_many."""

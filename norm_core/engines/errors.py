@@ -31,6 +31,10 @@ class EngineFailedError(EngineError):
     outcome = Outcome.FAILED
 
 
+class ModelMemoryError(EngineFailedError):
+    """Memory ran out; the same request with less may succeed."""
+
+
 class UnparsedError(EngineError):
     """The model's output is not an answer."""
 

@@ -38,13 +38,14 @@ class ModelInfo:
 
 @record
 class Usage:
-    """The numbers of tokens, images and retries."""
+    """The numbers of tokens, images and retries, and of the chunks in which a prompt was read for lack of memory."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     images: int = 0
     retries: int = 0
+    chunks: int = 0
 
 
 @record

@@ -14,6 +14,7 @@ class TransformersSettings(Config):
 
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     dtype: str = "auto"
+    picture_cache_mb: int = Field(64, ge=0, description="Memory for embeddings of pictures; 0 encodes each anew.")
 
 
 class Guide(StrEnum):

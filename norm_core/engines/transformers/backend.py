@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from norm_core.engines.errors import EngineError, EngineFailedError
+from norm_core.engines.engine import EngineHealth
+from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
 from norm_core.engines.options import format_options
-from norm_core.engines.prompt import Image, Prompt, Question, Text
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
 from norm_core.records.record import record
+from norm_core.records.status import Counter
 from norm_core.runtime.extras import format_install_command
 from norm_core.runtime.time import WallClock
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
     from norm_core.engines.transformers.decoding import TokenDecoder
     from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
-    from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
+    from norm_core.engines.transformers.picture_cache import PictureCache
+    from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
 # The tokens around a picture, such as <|vision_start|>.
 _FRAME_TOKENS = 8
@@ -49,6 +52,7 @@ class LoadedModel:
     tokenizer: "PromptTokenizer"
     forward_pass: "ForwardPass"
     decoder: "TokenDecoder"
+    picture_cache: "PictureCache | None" = None
 
 
 @record
@@ -81,6 +85,7 @@ class TransformersBackend:
         max_images: int | None = None,
         picture_tokens: int | None = None,
         weights_sha256: str = "",
+        picture_cache_mb: int = 64,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if missing_packages := [name for name in _REQUIRED_PACKAGES if find_spec(name) is None]:
@@ -92,11 +97,12 @@ class TransformersBackend:
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
         from norm_core.engines.transformers.decoding import TokenDecoder  # noqa: PLC0415
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
+        from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
         model_network, tokenizer = load_model(
             folder, gguf_file=gguf_file, dtype=dtype, quantization=quantization, device=device
         )
-        self.issues = () if tokenizer.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
+        self._issues = () if tokenizer.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
         decoder = TokenDecoder(model_network, tokenizer)
         context_tokens = context_tokens or decoder.context_tokens
         max_picture_tokens = (context_tokens or sys.maxsize) // (max_images or 1)
@@ -109,6 +115,7 @@ class TransformersBackend:
             tokenizer=tokenizer,
             forward_pass=forward_pass.ForwardPass(model_network, context_tokens),
             decoder=decoder,
+            picture_cache=open_cache(model_network, tokenizer, picture_cache_mb),
         )
         self.model_info = ModelInfo(
             model=model or folder.name,
@@ -139,12 +146,15 @@ class TransformersBackend:
             self.generate(scene, call, schema=None, max_tokens=3, seed=0)
         except EngineError as error:
             _log.warning("%s: a prompt of %d pictures: %s", self.model_info.model, len(scene.parts), error)
+        if (picture_cache := self.loaded().picture_cache) is not None:
+            picture_cache.clear()
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
         """Read the prefix into a cache of its own, which is dropped at the end of the block."""
         cached = self._forward_pass_module.CachedTokens()
-        self._read(cached, self.loaded().tokenizer.tokenize_opening(prefix.parts), call)
+        read_picture = self._encode_pictures(prefix.parts, call)
+        self._read(cached, self.loaded().tokenizer.tokenize_opening(prefix.parts, read_picture), call)
         yield _Prefix(cached=cached, first_call=call, expected=[], logits={})
 
     def expect(self, prefix: _Prefix, questions: Sequence[Question]) -> None:
@@ -166,11 +176,11 @@ class TransformersBackend:
     def _read_questions(self, prefix: _Prefix, question: Question, call: RequestContext) -> None:
         """Read a question, and in the same pass the expected ones that fit into one step."""
         forward_pass = self.loaded().forward_pass
-        group = {question: self._tokenize_question(prefix, question)}
+        group = {question: self._tokenize_question(prefix, question, call)}
         index = prefix.expected.index(question) if question in prefix.expected else len(prefix.expected)
         for following in prefix.expected[index + 1 :]:
             try:
-                spans = self._tokenize_question(prefix, following)
+                spans = self._tokenize_question(prefix, following, call)
             except EngineError:
                 continue  # The answer of that question will report the error.
             if not forward_pass.can_read_in_one_pass([*group.values(), spans]):
@@ -178,17 +188,22 @@ class TransformersBackend:
             group[following] = spans
         call.enter_segment(PREFILL)
         if len(group) > 1:
-            logits = forward_pass.read_branches(prefix.cached, [*group.values()], call)
-        else:
+            try:
+                logits = forward_pass.read_branches(prefix.cached, [*group.values()], call)
+            except ModelMemoryError:
+                # From now on, each question is read alone.
+                prefix.expected.clear()
+                group = {question: group[question]}
+        if len(group) == 1:
             with prefix.cached.restored():
                 logits = [forward_pass.read(prefix.cached, group[question], call)]
         token_counts = [sum(map(len, spans)) for spans in group.values()]
         prefix.logits.update(zip(group, zip(token_counts, logits, strict=True), strict=True))
 
-    def _tokenize_question(self, prefix: _Prefix, question: Question) -> list["TokenSpan"]:
+    def _tokenize_question(self, prefix: _Prefix, question: Question, call: RequestContext) -> list["TokenSpan"]:
         loaded = self.loaded()
         parts = (*question.parts, Text(text=format_options(question.options)))
-        spans = loaded.tokenizer.tokenize_closing(parts)
+        spans = loaded.tokenizer.tokenize_closing(parts, self._encode_pictures(parts, call))
         loaded.forward_pass.check_fits(prefix.cached.token_count + sum(map(len, spans)))
         return spans
 
@@ -199,13 +214,23 @@ class TransformersBackend:
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         request = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
-        opening = loaded.tokenizer.tokenize_opening(prompt.parts)
+        opening = loaded.tokenizer.tokenize_opening(prompt.parts, self._encode_pictures(prompt.parts, call))
         spans = [*opening, *loaded.tokenizer.tokenize_closing((request,) if schema else ())]
         cached = self._forward_pass_module.CachedTokens()
         logits = self._read(cached, spans, call)
         call.enter_segment(DECODE)
         write = partial(self._write, loaded, cached, logits, call, max_tokens=max_tokens, seed=seed)
         return self._forward_pass_module.free_memory(write)
+
+    @property
+    def health(self) -> EngineHealth:
+        """An issue if the chat template is missing, and counters of the picture cache and of reads in chunks."""
+        picture_cache = self._loaded.picture_cache if self._loaded else None
+        chunked_count = self._loaded.forward_pass.chunked_read_count if self._loaded else 0
+        counters = picture_cache.counters if picture_cache else ()
+        if chunked_count:
+            counters = (*counters, Counter(name="reads_in_chunks", count=chunked_count))
+        return EngineHealth(issues=self._issues, counters=counters)
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""
@@ -217,6 +242,13 @@ class TransformersBackend:
         if self._loaded is None:
             raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
+
+    def _encode_pictures(self, parts: Sequence[Part], call: RequestContext) -> "ReadPicture | None":
+        """Encode the pictures apart from the text, and return a function that finds each; None if the family cannot."""
+        if (picture_cache := self.loaded().picture_cache) is None:
+            return None
+        spans = picture_cache.get_spans([part for part in parts if isinstance(part, Image)], call.check)
+        return lambda image: spans[image.sha256]
 
     def _read(self, cached: "CachedTokens", spans: Sequence["TokenSpan"], call: RequestContext) -> Any:
         """Return the logits after the spans. Raises InvalidRequestError if they exceed the context."""
@@ -234,13 +266,15 @@ class TransformersBackend:
         tokens: list[int] = []
         random_source = loaded.decoder.make_random_source(seed)
         max_tokens = min(max_tokens, loaded.forward_pass.count_free_tokens(cached) + 1)
+        read_token = loaded.forward_pass.start_decoding(cached, max_tokens - 1, call)
         while True:
             token = loaded.decoder.choose_token(logits, random_source)
             tokens.append(token)
             call.add_usage(completion_tokens=1)
             if loaded.decoder.is_end(token) or len(tokens) == max_tokens:
                 return loaded.decoder.write_text(tokens)
-            logits = loaded.forward_pass.read_token(cached, token, call)
+            call.check()
+            logits = read_token(token)
 
 
 def _make_usual_picture() -> Image:

@@ -2,25 +2,36 @@
 
 import gc
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import ceil
 from typing import Any, TypeVar
 
 import torch
 from transformers import DynamicCache
 
-from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, is_out_of_memory
+from norm_core.engines.errors import EngineError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.request_context import RequestContext
+from norm_core.engines.transformers.decoding import StaticDecoding
+from norm_core.engines.transformers.picture_encoder import FAMILIES, join_embeddings
 from norm_core.engines.transformers.prompt_tokens import TokenSpan, can_join, join_spans
 
 T = TypeVar("T")
 
 # The tokens between two deadline checks: about half a second with a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
+# The size of a fixed cache is a multiple of this, so that prompts of similar length share a graph. It depends only on
+# the prompt, because it affects the order of sums.
+_STATIC_TOKENS = 1024
 # Families that accept a custom mask; the tests compare each with one pass per question.
-_MASKABLE_FAMILIES = {"gemma3", "idefics3", "internvl", "llama", "llava", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
+_MASKABLE_FAMILIES = FAMILIES | {"llama"}
+# If memory runs out, a read is repeated in steps of a quarter, down to this length; shorter ones save nothing.
+_MIN_CHUNK_TOKENS = 64
+
+_log = logging.getLogger(__name__)
 
 
 class CachedTokens:
@@ -38,19 +49,24 @@ class CachedTokens:
         return int(self.pictured.shape[-1])
 
     @contextmanager
-    def restored(self) -> Iterator[None]:
+    def restored(self, *, only_on_error: bool = False) -> Iterator[None]:
         """Drop the tokens that are read inside the block, even after an interruption."""
         pictured = self.pictured
         position = self.position
+        has_ended = False
         try:
             yield
+            has_ended = True
         finally:
-            self.pictured = pictured
-            self.position = position
-            # An interrupted step leaves some layers longer than others.
-            for layer in self.cache.layers:
-                if (excess := layer.get_seq_length() - self.token_count) > 0:
-                    layer.crop(-excess)
+            if not (has_ended and only_on_error):
+                self.pictured = pictured
+                self.position = position
+                if not self.token_count:
+                    self.cache = DynamicCache()  # A cropped layer would keep its memory.
+                # An interrupted step leaves some layers longer than others.
+                for layer in self.cache.layers:
+                    if (excess := layer.get_seq_length() - self.token_count) > 0:
+                        layer.crop(-excess)
 
 
 class ForwardPass:
@@ -59,6 +75,11 @@ class ForwardPass:
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self.model = model
         self._context_tokens = context_tokens
+        self.chunked_read_count = 0
+        # Whether written tokens are read over a cache of fixed size, and in a CUDA graph.
+        self.is_static = model.device.type == "cuda"
+        self.captures_graphs = self.is_static
+        self._static: StaticDecoding | None = None
         self._input_names = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
         self._rope_index: Any = getattr(getattr(model, "model", None), "get_rope_index", None)
@@ -83,12 +104,29 @@ class ForwardPass:
         return (self._context_tokens or sys.maxsize) - cached.token_count
 
     def read(self, cached: CachedTokens, spans: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
-        """Append the spans and return the logits of the next token."""
-        return free_memory(partial(self._read, cached, spans, call))
+        """Append the spans and return the logits of the next token; take smaller steps if memory runs out."""
+        token_count = sum(map(len, spans))
+        chunk_tokens = min(self.chunk_tokens, token_count)
+        while True:
+            try:
+                with cached.restored(only_on_error=True):
+                    logits = free_memory(partial(self._read, cached, spans, call, chunk_tokens))
+            except ModelMemoryError:
+                self._static = None
+                chunk_tokens //= 4
+                if chunk_tokens < _MIN_CHUNK_TOKENS:
+                    raise
+            else:
+                if chunk_tokens < min(self.chunk_tokens, token_count):
+                    call.add_usage(chunks=ceil(token_count / chunk_tokens))
+                    self.chunked_read_count += 1
+                return logits
 
-    def _read(self, cached: CachedTokens, spans: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
+    def _read(
+        self, cached: CachedTokens, spans: Sequence[TokenSpan], call: RequestContext, chunk_tokens: int
+    ) -> torch.Tensor:
         logits = None
-        for chunk in _regroup(spans, self.chunk_tokens):
+        for chunk in _regroup(spans, chunk_tokens):
             call.check()
             logits = self._run_step(cached, [chunk])[-1]
         if logits is None:
@@ -108,9 +146,35 @@ class ForwardPass:
         with cached.restored():
             return free_memory(lambda: self._run_step(cached, [join_spans(branch) for branch in branches]))
 
-    def read_token(self, cached: CachedTokens, token: int, call: RequestContext) -> torch.Tensor:
-        """Append a written token and return the logits of the next one."""
-        return self._read(cached, [TokenSpan.of_words(torch.tensor([[token]]))], call)
+    def start_decoding(
+        self, cached: CachedTokens, max_tokens: int, call: RequestContext
+    ) -> Callable[[int], torch.Tensor]:
+        """Return a function that reads one written token, at most `max_tokens` times; on a GPU, it replays a graph."""
+        if self.is_static and self._accepts_masks:
+            try:
+                read_token = free_memory(lambda: self.make_static_decoding(cached, max_tokens).read_token)
+                cached.cache = DynamicCache()  # The copy replaces it, so its memory is freed.
+                return read_token
+            except (
+                ModelMemoryError,
+                RuntimeError,
+            ) as error:  # A graph that cannot capture the pass raises RuntimeError.
+                self._static = None
+                self.is_static = isinstance(error, ModelMemoryError)
+                _log.warning("tokens are written without a CUDA graph, more slowly: %s", error)
+        return lambda token: self.read(cached, [TokenSpan.of_words(torch.tensor([[token]]))], call)
+
+    def make_static_decoding(self, cached: CachedTokens, max_tokens: int) -> StaticDecoding:
+        """Return the decoding over a copy of the cache with room for `max_tokens` more."""
+        size = ceil((cached.token_count + max_tokens) / _STATIC_TOKENS) * _STATIC_TOKENS
+        if self._static is None or self._static.size != size:
+            self._static = None  # frees its memory for the new one
+            axes = 3 if self._rope_index else None
+            self._static = StaticDecoding(
+                self.model, size, axes=axes, window=self._window, captures=self.captures_graphs
+            )
+        self._static.load(cached.cache, cached.position if self._rope_index else cached.token_count)
+        return self._static
 
     def _run_step(self, cached: CachedTokens, branches: Sequence[TokenSpan]) -> Sequence[torch.Tensor]:
         """Append one span, or several that do not see one another, and return the last logits of each."""
@@ -141,6 +205,8 @@ class ForwardPass:
         ends = lengths.cumsum(0) - 1
         if "logits_to_keep" in self._input_names:
             inputs["logits_to_keep"] = ends
+        if chunk.embeddings:
+            inputs["mm_encoder_outputs"] = join_embeddings(chunk.embeddings)
         with torch.inference_mode():
             output = self.model(input_ids=ids, past_key_values=cached.cache, use_cache=True, **inputs)
         # The copy to main memory waits for a GPU; without it, the deadline would be checked too early.
@@ -174,7 +240,7 @@ class ForwardPass:
 def free_memory(step: Callable[[], T]) -> T:
     """Return the result of a step.
 
-    Raises EngineFailedError if memory ran out, and frees the memory of the step before.
+    Raises ModelMemoryError if memory ran out, and frees the memory of the step before.
     """
     try:
         return step()
@@ -186,7 +252,7 @@ def free_memory(step: Callable[[], T]) -> T:
         reason = str(error).strip() or "no memory is left"
     # Only here is the traceback gone, which kept the tensors of the step.
     release_model()
-    raise EngineFailedError(
+    raise ModelMemoryError(
         f"out of memory: {reason}; stop what else uses the memory, name a smaller model, or quantize this one"
     )
 
@@ -211,6 +277,6 @@ def _regroup(spans: Sequence[TokenSpan], max_tokens: int) -> Iterator[TokenSpan]
 
 
 def _split_text(span: TokenSpan, max_tokens: int) -> list[TokenSpan]:
-    if span.features:
+    if span.features or span.embeddings:
         return [span]
     return [TokenSpan.of_words(ids) for ids in span.ids.split(max_tokens, dim=-1)]

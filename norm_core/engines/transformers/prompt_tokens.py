@@ -1,7 +1,7 @@
 """Tokenize prompts with images for a transformers model."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.options import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, write_part
+from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
 
 # A placeholder for the question, which no chat template changes.
@@ -27,11 +28,15 @@ _NON_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type
 
 @record
 class TokenSpan:
-    """Tokens that are read together, a mask of those that belong to an image, and the image's features."""
+    """Tokens that are read together, a mask of those that belong to an image, and the image's features.
+
+    `embeddings` replace the pixels of images that were encoded apart.
+    """
 
     ids: torch.Tensor
     pictured: torch.Tensor
     features: dict[str, torch.Tensor]
+    embeddings: tuple[PictureEmbedding, ...] = ()
 
     @classmethod
     def of_words(cls, ids: torch.Tensor) -> "TokenSpan":
@@ -65,12 +70,16 @@ def join_spans(spans: Sequence[TokenSpan]) -> TokenSpan:
             )
             for name in (image_features[0] if image_features else ())
         },
+        embeddings=tuple(embedding for span in spans for embedding in span.embeddings),
     )
 
 
 def _find_count_dimension(features: dict[str, torch.Tensor]) -> int:
     """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
     return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
+
+
+ReadPicture = Callable[[Image], TokenSpan]
 
 
 class PromptTokenizer:
@@ -88,14 +97,14 @@ class PromptTokenizer:
         """Whether the model takes images."""
         return self.processor is not None
 
-    def tokenize_opening(self, parts: Sequence[Part]) -> list[TokenSpan]:
-        """Return the start of a turn and the parts, without the end of the turn."""
+    def tokenize_opening(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
+        """Return the start of a turn and the parts, without the end of the turn; `read_picture` reads each image."""
         head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
-        return self._tokenize_all([head, *self._join_parts(parts)])
+        return self._tokenize_all([head, *self._join_parts(parts)], read_picture or self.tokenize_picture)
 
-    def tokenize_closing(self, parts: Sequence[Part]) -> list[TokenSpan]:
+    def tokenize_closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return further parts, the end of the turn and the start of the model's turn."""
-        return self._tokenize_all(["\n", *self._join_parts(parts), self.tail])
+        return self._tokenize_all(["\n", *self._join_parts(parts), self.tail], read_picture or self.tokenize_picture)
 
     def limit_picture_tokens(self, usual: Image, max_tokens: int) -> None:
         """Stop tiling pictures if the tiles of a usual one exceed the limit.
@@ -152,11 +161,11 @@ class PromptTokenizer:
                 yield "\n"
             yield part if isinstance(part, Image) else self._control.sub(_break_token, write_part(part))
 
-    def _tokenize_all(self, items: Iterable[str | Image]) -> list[TokenSpan]:
+    def _tokenize_all(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
         spans = []
         for is_picture, group in groupby(items, lambda item: isinstance(item, Image)):
             if is_picture:
-                spans += [self.tokenize_picture(item) for item in group if isinstance(item, Image)]
+                spans += [read_picture(item) for item in group if isinstance(item, Image)]
             else:
                 text = "".join(item for item in group if isinstance(item, str))
                 ids = self.tokenizer.encode(text, add_special_tokens=False)

@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.engines import engine_factory
 from norm_core.engines.engine_factory import OPENERS, check_memory, measure_free_memory, open_engine
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.errors import EngineFailedError, ModelMemoryError
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.settings import Guide
 from norm_core.models.manifest import EngineKind, HashedFile, Manifest
@@ -158,7 +158,7 @@ def test_a_model_that_does_not_fit_is_refused_with_one_that_does(tmp_path: Path)
         {**needing(80e6, 90e6).model_dump(mode="json"), "task": "vision-language", "files": [ABC.model_dump()]}
     )
     refusal = r"large needs 90000000 MB, and \d+ MB of memory are free"
-    with pytest.raises(EngineFailedError, match=refusal):
+    with pytest.raises(ModelMemoryError, match=refusal):
         open_engine(large, WallClock())
 
 
@@ -167,7 +167,7 @@ def test_without_a_gpu_16_bit_weights_count_twice() -> None:
     wide = {"engine": "transformers", "quantization": "bf16", "settings": {"device": "cpu"}}
     plain["memory"]["estimated"] = True
     estimated = Manifest.model_validate(plain | wide)
-    with pytest.raises(EngineFailedError, match="estimated"):
+    with pytest.raises(ModelMemoryError, match="estimated"):
         check_memory(estimated)
 
 
@@ -200,7 +200,7 @@ def test_free_memory_of_a_gpu_counts_activations_and_reserves(
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     plain = needing(8000, 9000).model_dump(mode="json") | {"engine": "transformers"}
     plain["memory"]["estimated"] = True  # nine tenths, with a CUDA context of 650 MB that is there when it asks
-    refusal = nullcontext() if fits else pytest.raises(EngineFailedError, match=r"large needs 9350 MB \(estimated\)")
+    refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 9350 MB \(estimated\)")
     with refusal:
         check_memory(Manifest.model_validate(plain))
 

@@ -1,6 +1,8 @@
 """The transformers engine over tiny checkpoints of the real families; those marked slow run on demand."""
 
+import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import cv2
@@ -149,6 +151,10 @@ def test_a_question_interrupted_midway_leaves_the_prefix_as_it_was(checkpoints: 
         assert backend.score(prefix, QUESTION_SEEN, call) == before
 
 
+def long_scene(tokens: int) -> Prompt:
+    return Prompt(version="long-1", parts=(Text(text="a " * (tokens // 2)),))
+
+
 def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qwen.loaded().decoder, "is_end", lambda token: False)
     clock = Ticking()
@@ -157,6 +163,60 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
     )
     assert written.outcome is Outcome.TIMED_OUT
     assert 0 < written.usage.completion_tokens < 100
+
+
+class Starving:
+    """A hook on a model's layer: no memory is left at its n-th pass after `arm`, or at each of too many tokens."""
+
+    def __init__(self, max_tokens: int | None = None) -> None:
+        self._passes_left = 0
+        self._max_tokens = max_tokens
+        self.held: weakref.ref[Any] | None = None
+
+    def arm(self, passes: int) -> None:
+        self._passes_left = passes
+
+    def __call__(self, module: Any, inputs: Any, output: Any) -> None:
+        import torch
+
+        hidden = output[0] if isinstance(output, tuple) else output
+        self._passes_left -= 1
+        if self._passes_left == 0 or (self._max_tokens is not None and hidden.shape[1] > self._max_tokens):
+            self.held = weakref.ref(hidden)
+            torch.empty(1 << 60, dtype=torch.uint8)  # more than any machine has: the allocator itself says so
+
+
+def test_out_of_memory_asks_one_question_again_and_frees_the_rest(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["idefics3"])
+    starving = Starving()
+    backend.loaded().forward_pass.model.model.text_model.layers[0].register_forward_hook(starving)
+    prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
+    engine = DirectEngine(backend, WallClock())
+    usual = engine.ask_many(prefix, QUESTIONS)
+    starving.arm(passes=2)  # the prefix, the first two questions, which are then read one by one
+    assert [answer.usage.retries for answer in engine.ask_many(prefix, QUESTIONS)] == [0, 0, 0]
+    starving.arm(passes=3)  # the prefix, the first two questions, the third
+    answers = engine.ask_many(prefix, QUESTIONS)
+    assert [answer.outcome for answer in answers] == [Outcome.ANSWERED] * 3
+    assert [answer.usage.retries for answer in answers] == [0, 0, 1]
+    assert answers[1].probabilities == usual[1].probabilities
+    assert starving.held
+    assert starving.held() is None
+    assert "gets one picture in 2" in engine.health.issues[0]
+
+
+def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["llama"])
+    engine = DirectEngine(backend, WallClock())
+    usual, *_ = engine.ask_many(long_scene(1000), QUESTIONS[:1])
+    starving = backend.loaded().forward_pass.model.model.layers[1].register_forward_hook(Starving(max_tokens=100))
+    chunked = [engine.ask_many(long_scene(1000), QUESTIONS[:1])[0] for _ in range(2)]
+    starving.remove()
+    assert [usual.usage.chunks, *(answer.usage.chunks for answer in chunked)] == [0, 16, 16]
+    for answer in chunked:
+        assert answer.probabilities == pytest.approx(usual.probabilities, abs=1e-5)
+    assert engine.ask_many(long_scene(1000), QUESTIONS[:1])[0].probabilities == usual.probabilities
+    assert [(counter.name, counter.count) for counter in engine.health.counters] == [("reads_in_chunks", 2)]
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
@@ -188,6 +248,48 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
 
 
+@pytest.mark.parametrize("captures", [False, True])
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_tokens_over_a_cache_of_fixed_size_are_the_same(
+    family: str, captures: bool, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from norm_core.engines.transformers.decoding import StaticDecoding
+
+    forward = StaticDecoding.forward
+    passes: list[tuple[StaticDecoding, torch.Tensor]] = []
+
+    class Graph:
+        """A pass that is run again into the same tensor, as a GPU's graph does it."""
+
+        replays = 0
+
+        def replay(self) -> None:
+            Graph.replays += 1
+            captured, logits = passes[1]
+            logits.copy_(forward(captured))
+
+    def noted(decoding: StaticDecoding) -> torch.Tensor:
+        passes.append((decoding, forward(decoding)))
+        return passes[-1][1]
+
+    monkeypatch.setattr(StaticDecoding, "forward", noted)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph, capture_error_mode: nullcontext())
+    backend = TransformersBackend(checkpoints[family])
+    runner = backend.loaded().forward_pass
+    runner.captures_graphs = captures
+    monkeypatch.setattr(backend.loaded().decoder, "is_end", lambda token: False)
+    prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
+    engine = DirectEngine(backend, WallClock())
+    written: list[list[str]] = []
+    for runner.is_static in (False, True):
+        written.append([engine.generate(prompt, max_tokens=12, seed=seed).text for seed, prompt in enumerate(prompts)])
+    assert written[0] == written[1]
+    assert (len(passes), Graph.replays) == ((2, 22) if captures else (22, 0))
+
+
 def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
     runner = backend.loaded().forward_pass
@@ -198,6 +300,7 @@ def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoin
     assert questions > 8 * 30
     assert prompt > prefix
     assert steps == [1, 1]
+    assert {counter.count for counter in backend.health.counters} == {0}
 
 
 @pytest.mark.parametrize(

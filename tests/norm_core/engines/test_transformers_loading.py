@@ -105,7 +105,7 @@ def test_a_checkpoint_quantized_by_awq_is_for_a_server(quantization: str, copied
 def test_a_model_without_a_chat_template_raises_an_issue(copied: Path) -> None:
     (copied / "chat_template.jinja").unlink()
     backend = TransformersBackend(copied)
-    (issue,) = backend.issues
+    (issue,) = backend.health.issues
     assert issue.startswith("model: has no chat template")
     assert "name an instruct model" in issue
 

@@ -1,5 +1,7 @@
 """The engines that a node leases, and their part of its status."""
 
+from collections import Counter as Tally
+
 from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
 from norm_core.health.health_log import HealthLog
 from norm_core.records.status import Counter, Health, QueueStatus
@@ -42,14 +44,19 @@ class LeasedEngines:
             outage = server.outage if server else ""
             why = f"{outage}; requests fail at once until it is reached again" if outage else ""
             self._health_log.state_issue(f"server of {model}", why)
-            self._health_log.state_issue(f"engine of {model}", "; ".join(lease.issues))
+            self._health_log.state_issue(f"engine of {model}", "; ".join(lease.health.issues))
 
     def list_queues(self) -> tuple[QueueStatus, ...]:
         """Return the queue of each lease."""
         return tuple(lease.status() for lease in self._leases)
 
     def list_counters(self) -> list[Counter]:
-        """Return the counters of the servers."""
+        """Return the counters of the engines and their servers."""
         servers = [lease.server_status for lease in self._leases]
         refused = sum(server.requests_refused for server in servers if server)
-        return [Counter(name="server_requests_refused", count=refused)] if any(servers) else []
+        counters = [Counter(name="server_requests_refused", count=refused)] if any(servers) else []
+        by_model = {lease.model_info.model: lease.health for lease in self._leases}  # its leases share one engine
+        tally: Tally[str] = Tally()
+        for health in by_model.values():
+            tally.update({counter.name: counter.count for counter in health.counters})
+        return counters + [Counter(name=name, count=count) for name, count in tally.items()]
