@@ -117,7 +117,7 @@ def test_the_wheel_holds_our_packages_and_their_data_alone(wheel: Path) -> None:
         assert {f"{shipped}/{path.name}" for path in (ROOT / shipped).iterdir()} <= set(names)
     files = (path for name in OURS for path in (ROOT / name).rglob("*.*") if is_data(path))
     assert {str(path.relative_to(ROOT)) for path in files} - set(names) == set()
-    left_out = ("many_hands/", "shipped/zoo_keeper", "tests/", "calibration/")
+    left_out = ("many_hands/", "shipped/zoo_keeper", "tests/", "benchmarks/", "calibration/")
     assert [name for name in names if any(part in name for part in left_out)] == []
     assert [name for name in names if "talks/" in name and not name.endswith(".py")] == []
 
