@@ -66,7 +66,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("camera")
-        self._is_active = False
 
     def open(self) -> None:
         """Load the face models, advertise frames and presence, and subscribe to the camera."""
@@ -93,11 +92,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
     def start(self) -> None:
         """Accept images; the camera counts as stale from now on."""
         self._arrived_s = time.monotonic()
-        self._is_active = True
-
-    def stop(self) -> None:
-        """Ignore further images."""
-        self._is_active = False
 
     def close(self) -> None:
         """Drop the face models."""
@@ -115,7 +109,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return None
 
     def _on_image(self, data: bytes) -> None:
-        if not self._is_active:
+        if not self.is_active:
             return
         self._arrived_s = time.monotonic()
         self.health_log.count("images_received")
@@ -130,7 +124,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def _watch(self) -> None:
         """Update the status; no frame depends on it."""
-        if not self._is_active:
+        if not self.is_active:
             return
         topic, now_s = self._subscription.topic_name, time.monotonic()
         mismatch = self.describe_wrong_type(topic, f"sensor_msgs/msg/{self._type.__name__}")

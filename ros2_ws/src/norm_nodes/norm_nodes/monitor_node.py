@@ -135,7 +135,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("monitor")
-        self._is_active = False
 
     def check(self, config: MonitorNodeConfig) -> None:
         """Check that each muted name is a cue or an attribute. Raises ConfigError."""
@@ -228,12 +227,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def start(self) -> None:
         """Accept records; each source counts as silent from now on."""
         self._arrived_s = dict.fromkeys(self.config.windows.sources, time.monotonic())
-        self._is_active = True
         self._active_since_s = time.monotonic()
 
     def stop(self) -> None:
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
-        self._is_active = False
         self._checks.stop()
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put_order(InputEnded())
@@ -299,13 +296,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """Serve checks with a matcher of their own, which shares the models of the monitor's."""
         matcher, config = self._matcher.beside(), self.config
         check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
-        return UtteranceChecks(self, check, lambda: self._is_active, shadow=config.shadow)
+        return UtteranceChecks(self, check, shadow=config.shadow)
 
     def listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         """Pass the records of a topic to `receive` while the node is active."""
 
         def on_message(message: Any) -> None:
-            if not self._is_active:
+            if not self.is_active:
                 return
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
@@ -334,7 +331,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def awaits_senses(self) -> bool:
         """Return whether silent senses, and a robot that is not heard, are stated as faults."""
-        return self._is_active
+        return self.is_active
 
     def _watch_records(self) -> None:
         while not self._records.is_drained():
@@ -418,7 +415,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.health_log.state_issue("robot", NO_ROBOT if is_unpublished or self._monitor.is_robot_missing else "")
 
     def _publish_attention(self) -> None:
-        if self._is_active:
+        if self.is_active:
             self._attention_topic.publish(Bool(data=self._attention.is_raised(time.monotonic())))
 
     def _report_counts(self) -> None:

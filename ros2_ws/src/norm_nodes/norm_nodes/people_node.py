@@ -54,7 +54,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def __init__(self) -> None:
         super().__init__("people")
         self._active_subscriptions: list[Subscription] = []
-        self._is_active = False
 
     def open(self) -> None:
         """Advertise presence, find the message classes and start the watch timer."""
@@ -80,7 +79,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         namespace = f"{config.humans}/persons"
         self._persons = TrackedIds(self, namespace, names, self._subscribe_to_person, MAX_PERSONS)
         self._last_message_s = time.monotonic()
-        self._is_active = True
         self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, EITHER_DURABILITY)
         gazing = f"{config.humans}/interactions/gazing"
         self._subscribe_each(self._gaze_class, gazing, self._on_gaze, (SENSOR,))
@@ -89,7 +87,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def stop(self) -> None:
         """Publish what is final, and end every subscription."""
-        self._is_active = False
         self._publish(self._people.flush())
         self._persons.close()
         while self._active_subscriptions:
@@ -104,7 +101,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         subscriptions: list[Subscription] | None = None,
     ) -> None:
         def on_message(message: Any) -> None:
-            if not self._is_active:
+            if not self.is_active:
                 return
             self._last_message_s = time.monotonic()
             self._people.set_rate(self.config.rate_hz)
@@ -161,7 +158,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _watch(self) -> None:
         """Follow ids as they come and go, and report input that stopped; no presence depends on it."""
-        if not self._is_active:
+        if not self.is_active:
             return
         self._persons.find_published()
         self._persons.follow(self._people.tracked_ids)

@@ -78,7 +78,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     def __init__(self) -> None:
         super().__init__("selector")
-        self._is_active = False
 
     def check(self, config: SelectorNodeConfig) -> None:
         """Read the files that may change while the node runs."""
@@ -128,13 +127,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         ended = "the senses have finished a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
-    def start(self) -> None:
-        """Accept goals."""
-        self._is_active = True
-
     def stop(self) -> None:
         """Refuse goals, abort the open ones, and drop the queries that still wait for records."""
-        self._is_active = False
         self._end_jobs([job for job in self._open_jobs if job.handle])
         self.health_log.count("queries_dropped", self._selector.drop_queries())
 
@@ -148,7 +142,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         goal = handle.request
         goal_id = bytes(handle.goal_id.uuid).hex()
         request = Request(query_id=goal_id)
-        fault, outcome = "" if self._is_active else INACTIVE, Outcome.FAILED
+        fault, outcome = "" if self.is_active else INACTIVE, Outcome.FAILED
         try:
             request, cut = cut_texts(_read_request(goal, goal_id))
             self.health_log.note_cut_texts(cut)
@@ -191,7 +185,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         """Return a callback that passes records to the selector and queues the requests that become due."""
 
         def on_message(message: Any) -> None:
-            if record_type in self.requesting and not self._is_active:
+            if record_type in self.requesting and not self.is_active:
                 return
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():

@@ -49,13 +49,10 @@ class _Request:
 class UtteranceChecks:
     """Check how the robot's next words would come across, after the talk that `talk` collects."""
 
-    def __init__(
-        self, node: NormNode[Any], check: UtteranceCheck, is_active: Callable[[], bool], *, shadow: bool
-    ) -> None:
+    def __init__(self, node: NormNode[Any], check: UtteranceCheck, *, shadow: bool) -> None:
         """Serve both, and start the thread."""
         self._node = node
         self._check = check
-        self._is_active = is_active
         self._shadow = shadow
         self.talk = TalkSoFar()
         self._queue: BoundedQueue[_Request] = node.health_log.queue(
@@ -91,7 +88,7 @@ class UtteranceChecks:
         self._worker.join(timeout=timeout_s)
 
     def _begin(self, request: _Request) -> None:
-        if not self._is_active():
+        if not self._node.is_active:
             request.answer.reason = INACTIVE["reason"]
         else:
             self._open_requests.append(request)  # before the queue, because the thread skips requests that are not open

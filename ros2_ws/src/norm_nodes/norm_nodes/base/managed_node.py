@@ -24,6 +24,11 @@ class ManagedNode(EndpointNode):
         begin = self.guard("change_state", self._begin_transition, lambda *_: None)
         self._change_state, self._send_state = answer_later(get_change_state_service(self), begin)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the node accepts messages. A publisher of rclpy's lifecycle would drop what a node ends with."""
+        return self.state is NodeState.ACTIVE
+
     def configure(self) -> None:
         """Acquire what the node holds while it is configured. An error fails the transition."""
 

@@ -65,7 +65,6 @@ class BagRecorder(NormNode[RecorderConfig]):
         self._thread: Thread | None = None
         self._topics: dict[str, Any] = {}
         self._refused: dict[str, str] = {}
-        self._is_active = False
 
     def open(self) -> None:
         """Make the bag and start the writing thread.
@@ -86,7 +85,6 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def start(self) -> None:
         """Subscribe to the topics of this moment; later ones follow as they appear."""
-        self._is_active = True
         self._discover()
         published = [name for name, _ in self.get_topic_names_and_types() if self.count_publishers(name)]
         for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
@@ -94,10 +92,6 @@ class BagRecorder(NormNode[RecorderConfig]):
             remedy = f"did you mean {similar[0]}?" if similar else f"check the name with {PROGRAM} doctor"
             why = f"{topic}: nobody publishes it yet, so the recorder waits for it; {remedy}"
             self.health_log.state_issue(f"publisher of {topic}", why)
-
-    def stop(self) -> None:
-        """Ignore further messages; the bag stays open."""
-        self._is_active = False
 
     def close(self) -> None:
         """Write the rest of the queue and complete the bag."""
@@ -174,7 +168,7 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def _make_callback(self, topic: BagTopic) -> Any:
         def queue_bytes(data: bytes) -> None:
-            if self._is_active and self._queue:
+            if self.is_active and self._queue:
                 self._queue.put((topic, bytes(data), self.clock.now_ns()))
 
         return queue_bytes
