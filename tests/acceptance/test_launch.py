@@ -1,12 +1,13 @@
-"""The launch file on the shipped parameter file, and a robot's publishers beside it: a flag comes.
+"""The launch file, and the functional tests of each package.
 
-It needs launch and launch_ros, which are not among the wheels; their sources on PYTHONPATH will do.
+They need launch, launch_ros and launch_testing, which are not among the wheels; their sources on PYTHONPATH will do.
 """
 
-import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,33 +16,23 @@ import yaml
 from norm_core.bags.reader import BagReader
 from norm_monitor.encounters.library import HERE
 from tests.acceptance.playback import play
-from tests.launched import launched
+from tests.launched import LAUNCH, launched
 from tests.observer import Observer
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ros, pytest.mark.launch]
 
 NODES = ["camera", "monitor"]
+FUNCTIONAL_TESTS = sorted(LAUNCH.parents[2].glob("*/test/test_*.py"))
 BAG = HERE / "shipped/zh_teahouse"
 
 
-def test_a_launched_robot_flags_what_is_published(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    from lifecycle_msgs.srv import GetState
-    from std_msgs.msg import String
-
-    flags = observer.collect(String, "/tactful/flags_json", 1000)
-    with BagReader(BAG) as reader:
-        topics = [topic.topic for topic in reader.topics]
-        first_ns, last_ns = reader.bounds_ns or (0, 0)
-    with launched(NODES):
-        for node in NODES:
-            assert observer.call(GetState, f"/tactful/{node}/get_state").current_state.label == "active"
-        observer.meet("monitor")
-        play(BAG, topics, tmp_path)
-        observer.until(lambda: flags, "a flag")
-    flag = json.loads(flags[0].data)
-    assert flag["attributes"]
-    assert first_ns <= flag["onset_ns"] <= last_ns
-    assert flag["provenance"]["window_digest"]
+@pytest.mark.parametrize("file", FUNCTIONAL_TESTS, ids=lambda file: file.parts[-3])
+def test_each_package_passes_its_functional_test(file: Path, domain_id: int) -> None:
+    pytest.importorskip("launch_testing_ros", reason="launch_testing is not among the wheels")
+    command = [sys.executable, "-m", "launch_testing.launch_test", str(file)]
+    tested = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
 def test_a_missing_parameter_file_starts_no_node_on_defaults(domain_id: int) -> None:

@@ -13,7 +13,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, TimerAction
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
+from launch_ros.actions import LifecycleNode
 from launch_ros.parameter_descriptions import Parameter
 
 NAMESPACE = "tactful"
@@ -59,16 +59,17 @@ def _start(context: LaunchContext) -> list[object]:
     # As arguments, because launch writes a dictionary to a file that stays.
     clock = [Parameter("use_sim_time", True)] if read_argument("use_sim_time").lower() == "true" else []
     bag = [Parameter("bag", read_argument("bag"), value_type=str)] if read_argument("bag") else []
-    # Each host brings its own node to active. On a busy machine, launch can miss the state change and wait for ever.
+    # Each host brings its own node to active. By events, a node that was killed would not become active again: launch
+    # sends its request to the dead one, which DDS lists for a while, and waits for ever.
     options = ["--autostart"] if read_argument("activate").lower() == "true" else []
 
-    def make_node(name: str) -> Node:
+    def make_node(name: str) -> LifecycleNode:
         def respawn(event: ProcessExited, context: LaunchContext) -> TimerAction | None:
             if context.is_shutdown or event.returncode in FINAL_EXIT_CODES:
                 return None
             return TimerAction(period=RESPAWN_DELAY_S, actions=[make_node(name)])
 
-        return Node(
+        return LifecycleNode(
             package="norm_nodes",
             executable="host",
             arguments=[name, *options],
