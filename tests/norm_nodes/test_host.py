@@ -97,6 +97,16 @@ def test_replayed_status_of_an_elder_ends_no_node(domain_id: int, observer: Obse
         assert observer.counted("duplicate_node_heartbeats") == 0
 
 
+def test_the_health_of_a_recording_s_nodes_is_not_played(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as bag:
+        bag.write_message("/tactful/status", make("norm_interfaces/msg/MonitorStatus", {"node": "/tactful/camera"}), 1)
+    statuses = observer.watch_status()
+    played = host(*command("bag_player", bag=tmp_path / "bag")[3:])
+    assert (played.returncode, "/tactful/status: not played" in played.stderr) == (0, True)
+    observer.until(lambda: statuses[-1:] and statuses[-1].state is NodeState.FINALIZED, "the player's end")
+    assert {status.node for status in statuses} == {"/tactful/bag_player"}
+
+
 def test_a_player_ends_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "recorded", domain_id) as hanging, player(words(tmp_path, 200), domain_id) as playing:
         os.kill(hanging.pid, signal.SIGSTOP)

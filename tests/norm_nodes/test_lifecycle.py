@@ -37,12 +37,15 @@ def test_recorder_goes_through_all_lifecycle_states(recorder: NodeProcess, obser
         (Transition.TRANSITION_ACTIVATE, "active"),
     ):
         assert change(observer, transition)
+        assert not change(observer, transition)
+        assert not any(observer.change_state("bag_recorder", **wrong) for wrong in ({"id": 250}, {"label": "dance"}))
         assert state_of(observer) == state
     observer.until(words.get_subscription_count, "the recorder to listen")
     words.publish(String(data="while active"))
     observer.watch_status()
     observer.until(lambda: observer.counted("messages_recorded") == 1, "the message in the bag")
-    assert change(observer, Transition.TRANSITION_DEACTIVATE)
+    assert any("cannot activate while active; ask it to deactivate" in line for line in recorder.output)
+    assert observer.change_state("bag_recorder", label="deactivate")
     words.publish(String(data="while inactive"))
     assert change(observer, Transition.TRANSITION_CLEANUP)
     assert state_of(observer) == "unconfigured"

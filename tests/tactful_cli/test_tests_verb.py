@@ -5,21 +5,21 @@ import pytest
 from tests.command_line import tactful_process
 from tests.conftest import part_of
 
-LIFECYCLE, REQUESTS, LAYERS, GOLDENS = (
+LIFECYCLE, WATCH, LAYERS, GOLDENS = (
     f"tests/{name}.py"
     for name in (
         "norm_nodes/test_lifecycle",
-        "acceptance/test_lifecycle_requests",
+        "acceptance/test_watch",
         "test_import_layers",
         "goldens/test_goldens",
     )
 )
 
 
-@pytest.mark.parametrize(("stage", "files"), [("graph", {LIFECYCLE}), ("acceptance", {REQUESTS, GOLDENS})])
+@pytest.mark.parametrize(("stage", "files"), [("graph", {LIFECYCLE}), ("acceptance", {WATCH, GOLDENS})])
 def test_a_stage_runs_its_own_tests_alone(stage: str, files: set[str]) -> None:
     """The first two files need ROS; the second and the last lie in the folders of the acceptance stage."""
-    listed = tactful_process("test", stage, "--collect-only", "-q", LIFECYCLE, REQUESTS, LAYERS, GOLDENS)
+    listed = tactful_process("test", stage, "--collect-only", "-q", LIFECYCLE, WATCH, LAYERS, GOLDENS)
     assert listed.returncode == 0, listed.stderr
     assert {line.partition("::")[0] for line in listed.stdout.splitlines() if "::" in line} == files
 
