@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from norm_core.files.data_files import shipped_file
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
 from norm_core.models.store import Store, WeightsError
-from norm_core.records.json_codec import from_json
+from norm_core.records.json_codec import from_json, from_plain
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_core.records.status import MonitorStatus
-from norm_core.records.topics import STATUS_TOPIC
 from norm_core.runtime.config import ConfigError, load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
@@ -49,8 +47,6 @@ DEFAULT_TOPICS = {
 }
 ROBOT_WIDE = "/**"  # the section whose parameters go to every node that has them
 _QOS = "qos_overrides./"
-# What the node microphone publishes where its package is installed, and else.
-_STAMPED_SOUND, _BARE_SOUND = "audio_common_msgs/msg/AudioDataStamped", "std_msgs/msg/UInt8MultiArray"
 
 
 class ProfileError(TactfulError, ValueError):
@@ -167,21 +163,12 @@ def load(name: str, namespace: str = "") -> Profile:
         if node in contents:
             contents[node] = {name: topics[name] for name in topics.keys() - robot_wide.keys()} | contents[node]
     parameters = {node: _moved(content, namespace) for node, content in contents.items()}
-    if "microphone" in parameters and "ears" in parameters and not parameters["ears"].get("audio_type"):
-        parameters["ears"]["audio_type"] = _STAMPED_SOUND if _has_stamped_sound() else _BARE_SOUND
     if "encounters" not in parameters.get(_PLAYER, {"encounters": ()}) and not ENCOUNTERS.is_dir():
         raise ProfileError(
             f"{path}: {_PLAYER}: this installation holds no encounters to play; name folders of bags in its parameter "
             "encounters, or run it in a checkout"
         )
     return Profile(source=path, parameters=parameters, namespace=namespace, robot_wide=_moved(robot_wide, namespace))
-
-
-def _has_stamped_sound() -> bool:
-    """Whether the installed audio_common_msgs is that of ros-drivers, not another of the same name."""
-    package = find_spec(_STAMPED_SOUND.partition("/")[0])
-    folders = (package and package.submodule_search_locations) or ()
-    return any(Path(folder, "msg/_audio_data_stamped.py").is_file() for folder in folders)
 
 
 def shipped() -> dict[str, str]:
@@ -300,14 +287,15 @@ def heartbeats(profile: Profile) -> list[MonitorStatus]:
     own = {f"{profile.node_namespace}/{node}" for node in profile.nodes}
     if not own & set(node_names()):
         return []
-    command = [sys.executable, "-m", "norm_nodes.tools.status_lines", f"{profile.node_namespace}/{STATUS_TOPIC}"]
+    command = [sys.executable, "-m", "norm_nodes.tools.graph_printer", profile.node_namespace, "--kinds", "status"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
         try:
             lines = watcher.communicate(timeout=HEARTBEATS_S)[0]
         except subprocess.TimeoutExpired:
             watcher.terminate()
             lines = watcher.communicate()[0]
-    return [from_json(MonitorStatus, line) for line in lines.splitlines()]
+    records = [line["record"] for line in map(json.loads, lines.splitlines()) if line["kind"] == "status"]
+    return [from_plain(MonitorStatus, record) for record in records]
 
 
 def effective_parameters(profile: Profile) -> EffectiveParameters:

@@ -20,9 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.records.flag import SocialFlag
-from norm_core.records.json_codec import RecordError, from_json, from_plain
+from norm_core.records.json_codec import from_plain
+from norm_core.records.speech import Utterance
 from norm_core.records.status import MonitorStatus
-from norm_core.records.topics import STATUS_TOPIC
 from tactful_cli.console import complain, err, out
 from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.up.access import enclave_environment
@@ -39,17 +39,11 @@ class RuntimeSettings:
         self._profile = profile
         self._set: dict[str, dict[str, Any]] = {}
 
-    def take(self, line: str) -> bool:
-        """Take a line about changed parameters of a node; return whether it is one."""
-        try:
-            change = json.loads(line)
-            node, settings = str(change["node"]), dict(change["settings"])
-        except (ValueError, TypeError, KeyError):
-            return False
+    def take(self, node: str, settings: Mapping[str, Any]) -> None:
+        """Take the changed parameters of a node."""
         prefix, _, name = node.rpartition("/")
         if prefix == self._profile.node_namespace and name in self._profile.nodes:
             self._set.setdefault(name, {}).update(settings)
-        return True
 
     def keeping(self, node: str) -> str:
         """Say what a node that starts again keeps; nothing if nothing was set."""
@@ -81,7 +75,8 @@ def _listed(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
 
 
-HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.tools.status_lines"
+HOST, GRAPH_PRINTER = "norm_nodes.node_host", "norm_nodes.tools.graph_printer"
+_RECORDS: dict[str, type] = {"status": MonitorStatus, "flag": SocialFlag, "utterance": Utterance}
 CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
 TYPED = "typed_robot"  # the node that reads this terminal
 POLL_S, END_TIMEOUT_S = 0.2, 30.0
@@ -129,14 +124,14 @@ class Supervisor:
             with suppress(Empty):
                 while event := self._events.get_nowait():
                     if isinstance(event, OutputLine) and event.process is self._watcher:
-                        self._take_talk(event.text)
+                        self.talk.add_record(read_line(event.text)[1])
 
     def _start_all(self) -> None:
-        topic = f"{self._profile.node_namespace}/{STATUS_TOPIC}"
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
         self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
-        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--all"], self._events, stdin=False)
+        watched = [self._profile.node_namespace, "--kinds", *_RECORDS, "settings"]
+        self._watcher = ChildProcess("status", GRAPH_PRINTER, watched, self._events, stdin=False)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
@@ -198,29 +193,19 @@ class Supervisor:
             self._log(f"[{event.process.name}] {event.text}")
 
     def _take_status(self, line: OutputLine) -> None:
-        try:
-            status = from_json(MonitorStatus, line.text)
-        except RecordError:
-            if not (self._settings.take(line.text) or self._take_talk(line.text)):
+        kind, record = read_line(line.text)
+        if kind == "settings":
+            self._settings.take(**record)
+        elif kind != "status":
+            self.talk.add_record(record)
+            if kind not in _RECORDS:
                 self._log(f"[status] {line.text}")
-            return
-        for text in self._board.take_status(status, time.monotonic()):
-            self._tell(text)
-        for host, nodes in self._hosts.items():
-            if all(self._board.nodes[node].is_active for node in nodes):
-                self._refusals.pop(host, None)
-
-    def _take_talk(self, line: str) -> bool:
-        """Count a line about a flag or a speaker; return whether it is one."""
-        try:
-            fields = json.loads(line)
-            if "flag" in fields:
-                self.talk.add_flag(from_plain(SocialFlag, fields["flag"]))
-            else:
-                self.talk.add_speech(fields["speaker"], fields["speaker_id"])
-        except (ValueError, TypeError, KeyError):
-            return False
-        return True
+        else:
+            for text in self._board.take_status(record, time.monotonic()):
+                self._tell(text)
+            for host, nodes in self._hosts.items():
+                if all(self._board.nodes[node].is_active for node in nodes):
+                    self._refusals.pop(host, None)
 
     def _take_check(self, event: Event) -> None:
         """Tell what of a topic no heartbeat can tell: a type or a QoS for which nothing ever arrives."""
@@ -307,6 +292,16 @@ class Supervisor:
             for process in processes:
                 process.end(signal.SIGKILL)
                 process.wait(time.monotonic() + END_TIMEOUT_S)
+
+
+def read_line(text: str) -> tuple[str, Any]:
+    """Return the kind of a line about the graph and its record; an empty kind for a log message of ROS."""
+    try:
+        line = json.loads(text)
+        kind, fields = line["kind"], line["record"]
+    except (ValueError, TypeError, KeyError):
+        return "", None
+    return kind, from_plain(_RECORDS[kind], fields) if kind in _RECORDS else fields
 
 
 LOG_BYTES, LOGS_KEPT = 5_000_000, 2

@@ -103,22 +103,6 @@ def test_a_shipped_profile_meets_the_checklist(name: str, domain_id: int) -> Non
     assert "camera" in profile.nodes or "windows.sources: [utterances]" in text
 
 
-@pytest.mark.parametrize(
-    ("module", "type_name"),
-    [
-        ("_audio_data_stamped", "audio_common_msgs/msg/AudioDataStamped"),
-        ("_audio_stamped", "std_msgs/msg/UInt8MultiArray"),
-    ],
-)
-def test_a_laptops_ears_read_what_its_microphone_publishes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, type_name: str
-) -> None:
-    (tmp_path / "audio_common_msgs/msg").mkdir(parents=True)
-    (tmp_path / f"audio_common_msgs/msg/{module}.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert load("laptop").parameters["ears"]["audio_type"] == type_name
-
-
 NODES = ("camera", "ears", "people", "monitor", "selector", "encounter_player", "microphone", "typed_robot", "webcam")
 
 

@@ -90,10 +90,6 @@ def settings(tmp_path: Path) -> RuntimeSettings:
     return RuntimeSettings(load(str(path)))
 
 
-def format_change(node: str, **values: object) -> str:
-    return json.dumps({"node": node, "settings": {name.replace("__", "."): value for name, value in values.items()}})
-
-
 def test_runtime_setting_replaces_that_of_the_file() -> None:
     parameters = {"fusion.muted": ["a"], "fusion.open_s": 20.0}
     assert merged(parameters, {"fusion.muted": ["b"]}) == {"fusion.muted": ["b"], "fusion.open_s": 20.0}
@@ -101,8 +97,8 @@ def test_runtime_setting_replaces_that_of_the_file() -> None:
 
 
 def test_restarted_node_keeps_its_own_settings(settings: RuntimeSettings, tmp_path: Path) -> None:
-    assert settings.take(format_change("/tactful/monitor", fusion__sensitivity="keen"))
-    assert settings.take(format_change("/left/tactful/monitor", fusion__open_s=5.0))
+    settings.take("/tactful/monitor", {"fusion.sensitivity": "keen"})
+    settings.take("/left/tactful/monitor", {"fusion.open_s": 5.0})
     assert 'monitor: keeps fusion.sensitivity "keen"' in settings.keeping("monitor")
     settings.write_parameters(["monitor"], tmp_path / "parameters.json")
     written = json.loads((tmp_path / "parameters.json").read_text())
@@ -110,7 +106,7 @@ def test_restarted_node_keeps_its_own_settings(settings: RuntimeSettings, tmp_pa
 
 
 def test_dropped_setting_is_named(settings: RuntimeSettings) -> None:
-    settings.take(format_change("/tactful/monitor", fusion__sensitivity="keen"))
+    settings.take("/tactful/monitor", {"fusion.sensitivity": "keen"})
     assert "monitor: cannot start with fusion.sensitivity" in settings.drop(["monitor"])
     assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
 
@@ -126,8 +122,8 @@ def test_nodes_of_a_failed_process_start_alone_with_their_settings(
 
         def launch(self) -> int:
             if self.name == "status":
-                text = format_change("/tactful/selector", deadline_s=9.0)
-                self._events.put(OutputLine(process=self, text=text))
+                change = {"node": "/tactful/selector", "settings": {"deadline_s": 9.0}}
+                self._events.put(OutputLine(process=self, text=json.dumps({"kind": "settings", "record": change})))
                 return 0
             starts.append((self.name, self.environment["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
             self._events.put(ProcessEnd(process=self, code=code if "+" in self.name else run.CLEAN))

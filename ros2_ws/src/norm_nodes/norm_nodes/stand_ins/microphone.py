@@ -4,17 +4,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 from pydantic import Field
 from std_msgs.msg import UInt8MultiArray
 
-from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.base.convert import TypeMissingError, message_class
-from norm_nodes.base.endpoint import EVENTS, LATCHED
+from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.base.publisher_node import PublisherNode
 from norm_nodes.stand_ins.encounter_player import make_stamped_sound
 
@@ -26,14 +24,6 @@ RATE_HZ = 16_000
 CHUNKS_PER_S = 10
 SAMPLE_BYTES = 2
 CHUNK_BYTES = RATE_HZ // CHUNKS_PER_S * SAMPLE_BYTES
-AUDIO_TYPES = ("audio_common_msgs/msg/AudioDataStamped", "audio_common_msgs/msg/AudioInfo")
-_FORMAT = {
-    "channels": 1,
-    "sample_rate": RATE_HZ,
-    "sample_format": "S16LE",
-    "bitrate": RATE_HZ * SAMPLE_BYTES * 8,
-    "coding_format": "wave",
-}
 
 # Programs that write a microphone's samples to their output, and how each names a device.
 PROGRAMS: Mapping[str, tuple[Sequence[str], str]] = {
@@ -51,15 +41,13 @@ class MicrophoneConfig(Config):
     """The parameters of the node microphone."""
 
     device: str = Field("", description="device name for parec or arecord; empty for the default")
-    topic: str = Field(
-        "/microphone/audio", min_length=1, description="topic of the sound; its format goes to the same name with _info"
-    )
+    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound")
 
 
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     """Publish a microphone's sound: 16 kHz, mono, 16 bit. Retry every few seconds after a failure.
 
-    The type is AudioDataStamped if its package is installed, otherwise a UInt8MultiArray with its stamp in a label.
+    The message is a UInt8MultiArray with its stamp in a label, as its type is installed everywhere.
     """
 
     config_model = MicrophoneConfig
@@ -68,24 +56,11 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         super().__init__("microphone")
 
     def open(self) -> None:
-        """Advertise the topic, and its format where a message for it is installed."""
-        self._stamped = self._info = None
-        try:
-            self._stamped, self._info_type = map(message_class, AUDIO_TYPES)
-            self._info = self.advertise(
-                self._info_type, f"{self.config.topic}_info", LATCHED, "the format of the sound"
-            )
-        except TypeMissingError as error:
-            self.health_log.raise_issue(
-                "audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}"
-            )
-        type_ = self._stamped or UInt8MultiArray
-        self._sound = self.advertise(type_, self.config.topic, EVENTS, "the sound of this microphone")
+        """Advertise the topic."""
+        self._sound = self.advertise(UInt8MultiArray, self.config.topic, EVENTS, "the sound of this microphone")
 
     def publish_until_halted(self) -> None:
         """Publish sound while a recording program runs, and restart the program when it ends."""
-        if self._info:
-            self._info.publish(self._info_type(**_FORMAT))
         while not self.halt.is_set():
             if problem := self._publish_sound():
                 self.health_log.raise_issue("microphone", Health.STALE, f"microphone: {problem}")
@@ -121,13 +96,5 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     def _publish_chunks(self, sound: IO[bytes]) -> None:
         while not self.halt.is_set() and len(chunk := sound.read(CHUNK_BYTES)) == CHUNK_BYTES:
             self.health_log.clear_issue("microphone")
-            self._sound.publish(self._make_message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
+            self._sound.publish(make_stamped_sound(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
             self.health_log.count("chunks_published")
-
-    def _make_message(self, chunk: bytes, stamp_ns: int) -> Any:
-        if self._stamped is None:
-            return make_stamped_sound(chunk, stamp_ns)
-        message = self._stamped()
-        message.header.stamp.sec, message.header.stamp.nanosec = split_stamp(stamp_ns)
-        message.audio.data = chunk
-        return message

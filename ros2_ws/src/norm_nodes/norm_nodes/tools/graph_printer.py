@@ -2,6 +2,7 @@
 
 Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`, in which bytes are URL-safe base64.
 Two kinds are not messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
+The kind `settings`, which only --kinds prints, has the changed parameters of a node.
 With --commands, each line of the input is a command, and a line of the kind `reply` answers it.
 """
 
@@ -11,13 +12,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from threading import Event, Thread
 from typing import Any
 
+from rcl_interfaces.msg import ParameterEvent
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Bool
 
@@ -56,8 +59,10 @@ TOPICS: dict[str, tuple[str, type]] = {
     f"{SHADOW}{FLAGS_TOPIC}": ("flag", SocialFlag),
     DECISIONS_TOPIC: ("decision", Decision),
     WINDOWS_TOPIC: ("window", ClosedWindow),
+    FRAMES_TOPIC: ("frame", Frame),
 }
 ATTENTION_TOPICS = (ATTENTION_TOPIC, f"{SHADOW}{ATTENTION_TOPIC}")
+KINDS = {"attention", "settings", *(kind for kind, _ in TOPICS.values())}
 # Deep, because the middleware counts nothing of what a burst pushes out. No deadline, so that any reliable publisher
 # matches.
 _QOS = QoSProfile(depth=10_000, reliability=ReliabilityPolicy.RELIABLE)
@@ -70,17 +75,18 @@ WAIT_S = 0.5
 
 
 class GraphSubscriptions:
-    """Subscribe to the topics of one namespace, and queue a line for each message."""
+    """Subscribe to the topics of some kinds in one namespace, and queue a line for each message."""
 
-    def __init__(self, node: Node, namespace: str, lines: BoundedQueue[str], *, frames: bool) -> None:
+    def __init__(self, node: Node, namespace: str, lines: BoundedQueue[str], kinds: Collection[str]) -> None:
         self._lines = lines
-        topics = {**TOPICS, FRAMES_TOPIC: ("frame", Frame)} if frames else TOPICS
-        for name, (kind, record_type) in topics.items():
-            self._subscribe(
-                node, f"{namespace}/{name}", kind, record_class(record_type), partial(make_plain_record, record_type)
-            )
-        for name in ATTENTION_TOPICS:
+        for name, (kind, record_type) in TOPICS.items():
+            if kind in kinds:
+                convert = partial(make_plain_record, record_type)
+                self._subscribe(node, f"{namespace}/{name}", kind, record_class(record_type), convert)
+        for name in ATTENTION_TOPICS if "attention" in kinds else ():
             self._subscribe(node, f"{namespace}/{name}", "attention", Bool, lambda message: {"data": message.data})
+        if "settings" in kinds:
+            self._subscribe(node, "/parameter_events", "settings", ParameterEvent, _describe_changes)
 
     def _subscribe(
         self, node: Node, topic: str, kind: str, type_: Any, convert: Callable[[Any], dict[str, Any]]
@@ -108,7 +114,7 @@ class GraphSubscriptions:
     def _put(self, kind: str, topic: str, record: dict[str, Any]) -> None:
         line = {"kind": kind, "topic": topic, "stamp_ns": record.get("stamp_ns"), "arrival_ns": time.time_ns()}
         # Only ASCII, so that no terminal interprets a control character of a transcript.
-        self._lines.put(json.dumps({**line, "record": record}))
+        self._lines.put(json.dumps({**line, "record": record}, default=list))
 
 
 def main() -> int:
@@ -116,6 +122,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="graph_printer", description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("namespace", help="namespace of the nodes, such as /tactful")
     parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
+    parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), help="print these kinds alone")
     parser.add_argument("--commands", action="store_true", help="run the commands of the input")
     options = parser.parse_args()
     parent = os.getppid()
@@ -127,7 +134,8 @@ def main() -> int:
     writer = Thread(target=_write, args=(lines,), daemon=True)
     writer.start()
     with open_observer("graph_stream") as node:
-        subscriptions = GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
+        kinds = options.kinds or KINDS - {"settings"} - (set() if options.frames else {"frame"})
+        subscriptions = GraphSubscriptions(node, options.namespace, lines, kinds)
         executor = fastest_executor()
         executor.add_node(node)
         if options.commands:
@@ -136,6 +144,11 @@ def main() -> int:
         while os.getppid() == parent and writer.is_alive() and not ended.is_set():
             executor.spin_once(timeout_sec=SPIN_S)
     return 0
+
+
+def _describe_changes(event: ParameterEvent) -> dict[str, Any]:
+    changed = {parameter.name: parameter_value_to_python(parameter.value) for parameter in event.changed_parameters}
+    return {"node": event.node, "settings": changed}
 
 
 def _read(executor: Any, commands: GraphCommands) -> None:
