@@ -78,6 +78,11 @@ class Ears:
         self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids)
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
 
+    @property
+    def is_somebody_speaking(self) -> bool:
+        """Whether the sound holds speech that has not ended."""
+        return self._front_end.segmenter.onset_ns is not None
+
     def take_audio(self, message: Any, arrival_ns: int) -> list[Utterance]:
         """Read an audio message. Raises SoundError if it is unusable."""
         with self._pass_on_counts():

@@ -57,6 +57,8 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
     parameters = effective.parameters.get(node, {})
     if node == "bag_recorder":
         allowed["subscribe"] |= {"/*" if topic == "*" else topic for topic in parameters["topics"]}
+    if parameters.get("publish_hri"):
+        allowed["publish"].add(f"{parameters['humans']}/voices/*")
     if node == "bag_player":
         allowed["publish"].add("/*")
     allowed["subscribe"].add("/clock")  # under use_sim_time

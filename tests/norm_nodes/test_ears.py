@@ -28,36 +28,65 @@ def spoken(path: Path) -> np.ndarray:
     return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])
 
 
-def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
-    from norm_nodes.base.convert import to_ros
+def play(shared_data: Path, observer: Observer) -> None:
+    """Publish the sentence as fast as the ears take it."""
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
     audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
-    robot = observer.publisher(RobotSpeechRecord, "robot_speech")
-    messages = observer.records(Utterance, "utterances")
     taken = observer.counts_of("ears")
-
-    def heard() -> list[Utterance]:
-        return [from_message(Utterance, message) for message in messages]
 
     def has_taken(count: int) -> bool:
         return taken()["/audio"] == count
 
+    observer.until(audio.get_subscription_count, "the ears to listen")
+    for sent, part in enumerate(np.array_split(sound, 40)):
+        observer.until(partial(has_taken, sent), "the ears to take what was sent")
+        audio.publish(UInt8MultiArray(data=part.tobytes()))
+
+
+def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
+    from norm_nodes.base.convert import to_ros
+
+    robot = observer.publisher(RobotSpeechRecord, "robot_speech")
+    messages = observer.records(Utterance, "utterances")
+
+    def heard() -> list[Utterance]:
+        return [from_message(Utterance, message) for message in messages]
+
     with NodeProcess(["ears"], {"ears": {"audio_type": AUDIO_TYPE}}, domain_id):
         observer.meet("ears")
-        observer.until(lambda: audio.get_subscription_count() and robot.get_subscription_count(), "the ears to listen")
+        observer.until(robot.get_subscription_count, "the ears to listen")
         long_ago = RobotSpeechRecord(stamp_ns=1, speech_id="s", state=SpeechEdge.STOP, text="Hello")
         robot.publish(to_ros(long_ago))
-        for sent, part in enumerate(np.array_split(sound, 40)):
-            observer.until(partial(has_taken, sent), "the ears to take what was sent")
-            audio.publish(UInt8MultiArray(data=part.tobytes()))
+        play(shared_data, observer)
         observer.until(lambda: any(utterance.final for utterance in heard()), "a final utterance")
     final = next(utterance for utterance in heard() if utterance.final)
     assert "fellow" in final.text.lower()
     assert (final.speaker, final.timing, final.source_topic) == (Speaker.USER, Timing.ARRIVAL, "/audio")
     # Beside it come marks of silence, which have no text.
     assert {u.utterance_id for u in heard() if u.text} == {final.utterance_id}
+
+
+@pytest.mark.usefixtures("ros_drivers")
+def test_words_are_a_voice_of_rep_155_that_other_ears_read(
+    domain_id: int, shared_data: Path, observer: Observer
+) -> None:
+    from norm_nodes.base.convert import record_class
+
+    messages = observer.collect(record_class(Utterance), "/other/utterances", 1000)
+    other = ("--autostart", "--ros-args", "-r", "__ns:=/other", "-p", "words_from:=voices", "--")
+    parameters = {"ears": {"audio_type": AUDIO_TYPE, "publish_hri": True}}
+    with NodeProcess(["ears"], parameters, domain_id), NodeProcess(["ears"], None, domain_id, other):
+        for name in ("speech", "is_speaking"):
+            topic = f"/humans/voices/anonymous_speaker/{name}"
+            observer.until(partial(observer.node.count_subscribers, topic), "the other ears to listen")
+        play(shared_data, observer)
+        final = observer.until(lambda: next((u for u in messages if u.text and u.final), None), "the words")
+    utterance = from_message(Utterance, final)
+    assert "fellow" in utterance.text.lower()
+    assert (utterance.speaker, utterance.speaker_id, utterance.timing) == (Speaker.USER, "", Timing.ARRIVAL)
+    assert utterance.end_ns > utterance.start_ns
 
 
 def test_an_empty_audio_type_is_named_with_the_type_that_is_published(domain_id: int, observer: Observer) -> None:

@@ -10,7 +10,7 @@ from norm_core.runtime.config import LIVE, Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
-from norm_nodes.tracked_ids import HUMANS_PATTERN
+from norm_nodes.tracked_ids import HUMANS_PATTERN, SPEECH_TYPE
 
 
 class EarsConfig(Config):
@@ -48,12 +48,17 @@ class EarsConfig(Config):
         "them by voice (REP-155)",
     )
     humans: str = Field(
-        "/humans", pattern=HUMANS_PATTERN, description="namespace of voices and persons, for words_from: voices"
+        "/humans",
+        pattern=HUMANS_PATTERN,
+        description="namespace of voices and persons, for words_from: voices and publish_hri",
+    )
+    publish_hri: bool = Field(
+        False, description="whether words that Whisper hears are published as a voice of REP-155 below humans"
     )
     words_topic: str = Field(
         "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recognizer"
     )
-    words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="message type of words_topic")
+    words_type: str = Field(SPEECH_TYPE, min_length=1, description="message type of words_topic")
     is_speaking_topic: str = Field(
         "/humans/voices/anonymous_speaker/is_speaking",
         description="Bool that times the texts of words_topic; empty for none",

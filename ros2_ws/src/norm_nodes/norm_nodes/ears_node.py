@@ -23,6 +23,7 @@ from norm_nodes.base.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.ears_config import EarsConfig
 from norm_nodes.ears_worker import EarsWorker
+from norm_nodes.hri_voice import HriVoice
 from norm_nodes.robot_topics import RobotTopics
 from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE
 from norm_nodes.voice_topics import VOICES_TRACKED, VoiceTopics
@@ -38,9 +39,13 @@ class EarsNode(NormNode[EarsConfig]):
 
     def __init__(self) -> None:
         super().__init__("ears")
-        self._is_active = False
         self._last_sound_s = time.monotonic()
         self._has_ended = True  # whether the input has ended, and no speech is open
+
+    def check(self, config: EarsConfig) -> None:
+        """Check that no other recognizer publishes what ears are to publish. Raises ConfigError."""
+        if config.publish_hri and config.words_from != "whisper":
+            raise ConfigError("ears: publish_hri: it is for words_from: whisper alone; set it to false")
 
     def open(self) -> None:
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
@@ -63,6 +68,8 @@ class EarsNode(NormNode[EarsConfig]):
         utterances = self.advertise(Utterance, UTTERANCES_TOPIC, SPEECH, "who said what; final and partial")
         robot_speech = self._open_robot_speech()
         self._voices: VoiceTopics | None = None
+        if config.publish_hri:
+            self._worker.hri_voice = HriVoice(self, config.humans)
         if whisper:
             self._open_audio()
         elif config.words_from == "topic":
@@ -75,12 +82,11 @@ class EarsNode(NormNode[EarsConfig]):
 
     def start(self) -> None:
         """Accept sound; the microphone counts as silent from now on."""
-        self._is_active = True
         self._last_sound_s = time.monotonic()
 
     def stop(self) -> None:
         """Ignore further sound."""
-        self._is_active = self._ears.awaits_words = False
+        self._ears.awaits_words = False
 
     def close(self) -> None:
         """Transcribe what is queued, and end the threads."""
@@ -172,7 +178,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def hear(self, message: Any) -> None:
         """Queue an audio message, as the subscription does."""
-        if self._is_active:
+        if self.is_active:
             self._last_sound_s = time.monotonic()
             self._has_ended = False
             self._worker.add_message(self.config.audio_topic, self._ears.take_audio, message)
@@ -189,7 +195,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._worker.add_message(topic, self._ears.lose_robot_topic, topic)
 
     def _hear_words(self, message: Any) -> None:
-        if self._is_active:
+        if self.is_active:
             self._has_ended = False
             self._worker.add_message(self.config.words_topic, self._ears.take_words, message)
 
@@ -201,7 +207,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _hear_voice(self, topic: str, message: Any) -> None:
         """Queue a message about voices; `topic` lies in the namespace of humans."""
         is_speech = topic.startswith("voices/") and topic != VOICES_TRACKED
-        if is_speech and not self._is_active:
+        if is_speech and not self.is_active:
             return
         if is_speech:
             self._has_ended = False
@@ -228,15 +234,15 @@ class EarsNode(NormNode[EarsConfig]):
         """State that a recognizer is missing; without one, the lack of text is not silence."""
         topic, reads_topic = self._words_topic, self.config.words_from == "topic"
         is_there = self.count_publishers(topic) > 0
-        self._ears.awaits_words = is_there and self._is_active and not self._has_ended
+        self._ears.awaits_words = is_there and self.is_active and not self._has_ended
         if is_there:
             self._last_sound_s = time.monotonic()
         problem = ""
-        if self._is_active and (
+        if self.is_active and (
             mismatch := self.describe_wrong_type(topic, self.config.words_type if reads_topic else IDS_TYPE)
         ):
             problem = f"{mismatch}, so no words of people are heard; correct words_from of ears, or its topic and type"
-        elif self._is_active and self._is_silent(time.monotonic()):
+        elif self.is_active and self._is_silent(time.monotonic()):
             parameter = "words_topic" if reads_topic else "humans"
             problem = (
                 "nobody publishes it, so no words of people are heard; start the recognizer, "
@@ -246,7 +252,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """State that a microphone vanished, and end the speech that it left unfinished; `now_s` is monotonic."""
-        if not self._is_active:
+        if not self.is_active:
             return
         if not self.config.audio_type:
             self._state_missing_type()

@@ -13,6 +13,7 @@ from norm_monitor.ears import Ears, HeardRecord
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.norm_node import NormNode
+from norm_nodes.hri_voice import HriVoice
 
 # The capacity of the queue of messages to read.
 MAX_TASKS = 500
@@ -39,6 +40,7 @@ class EarsWorker:
     _ears: Ears
     _utterances: Publisher
     _robot_speech: Publisher | None
+    hri_voice: HriVoice | None = None
 
     def __init__(self, node: NormNode[Any]) -> None:
         self._node = node
@@ -80,6 +82,8 @@ class EarsWorker:
                 self._read_message(task)
             else:
                 advance(now_ns)
+            if self.hri_voice:
+                self.hri_voice.set_speaking(is_speaking=self._ears.is_somebody_speaking)
         self._publish(self._ears.end_input())
 
     def _read_message(self, task: EarsTask) -> None:
@@ -108,5 +112,7 @@ class EarsWorker:
                     self._robot_speech.publish(to_ros(record))
                 continue
             self._utterances.publish(to_ros(record))
+            if self.hri_voice:
+                self.hri_voice.publish_words(record)
             if record.text:
                 self._node.health_log.count("utterances_final" if record.final else "utterances_partial")

@@ -10,6 +10,7 @@ from norm_nodes.base.endpoint_node import EndpointNode
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
 IDS_TYPE = "hri_msgs/msg/IdsList"
+SPEECH_TYPE = "hri_msgs/msg/LiveSpeech"
 STRING_TYPE = "std_msgs/msg/String"
 BOOL_TYPE = "std_msgs/msg/Bool"
 # Publishers often send a lasting value only once, before any subscriber exists. A subscription of one durability alone
