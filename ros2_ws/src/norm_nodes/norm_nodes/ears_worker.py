@@ -64,6 +64,8 @@ class EarsWorker:
         for thread in self._threads:
             thread.join()
             self.segments.close()  # after the first thread, which has now put in its last segment
+        if self.hri_voice:
+            self.hri_voice.set_speaking(is_speaking=False)
 
     def add_message(self, topic: str, read: ReadMessage, message: Any, *arguments: Any) -> None:
         """Queue a message of a topic, with the time of its arrival."""
@@ -83,7 +85,7 @@ class EarsWorker:
             else:
                 advance(now_ns)
             if self.hri_voice:
-                self.hri_voice.set_speaking(is_speaking=self._ears.is_somebody_speaking)
+                self.hri_voice.set_speaking(is_speaking=self._node.is_active and self._ears.is_somebody_speaking)
         self._publish(self._ears.end_input())
 
     def _read_message(self, task: EarsTask) -> None:
