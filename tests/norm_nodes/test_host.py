@@ -13,8 +13,10 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from norm_core.records.messages import to_message
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_monitor.replay.node_process import NodeProcess
+from tests.node_records import node_status
 from tests.norm_core.bags.bag_files import cdr, write_rosbags
 from tests.observer import Observer
 from tests.patience import PATIENCE_S, ends_in_time
@@ -99,7 +101,7 @@ def test_replayed_status_of_an_elder_ends_no_node(domain_id: int, observer: Obse
 
 def test_the_health_of_a_recording_s_nodes_is_not_played(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag") as bag:
-        bag.write_message("/tactful/status", make("norm_interfaces/msg/MonitorStatus", {"node": "/tactful/camera"}), 1)
+        bag.write_message("/tactful/status", to_message(node_status(1), make), 1)
     statuses = observer.watch_status()
     played = host(*command("bag_player", bag=tmp_path / "bag")[3:])
     assert (played.returncode, "/tactful/status: not played" in played.stderr) == (0, True)
