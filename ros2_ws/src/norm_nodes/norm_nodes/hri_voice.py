@@ -1,6 +1,5 @@
 """What people say as a voice of REP-155, for robots whose own recognizer publishes none."""
 
-from rclpy.time import Time
 from std_msgs.msg import Bool
 
 from norm_core.records.speech import Speaker, Utterance
@@ -27,8 +26,9 @@ class HriVoice:
         self._state = node.advertise(Bool, f"{voice}/is_speaking", EVENTS, "whether somebody speaks, for publish_hri")
         self._speech = node.advertise(self._speech_class, f"{voice}/speech", EVENTS, "what is said, for publish_hri")
         self._is_speaking = False
+        self._clock = node.get_clock()
         ids = ids_class(ids=[ANONYMOUS_VOICE])
-        ids.header.stamp = node.get_clock().now().to_msg()
+        ids.header.stamp = self._clock.now().to_msg()
         tracked.publish(ids)
 
     def set_speaking(self, *, is_speaking: bool) -> None:
@@ -42,7 +42,7 @@ class HriVoice:
         if utterance.speaker is Speaker.ROBOT or not utterance.text:
             return
         speech = self._speech_class(confidence=utterance.confidence or 0.0)
-        speech.header.stamp = Time(nanoseconds=utterance.end_ns).to_msg()
+        speech.header.stamp = self._clock.now().to_msg()  # is_speaking has no stamp, so it is compared with arrivals
         setattr(speech, "final" if utterance.final else "incremental", utterance.text)
         setattr(speech, "locale" if hasattr(speech, "locale") else "language", utterance.locale)
         self._speech.publish(speech)
