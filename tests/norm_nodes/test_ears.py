@@ -9,6 +9,7 @@ import pytest
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech as RobotSpeechRecord
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.replay.node_process import NodeProcess
 from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.microphone.pcm import Resampler
@@ -28,8 +29,9 @@ def spoken(path: Path) -> np.ndarray:
     return np.concatenate([*resampler.feed(sound), *resampler.flush(), quiet])
 
 
-def play(shared_data: Path, observer: Observer) -> None:
-    """Publish the sentence as fast as the ears take it."""
+def play(shared_data: Path, observer: Observer, first_ns: int | None = None) -> None:
+    """Publish the sentence in parts of a tenth of a second as fast as the ears take it, with stamps if one is given."""
+    from norm_nodes.stand_ins.encounter_player import make_stamped_sound
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
@@ -42,7 +44,9 @@ def play(shared_data: Path, observer: Observer) -> None:
     observer.until(audio.get_subscription_count, "the ears to listen")
     for sent, part in enumerate(np.array_split(sound, 40)):
         observer.until(partial(has_taken, sent), "the ears to take what was sent")
-        audio.publish(UInt8MultiArray(data=part.tobytes()))
+        stamp_ns = first_ns and first_ns + sent * 100 * NS_PER_MS
+        data = part.tobytes()
+        audio.publish(make_stamped_sound(data, stamp_ns) if stamp_ns else UInt8MultiArray(data=data))
 
 
 def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
@@ -81,7 +85,7 @@ def test_words_are_a_voice_of_rep_155_that_other_ears_read(
         for name in ("speech", "is_speaking"):
             topic = f"/humans/voices/anonymous_speaker/{name}"
             observer.until(partial(observer.node.count_subscribers, topic), "the other ears to listen")
-        play(shared_data, observer)
+        play(shared_data, observer, observer.node.get_clock().now().nanoseconds)
         final = observer.until(lambda: next((u for u in messages if u.text and u.final), None), "the words")
     utterance = from_message(Utterance, final)
     assert "fellow" in utterance.text.lower()
