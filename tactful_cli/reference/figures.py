@@ -51,13 +51,18 @@ def take_over(run_name: str, output: Path) -> None:
         document = look_up(document, run["within"])
     for figure in run["figures"].values():
         if "key" in figure:
-            figure["value"] = look_up(document, figure["key"])
+            figure["value"] = _round(look_up(document, figure["key"]))
         if "key" in figure and "low" in figure:
-            figure["low"], figure["high"] = look_up(document, figure.get("interval_key", f"{figure['key']}_interval"))
+            interval = look_up(document, figure.get("interval_key", f"{figure['key']}_interval"))
+            figure["low"], figure["high"] = map(_round, interval)
         if "control_key" in figure:
-            figure["control"] = look_up(document, figure["control_key"])
+            figure["control"] = _round(look_up(document, figure["control_key"]))
     run["date"] = datetime.now(UTC).date()
-    write_atomic(FILE, yaml.safe_dump(shared, sort_keys=False, allow_unicode=True, width=120))
+    write_atomic(FILE, yaml.safe_dump(shared, default_flow_style=None, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def look_up(document: Any, key: str) -> Any:

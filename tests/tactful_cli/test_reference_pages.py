@@ -63,3 +63,4 @@ def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.Monk
     values = figures.load()["runs"]["scripts"]["figures"]
     assert values["f1"] == {**figure, "value": 66, "low": 62, "high": 70, "control": 12}
     assert values["hand"] == {"value": 3}
+    assert re.search(r"f1: \{.*value: 66.0", figures.FILE.read_text(encoding="utf-8")), "a figure has one line"
