@@ -67,28 +67,6 @@ def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
     return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
-@_quiet
-def icc_one_ways(scores: Sequence[Sequence[float]], weights: Array) -> Array:
-    """Compute ICC(1,1): one-way random effects, one rater. Each target may have other raters, and more or fewer.
-
-    `weights` has a row a sample, which says how often each target is in it.
-    """
-    rows = [np.asarray(row, dtype=float) for row in scores if len(row)]
-    weights = weights[:, [bool(len(row)) for row in scores]]
-    counts = np.array([float(len(row)) for row in rows])
-    sums = np.array([row.sum() for row in rows])
-    squares_within = np.array([((row - row.mean()) ** 2).sum() for row in rows])
-    targets = weights.sum(axis=1)
-    total = weights @ counts
-    squares_between = (sums / counts - (weights @ sums / total)[:, None]) ** 2
-    between = (weights * counts * squares_between).sum(axis=1) / (targets - 1)
-    within = weights @ squares_within / (total - targets)
-    raters = (total - weights @ counts**2 / total) / (targets - 1)  # usual number for a target
-    whole = between + (raters - 1) * within
-    is_defined = (targets > 1) & (total > targets) & (whole > 0)
-    return np.where(is_defined, (between - within) / whole, np.nan)
-
-
 def number_or_none(values: Array) -> float | None:
     """Return the figure of the only sample; None if it is undefined."""
     (value,) = np.ravel(values)

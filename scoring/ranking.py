@@ -22,19 +22,3 @@ def ranking_measures(scores: Array, is_wanted: NDArray[np.bool_], weights: Array
     above, every = (np.cumsum(part[:, ::-1], axis=1)[:, ::-1] for part in (wanted, wanted + others))
     precision = np.where(every > 0, above / every, 0.0)
     return areas, (wanted * precision).sum(axis=1) / wanted.sum(axis=1)
-
-
-@_quiet
-def rank_correlations(ranked: Array, other: Array, weights: Array) -> Array:
-    """Return Spearman's correlation for each row of weights, by the ranks of all items; NaN if nothing varies."""
-    total = weights.sum(axis=1)
-    ranks = [_compute_mid_ranks(values) for values in (ranked, other)]
-    a, b = (values - (weights @ values / total)[:, None] for values in ranks)  # deviations from the mean rank
-    variance_a, variance_b, covariance = ((weights * product).sum(axis=1) for product in (a**2, b**2, a * b))
-    return np.asarray(covariance / np.sqrt(variance_a * variance_b))
-
-
-def _compute_mid_ranks(values: Array) -> Array:
-    """Return the ranks, where equal values share the middle of theirs."""
-    _, indices, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[indices])

@@ -25,6 +25,8 @@ from norm_core.runtime.wording import count_of
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import load_custom_cues, source_sha256
 from norm_monitor.assessment.fusion_config import FusionConfig
+from norm_monitor.assessment.rejection import RobotTurn, shipped_rejection_model
+from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
@@ -153,6 +155,7 @@ class FlagOptions:
                 {"cues": [source_sha256(cue.find) for cue in load_custom_cues(self.cues).values()]} if self.cues else {}
             ),
             "weights": shipped_unit_model(reader.manifest.size if reader else None).sha256(),
+            "rejection_weights": shipped_rejection_model().sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
             **({"min_probability": list(self.fusion.min_probability)} if self.fusion.min_probability else {}),
@@ -294,7 +297,16 @@ def _watch_bag(
     senses = options.senses(bag, name)
     clock = ReplayClock()
     per_hour = NO_CEILING if attend_of else 0.0
-    monitor = make_replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour, cues=options.cues)
+    turns: list[RobotTurn] = []
+    rejections = shipped_rejection_model()
+
+    def note_turn(evidence: UnitEvidence) -> None:
+        if turn := rejections.read(evidence):
+            turns.append(turn)
+
+    monitor = make_replay_monitor(
+        senses.sources, clock, options.fusion, calls_per_hour=per_hour, cues=options.cues, note_closed=note_turn
+    )
     attend = attend_of(name) if attend_of else attend_nothing
     flags_by_id: dict[str, SocialFlag] = {}
     talk = TalkSummary()
@@ -315,6 +327,7 @@ def _watch_bag(
         length_s=length_s,
         turn_count=talk.turn_count,
         flags=tuple(sorted(flags_by_id.values(), key=lambda flag: flag.onset_ns)),
+        turns=tuple(sorted(turns, key=lambda turn: turn.start_ns)),
         remarks=remarks_of(bag, senses, monitor),
     )
     return BagRun(

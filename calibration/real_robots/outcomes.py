@@ -30,6 +30,9 @@ def write_outcomes(
     scout: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line.")],
     out: Annotated[Path, typer.Option(help="File of the talks, one a line.")],
     minutes: Annotated[float, typer.Option(min=1, help="How much of each person's first session counts.")] = 10,
+    relations_only: Annotated[
+        bool, typer.Option("--relations-only", help="Count what annotators say of the next words, not shared words.")
+    ] = False,
 ) -> None:
     """Write the beginning of each person's first session after the training, people in an order drawn once."""
     first_sessions: dict[str, Json] = {}
@@ -38,20 +41,20 @@ def write_outcomes(
             first_sessions.setdefault(person_of(session["id"]), session)
     sessions = list(first_sessions.values())
     random.Random(0).shuffle(sessions)
-    write_talks(out, [make_talk(session, 60 * minutes) for session in sessions])
+    write_talks(out, [make_talk(session, 60 * minutes, relations_only=relations_only) for session in sessions])
 
 
-def make_talk(session: Json, end_s: float) -> Talk:
+def make_talk(session: Json, end_s: float, *, relations_only: bool = False) -> Talk:
     """Return the first seconds of a session, with a vote on each of the robot's turns before a person's."""
     return Talk(
         id=session["id"],
         corpus="scout",
         group=person_of(session["id"]),
-        turns=tuple(_turns([row for row in read_rows(session) if row["at_s"] < end_s])),
+        turns=tuple(_turns([row for row in read_rows(session) if row["at_s"] < end_s], relations_only=relations_only)),
     )
 
 
-def _turns(rows: list[Json]) -> Iterator[TalkTurn]:
+def _turns(rows: list[Json], *, relations_only: bool) -> Iterator[TalkTurn]:
     asked: Json | None = None
     for row, then in pairwise([*rows, None]):
         if row is None:
@@ -60,7 +63,9 @@ def _turns(rows: list[Json]) -> Iterator[TalkTurn]:
         if row["by"] == "person":  # stamped as its words end
             asked, start_s = row, max(0.0, start_s - ns_to_s(estimate_duration_ns(row["text"])))
         elif then and then["by"] == "person":
-            is_against = then["at_s"] - start_s <= _MAX_WAIT_S and _is_against(row, asked, then)
+            is_against = then["at_s"] - start_s <= _MAX_WAIT_S and _is_against(
+                row, None if relations_only else asked, then
+            )
             votes = Votes(breakdown=1) if is_against else Votes(no_breakdown=1)
         yield TalkTurn(by=row["by"], text=row["text"], start_s=start_s, votes=votes)
 

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -14,25 +13,25 @@ from rich.progress import track
 from rich.table import Table
 
 from calibration.command import run_command
-from calibration.talk_verdicts.corpora import CORPORA, import_corpus
-from calibration.talk_verdicts.readings import CONTROLS, Figures, lay_out, read_corpora, score_corpus
-from calibration.talk_verdicts.talk_file import Talk, TalkError, read_answers, read_talks, write_talks
+from calibration.talk_verdicts.readings import Figures, lay_out, read_corpora, score_corpus
+from calibration.talk_verdicts.rejection_fit import fit_rejection
+from calibration.talk_verdicts.talk_file import TalkError, read_answers, read_talks
+from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.wording import count_of
+from norm_monitor.assessment.rejection import SHIPPED
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.context.meaning import EncoderMatcher
 
 _NUMBERS = (
-    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",
-    "length\nAUC", "turn alone\nAUC", "next words\nalone AUC",
+    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "half of the\nannotators AUC",
+    "length\nAUC", "rejection\nAUC", "rejection\nat once AUC",
 )  # fmt: skip
 _WIDTH = 200
 
 
 def talk_verdicts(  # noqa: PLR0917
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.jsonl", help="Files with a talk a line.")] = None,
-    corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
-    folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.jsonl", help="Files with a talk a line.")],
     answers: Annotated[
         Path | None,
         typer.Option(
@@ -49,18 +48,20 @@ def talk_verdicts(  # noqa: PLR0917
             help="Give talks without times this gap between turns, so that the whole monitor runs.",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Also write the talks, one a line.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Number of talks of each corpus, from the first; 0: all.")] = 0,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Measure rejections by weights that are fitted without a tenth of the people."),
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="Ship weights of rejections fitted on all the talks.")] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure how the monitor reads machine turns, on people's verdicts about them."""
-    talks = _load_talks(files or [], corpus, folder, limit)
+    talks = read_talks(files)
+    if not talks:
+        raise TalkError(f"{', '.join(map(str, files))}: holds no talks; name a file with one a line")
     if pace is not None:
         talks = [lay_out(talk, pace) for talk in talks]
-    if out:
-        write_talks(out, talks)
-        _remark(f"{out}: {count_of(len(talks), 'talk')}")
     verdicts = read_answers(answers) if answers else None
     table, matcher = ThresholdTable.shipped(), EncoderMatcher.shipped(remembered=50_000)
     readings = read_corpora(
@@ -74,7 +75,12 @@ def talk_verdicts(  # noqa: PLR0917
                 f"no answer is about a judged turn of these talks; {count} answered{example}; check the answers"
             )
         raise TalkError("no machine turn has a verdict of people; add votes or rating to the talks' turns")
-    scores = [score_corpus(reading, seed) for reading in readings]
+    measured = [turn for reading in readings for turn in reading.measured]
+    if (refit or write) and len({turn.judged.group for turn in measured}) <= 1:
+        raise TalkError("--refit, --write: need judged turns with times, of several people; name more talks")
+    scores = [score_corpus(reading, seed, refits=refit) for reading in readings]
+    if write:
+        write_artefact(fit_rejection(measured), SHIPPED)
     for score in scores:
         if score["unanswered"]:
             _remark(f"{score['name']}: {count_of(score['unanswered'], 'judged turn')} without an answer, left out")
@@ -82,21 +88,6 @@ def talk_verdicts(  # noqa: PLR0917
         print(json.dumps({"seed": seed, "corpora": scores}, indent=2, ensure_ascii=False))
     else:
         _show(scores)
-
-
-def _load_talks(files: Sequence[Path], corpus: str, folder: Path | None, limit: int) -> list[Talk]:
-    """Read the talks of files and of a public corpus's folder, and of each corpus the first few."""
-    if bool(corpus) != bool(folder):
-        raise TalkError("--corpus and --folder: belong together; give both, or files of talks")
-    if not files and not folder:
-        raise TalkError(f"no talks are named: give files, or --corpus (one of {', '.join(CORPORA)}) and --folder")
-    talks = read_talks(files) + (import_corpus(corpus, folder) if folder else [])
-    if not talks:
-        raise TalkError(f"{', '.join(map(str, files)) or folder}: holds no talks; name a file with one a line")
-    if not limit:
-        return talks
-    by_corpus = groupby(sorted(talks, key=lambda talk: talk.corpus), key=lambda talk: talk.corpus)
-    return [talk for _, corpus_talks in by_corpus for talk in list(corpus_talks)[:limit]]
 
 
 def _remark(text: str) -> None:
@@ -115,9 +106,10 @@ def _show(scores: Sequence[Figures]) -> None:
             score["read_by"],
             str(score["turns"]),
             f"{100 * score['fault_share']:.0f}",
-            *(_figure(score, name) for name in ("auc", "auc_at_once", "average_precision", "spearman")),
+            *(_figure(score, name) for name in ("auc", "auc_at_once", "average_precision")),
             _figure(score["annotators"], "auc_of_half"),
-            *(_figure(score["controls"].get(name), "auc") for name in CONTROLS),
+            *(_figure(score[name], "auc") for name in ("length", "rejection")),
+            _figure(score["rejection"], "auc_at_once"),
         )
     Console(highlight=False, width=_WIDTH).print(table)
     print(

@@ -7,11 +7,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.talk_verdicts.rejection_fit import MeasuredTurn, estimate_each, estimate_left_out
 from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, judged_turns
 from calibration.timed_talk import TimedTurn, make_talk_records, make_unlabelled_truth
 from norm_core.engines.talk_reader import find_latest_reading
@@ -20,6 +21,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
+from norm_monitor.assessment.rejection import shipped_rejection_model
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
@@ -29,25 +31,19 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns
 from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.monitor import MonitorConfig
-from scoring.agreement_coefficients import icc_one_ways
 from scoring.intervals import draw_clusters, percentile_interval
-from scoring.ranking import rank_correlations, ranking_measures
+from scoring.ranking import ranking_measures
 from sim_replays.monitor_bench.script_driver import run_monitor
 
 Array = NDArray[np.float64]
+V = TypeVar("V")
 # How long the input goes on after the last turn: as long as a reaction is waited for.
 _TAIL_NS = 5 * NS_PER_S
-# What is read where the reading has to do without the rest: the turn, or what people say next.
-PARTS: tuple[Callable[[Exchange], Exchange], ...] = (
-    lambda exchange: Exchange(before="", said=exchange.said),
-    lambda exchange: Exchange(before="", said="", after=exchange.after),
-)
-CONTROLS = ("length", "turn_alone", "next_words_alone")
 
 
 @record
 class CorpusReading:
-    """The judged turns of a corpus and, for each, the probability of an error, as read in several ways."""
+    """The judged turns of a corpus and, for each, the probability of an error by the monitor, and its length."""
 
     name: str
     talks: int
@@ -55,7 +51,8 @@ class CorpusReading:
     turns: tuple[JudgedTurn, ...]
     with_reaction: Array
     at_once: Array
-    controls: Mapping[str, Array]
+    length: Array
+    measured: tuple[MeasuredTurn, ...] = ()  # empty where the whole monitor did not run
     unanswered: int = 0
     reader: ReaderSize | None = None  # the size of the talk reader, if one was loaded
 
@@ -67,22 +64,12 @@ def read_corpora(
     answers: Answers | None = None,
     show: Callable[[Sequence[Talk], str], Iterable[Talk]] = lambda talks, name: talks,
 ) -> list[CorpusReading]:
-    """Read the judged turns of each corpus that has any; `show` shows the progress through its talks.
-
-    Several corpora of one family, such as dbdc3-cic, are also put together.
-    """
+    """Read the judged turns of each corpus that has any; `show` shows the progress through its talks."""
     by_corpus: dict[str, list[Talk]] = {}
     for talk in talks:
         by_corpus.setdefault(talk.corpus, []).append(talk)
-    families: dict[str, list[CorpusReading]] = {}
-    for name, every in by_corpus.items():
-        part = _read(name, every, matcher, table, answers, show)
-        families.setdefault(name.split("-")[0], []).extend([part] if part.turns else [])
-    readings: list[CorpusReading] = []
-    for family, parts in families.items():
-        readings += [_together(family, parts)] if len(parts) > 1 and family not in by_corpus else []
-        readings += parts
-    return readings
+    readings = [_read(name, every, matcher, table, answers, show) for name, every in by_corpus.items()]
+    return [reading for reading in readings if reading.turns]
 
 
 def _read(  # noqa: PLR0917
@@ -96,6 +83,7 @@ def _read(  # noqa: PLR0917
     has_times = answers is None and all(turn.start_s is not None for talk in talks for turn in talk.turns)
     turns: list[JudgedTurn] = []
     rows: list[tuple[float, ...]] = []
+    measured: list[MeasuredTurn] = []
     unanswered = 0
 
     def read(exchange: Exchange) -> float:
@@ -104,13 +92,14 @@ def _read(  # noqa: PLR0917
     for talk in show(talks, name):
         own = list(judged_turns(talk))
         held = _held(talk, matcher) if own and answers is None else []
-        whole = iter(monitor_reading(talk, matcher, table) if has_times and own else ())
-        for judged in own:
+        own_measured = monitor_reading(talk, matcher, table) if has_times and own else []
+        measured += own_measured
+        for place, judged in enumerate(own):
             answer = None if answers is None else answers.get((judged.talk_id, judged.number))
             if answers is not None and answer is None:
                 unanswered += 1
                 continue
-            later = next(whole, None)
+            later = own_measured[place].error if own_measured else None
             if held:
                 at_once, held_later = held[judged.number - 1]
                 later = held_later if later is None else later
@@ -119,10 +108,8 @@ def _read(  # noqa: PLR0917
             if later is None:
                 later = read(judged.exchange) if answer is None else answer
             turns.append(judged)
-            rows.append(
-                (later, at_once, float(len(judged.turn.text)), *(read(part(judged.exchange)) for part in PARTS))
-            )
-    columns = np.array(rows, float).reshape(-1, 2 + len(CONTROLS)).T
+            rows.append((later, at_once, float(len(judged.turn.text))))
+    columns = np.array(rows, float).reshape(-1, 3).T
     return CorpusReading(
         name=name,
         talks=len(talks),
@@ -133,7 +120,8 @@ def _read(  # noqa: PLR0917
         turns=tuple(turns),
         with_reaction=columns[0],
         at_once=columns[1],
-        controls=dict(zip(CONTROLS, columns[2:], strict=True)),
+        length=columns[2],
+        measured=tuple(measured),
         unanswered=unanswered,
     )
 
@@ -150,20 +138,6 @@ def _held(talk: Talk, matcher: TextMatcher) -> list[tuple[float, float]]:
     return readings_of_turns
 
 
-def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
-    return CorpusReading(
-        name=family,
-        talks=sum(part.talks for part in parts),
-        by=" or ".join(dict.fromkeys(part.by for part in parts)),
-        turns=tuple(turn for part in parts for turn in part.turns),
-        with_reaction=np.concatenate([part.with_reaction for part in parts]),
-        at_once=np.concatenate([part.at_once for part in parts]),
-        controls={name: np.concatenate([part.controls[name] for part in parts]) for name in parts[0].controls},
-        unanswered=sum(part.unanswered for part in parts),
-        reader=next((part.reader for part in parts if part.reader), None),
-    )
-
-
 def lay_out(talk: Talk, gap_s: float) -> Talk:
     """Give the turns of a talk without times a start, a gap after the turn before has been said."""
     if any(turn.start_s is not None for turn in talk.turns):
@@ -175,8 +149,8 @@ def lay_out(talk: Talk, gap_s: float) -> Talk:
     return talk.model_copy(update={"turns": tuple(turns)})
 
 
-def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[float | None]:
-    """Run the monitor on a talk whose turns all have times; return the probability of each judged turn, as it closes.
+def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[MeasuredTurn]:
+    """Run the monitor on a talk whose turns all have times; return what it makes of each judged turn.
 
     A silence that a machine's turn ends counts as that turn's, and turns that follow at once are one. A turn lasts as
     long as its words take to say, and at most until the next one starts.
@@ -198,13 +172,32 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     run_monitor(records, truth, config, matcher, table, note_closed=closed.append)
     model = config.unit_model(matcher)
     likely: dict[int, float] = {}
+    robot_turns: dict[int, UnitEvidence] = {}
     for unit in closed:
+        if unit.unit.kind is UnitKind.ROBOT_TURN:
+            robot_turns[unit.unit.onset_ns] = unit
         said_ns = unit.unit.offset_ns if unit.unit.kind is UnitKind.SILENCE else unit.unit.onset_ns
         if unit.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE} and said_ns is not None:
             likely[said_ns] = max(likely.get(said_ns, 0.0), unit.assessment(model).likely[Polarity.ERROR])
-    onsets = sorted(likely)
-    places = [bisect_right(onsets, s_to_ns(judged_turn.turn.start_s or 0.0)) for judged_turn in judged_turns(talk)]
-    return [likely[onsets[place - 1]] if place else None for place in places]
+    readings: list[MeasuredTurn] = []
+    for judged in judged_turns(talk):
+        start_ns = s_to_ns(judged.turn.start_s or 0.0)
+        unit = _find_latest(robot_turns, start_ns)
+        readings.append(
+            MeasuredTurn(
+                judged=judged,
+                error=_find_latest(likely, start_ns),
+                at_once=unit.early.facts if unit and unit.early else {},
+                with_reaction=unit.measured.facts if unit and unit.measured else {},
+            )
+        )
+    return readings
+
+
+def _find_latest(by_onset: Mapping[int, V], at_ns: int) -> V | None:
+    onsets = sorted(by_onset)
+    place = bisect_right(onsets, at_ns)
+    return by_onset[onsets[place - 1]] if place else None
 
 
 # Draws of the bootstrap.
@@ -220,15 +213,19 @@ _LEAST_FAULT = (5 - LEAST_MEAN_RATING) / 4
 Figures = dict[str, Any]  # plain JSON
 
 
-def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
+def score_corpus(reading: CorpusReading, seed: int = 0, *, refits: bool = False) -> Figures:
     """Score a corpus that has at least one judged turn.
 
     `auc` is known with what follows the turn, `auc_at_once` without. By chance the area is 0.5, and the average
-    precision `fault_share`.
+    precision `fault_share`. With `refits`, the weights of rejections are fitted anew without each turn's group.
     """
     verdicts = _Verdicts(reading, seed)
-    followed = any(turn.exchange.after for turn in reading.turns)
-    controls = [name for name in reading.controls if followed or name != "next_words_alone"]
+    rejection = None
+    if turns := reading.measured:
+        shipped = shipped_rejection_model()
+        estimates = estimate_left_out(turns) if refits else estimate_each((shipped, turn) for turn in turns)
+        with_reaction, at_once = estimates
+        rejection = verdicts.ranking(with_reaction) | verdicts.ranking(at_once, "_at_once")
     return {
         "name": reading.name,
         "talks": reading.talks,
@@ -238,7 +235,8 @@ def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
         "fault_share": float(verdicts.is_fault.mean()),
         **verdicts.ranking(reading.with_reaction),
         **verdicts.ranking(reading.at_once, "_at_once"),
-        "controls": {name: verdicts.ranking(reading.controls[name]) for name in controls},
+        "length": verdicts.ranking(reading.length),
+        "rejection": rejection,
         "annotators": verdicts.agreement() if verdicts.counts.min() >= LEAST_ANNOTATORS else None,
         "ordinary": verdicts.ordinary(reading.with_reaction) if "times" in reading.by else None,
     }
@@ -260,37 +258,26 @@ class _Verdicts:
 
     def ranking(self, scores: Array, ending: str = "") -> Figures:
         """Rank the turns by scores."""
-        names = [f"{name}{ending}" for name in ("auc", "average_precision", "spearman")]
-        mean = self._sums / self.counts
-        return self._estimates(
-            names,
-            lambda weights: (
-                *ranking_measures(scores, self.is_fault, weights),
-                rank_correlations(scores, mean, weights),
-            ),
-        )
+        names = [f"{name}{ending}" for name in ("auc", "average_precision")]
+        return self._estimates(names, lambda weights: ranking_measures(scores, self.is_fault, weights))
 
     def agreement(self) -> Figures:
-        """Rank by one annotator of each turn, and by half of them, against the others, drawn many times."""
+        """Rank by half of each turn's annotators, against the others, drawn many times."""
         random, ones = np.random.default_rng(self._seed), np.ones((1, len(self.counts)))
         faults = np.full((len(self.counts), int(self.counts.max())), np.nan)
         for row, values in zip(faults, self._faults, strict=True):
             row[: len(values)] = values
-        sizes = {"auc": np.ones_like(self.counts), "auc_of_half": self.counts // 2}
-        areas: dict[str, list[Array]] = {name: [] for name in sizes}
+        size = self.counts // 2
+        areas: list[Array] = []
         for weights in next(self._draws()):
             keys = np.where(np.isnan(faults), np.inf, random.random(faults.shape))
             drawn = np.take_along_axis(faults, np.argsort(keys, axis=1), axis=1)
-            for name, size in sizes.items():
-                own = np.where(np.arange(faults.shape[1]) < size[:, None], drawn, 0.0)
-                breakdowns = self._breakdowns - (own == 1).sum(axis=1)
-                others = self._decide(self._sums - own.sum(axis=1), breakdowns, self.counts - size)
-                areas[name].append(ranking_measures(own.sum(axis=1) / size, others, np.vstack([ones, weights]))[0])
-        figures = self._estimates(["icc"], lambda weights: (icc_one_ways(self._faults, weights),))
-        for name, rows in areas.items():
-            whole, resampled = np.array(rows).T
-            figures |= {name: _number(whole.mean()), f"{name}_interval": _interval(resampled)}
-        return figures
+            own = np.where(np.arange(faults.shape[1]) < size[:, None], drawn, 0.0)
+            breakdowns = self._breakdowns - (own == 1).sum(axis=1)
+            others = self._decide(self._sums - own.sum(axis=1), breakdowns, self.counts - size)
+            areas.append(ranking_measures(own.sum(axis=1) / size, others, np.vstack([ones, weights]))[0])
+        whole, resampled = np.array(areas).T
+        return {"auc_of_half": _number(whole.mean()), "auc_of_half_interval": _interval(resampled)}
 
     def ordinary(self, scores: Array) -> Figures:
         """Count the error flags among 100 turns that nearly all annotators find ordinary, and the faults flagged."""

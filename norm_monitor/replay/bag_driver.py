@@ -16,6 +16,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.streams.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.assessment.fusion import NoteClosed
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.ears import Ears, HeardRecord, describe_late_sound
@@ -116,10 +117,11 @@ def make_replay_monitor(
     *,
     calls_per_hour: float = 0.0,
     cues: Iterable[str] = (),
+    note_closed: NoteClosed | None = None,
 ) -> Monitor:
     """Create the shipped monitor with windows that wait for all records of a bag, however late."""
     config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion, cues=cues)
-    return Monitor(config, config.table(), EncoderMatcher.shipped(), clock)
+    return Monitor(config, config.table(), EncoderMatcher.shipped(), clock, note_closed=note_closed)
 
 
 def find_robot_topics(bag: BagReader, named: Iterable[str]) -> frozenset[str]:

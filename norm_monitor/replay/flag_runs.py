@@ -3,29 +3,39 @@
 The folder is readable by its owner alone, because the flags quote what people said.
 """
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from io import StringIO
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.storage import is_bag
-from norm_core.files.atomic_file import write_atomic
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
+from norm_monitor.assessment.rejection import RobotTurn
 from norm_monitor.replay.run_folder import RunError, append_record, begin_or_resume, read_records
-from norm_monitor.session_log.labels import Sheet, make_flag_labels, sort_labels, write_csv
+from norm_monitor.session_log.labels import (
+    Sheet,
+    fold_lines,
+    format_seconds,
+    make_flag_labels,
+    sort_labels,
+    write_csv,
+    write_rows,
+)
 
 S_PER_HOUR = 3600
 
 FLAGS_FILE = "flags.csv"
 BAGS_FILE = "bags.csv"
+TURNS_FILE = "turns.csv"
 COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
+TURN_COLUMNS = (
+    "session", "rejection", "rejection_at_once", "start_s", "end_s", "start_ns", "text", "next_words", "reasons",
+)  # fmt: skip
 
 
 @record
@@ -38,6 +48,7 @@ class BagFlags:
     length_s: float = 0.0
     turn_count: int = 0
     flags: tuple[SocialFlag, ...] = ()
+    turns: tuple[RobotTurn, ...] = ()
     remarks: tuple[str, ...] = ()
     problem: str = ""
 
@@ -101,8 +112,8 @@ def append_bag(folder: Path, done: BagFlags) -> None:
 
 
 def write_tables(folder: Path) -> None:
-    """Write a table of flags, with a row for each label, and a table of bags. Raises RunError if that fails."""
-    results = _read_bags(folder).values()
+    """Write tables of the flags' labels, of the robot's turns and of the bags. Raises RunError if that fails."""
+    results = list(_read_bags(folder).values())
     sheets = [
         Sheet(
             session=result.bag,
@@ -112,20 +123,41 @@ def write_tables(folder: Path) -> None:
         )
         for result in results
     ]
-    write_csv(folder / FLAGS_FILE, *sheets)
-    text = StringIO()
-    table = csv.writer(text)
-    table.writerow(COLUMNS)
-    for result in results:
-        rate = errors_per_hour([result])
-        counts = (len(result.errors), result.competences, "" if rate is None else f"{rate:.1f}")
-        table.writerow(
-            (result.bag, result.start_ns, f"{result.length_s:.3f}", *counts, "; ".join(result.remarks), result.problem)
-        )
     try:
-        write_atomic(folder / BAGS_FILE, text.getvalue())
+        write_csv(folder / FLAGS_FILE, *sheets)
+        write_rows(folder / TURNS_FILE, TURN_COLUMNS, (row for result in results for row in _make_turn_rows(result)))
+        write_rows(folder / BAGS_FILE, COLUMNS, map(_make_bag_row, results))
     except OSError as error:
-        raise RunError(f"{folder / BAGS_FILE}: cannot be written: {error.strerror}; make room there") from error
+        raise RunError(f"{folder}: its tables cannot be written: {error.strerror}; make room there") from error
+
+
+def _make_turn_rows(result: BagFlags) -> Iterator[dict[str, Any]]:
+    for turn in result.turns:
+        yield {
+            "session": result.bag,
+            "rejection": turn.rejection,
+            "rejection_at_once": turn.rejection_at_once,
+            "start_s": format_seconds(turn.start_ns - result.start_ns),
+            "end_s": format_seconds(turn.end_ns - result.start_ns),
+            "start_ns": turn.start_ns,
+            "text": fold_lines(turn.text),
+            "next_words": fold_lines(turn.next_words),
+            "reasons": "; ".join(turn.reasons),
+        }
+
+
+def _make_bag_row(result: BagFlags) -> dict[str, Any]:
+    rate = errors_per_hour([result])
+    return {
+        "bag": result.bag,
+        "start_ns": result.start_ns,
+        "length_s": f"{result.length_s:.3f}",
+        "errors": len(result.errors),
+        "competences": result.competences,
+        "errors_per_hour": "" if rate is None else f"{rate:.1f}",
+        "remarks": "; ".join(result.remarks),
+        "problem": result.problem,
+    }
 
 
 def _read_bags(folder: Path) -> dict[str, BagFlags]:

@@ -1,7 +1,7 @@
 """The monitor's labels of a session, and the table in which labels are given to others."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,9 @@ def _make_rows(sheet: Sheet) -> list[dict[str, Any]]:
             "code": label.code,
             "severity": label.severity.value if label.severity else "",
             "probability": label.probability,
-            "start_s": _format_seconds(label.start_ns - sheet.origin_ns),
-            "end_s": _format_seconds(label.end_ns - sheet.origin_ns),
-            "duration_s": _format_seconds(label.end_ns - label.start_ns),
+            "start_s": format_seconds(label.start_ns - sheet.origin_ns),
+            "end_s": format_seconds(label.end_ns - sheet.origin_ns),
+            "duration_s": format_seconds(label.end_ns - label.start_ns),
             "start_ns": label.start_ns,
             "end_ns": label.end_ns,
             "comment": label.comment,
@@ -99,14 +99,19 @@ def _make_rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def write_csv(path: Path, *sheets: Sheet) -> None:
-    """Write sheets as one CSV file, with a byte order mark, which spreadsheets need for other alphabets."""
+    """Write the labels of sheets as one CSV file."""
+    write_rows(path, COLUMNS, (row for sheet in sheets for row in _make_rows(sheet)))
+
+
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a CSV file, with a byte order mark, which spreadsheets need for other alphabets."""
     with private_path(path) as part, part.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns)
         writer.writeheader()
-        writer.writerows({k: _escape(v) for k, v in row.items()} for sheet in sheets for row in _make_rows(sheet))
+        writer.writerows({name: _escape(value) for name, value in row.items()} for row in rows)
 
 
-def _format_seconds(ns: int) -> str:
+def format_seconds(ns: int) -> str:
     """Write nanoseconds as exact seconds."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), NS_PER_S)

@@ -144,6 +144,32 @@ def test_each_of_many_bags_has_the_flags_it_has_alone(bags: Path, tmp_path: Path
     assert counted["session_2"] == sum(flag["polarity"] == "error" for flag in found[1]["flags"])
 
 
+def test_the_turn_after_which_a_person_repeats_the_request_stands_out(tmp_path: Path) -> None:
+    talk: list[Said] = [
+        user(1, 3, "Can you bring me a glass of water?"),
+        robot(4, 5, "Here is your water."),
+        user(7, 8, "Great, thanks."),
+        user(20, 22, "Please drive to the red door."),
+        robot(23, 25, "I am at the blue door now."),
+        user(27, 29, "No, please drive to the red door."),
+        robot(30, 32, "I am at the red door now."),
+        user(34, 36, "Good. What time is it?"),
+        robot(37, 38, "It is ten past three."),
+    ]
+    printed(write_talk(tmp_path / "bag", talk, 60), "--out", str(tmp_path / "run"))
+    turns = {row["text"]: row for row in rows(tmp_path / "run" / "turns.csv")}
+    rejections = {text: float(row["rejection"]) for text, row in turns.items() if row["rejection"]}
+    assert turns.keys() - rejections.keys() == {"It is ten past three."}  # nobody spoke after it
+    rejected = rejections.pop("I am at the blue door now.")
+    assert len(rejections) == 2
+    assert rejected > 0.7
+    assert max(rejections.values()) < 0.2
+    row = turns["I am at the blue door now."]
+    assert float(row["rejection_at_once"]) < 0.5  # nobody had objected yet
+    assert (row["start_s"], row["next_words"]) == ("23.000000000", "No, please drive to the red door.")
+    assert "share of the person's next words that were said before" in row["reasons"]
+
+
 def test_a_damaged_bag_does_not_keep_the_others_from_being_run(bags: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(bags / "session_2", damaged)

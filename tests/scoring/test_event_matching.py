@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from scoring.event_matching import Matches, match_events
 from scoring.f1 import macro_f1
-from scoring.ranking import rank_correlations, ranking_measures
+from scoring.ranking import ranking_measures
 
 Kinds = list[tuple[int, int]]
 EVENTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 7)), max_size=5)
@@ -108,9 +108,3 @@ def test_a_weight_repeats_an_item() -> None:
 
 def test_undefined_ranking_is_nan() -> None:
     assert np.isnan(ranking_measures(SCORES, np.ones(6, bool), ONES)[0])
-    assert np.isnan(rank_correlations(SCORES, np.zeros(6), ONES))
-
-
-def test_rank_correlation_ignores_the_scale() -> None:
-    assert rank_correlations(SCORES, SCORES**3, ONES) == pytest.approx(1)
-    assert rank_correlations(SCORES, -SCORES, ONES) == pytest.approx(-1)

@@ -9,13 +9,17 @@ from subprocess import CompletedProcess
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from calibration.command import run_command
 from calibration.talk_verdicts.__main__ import talk_verdicts
-from calibration.talk_verdicts.readings import monitor_reading
-from calibration.talk_verdicts.talk_file import Talk
+from calibration.talk_verdicts.readings import CorpusReading, monitor_reading, score_corpus
+from calibration.talk_verdicts.rejection_fit import MeasuredTurn, estimate_left_out
+from calibration.talk_verdicts.talk_file import JudgedTurn, Talk, TalkTurn, Votes
+from norm_monitor.assessment.rejection import RejectionModel
 from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import EncoderMatcher
 
 GOOD = ("Where is the lift?", "The lift is behind you, next to the stairs.", "Great, thank you.")
@@ -49,8 +53,8 @@ def votes(none: int, possible: int, breakdown: int) -> dict[str, Any]:
 @pytest.fixture
 def talks(tmp_path: Path) -> Path:
     file = tmp_path / "talks.jsonl"
-    lines = [talk(f"chat/{n}", "chat-a", GOOD, votes(25, 3, 2)) for n in range(4)]
-    lines += [talk(f"chat/bad{n}", "chat-b" if n else "chat-a", BAD, votes(1, 4, 25)) for n in range(3)]
+    lines = [talk(f"chat/{n}", "chat", GOOD, votes(25, 3, 2)) for n in range(4)]
+    lines += [talk(f"chat/bad{n}", "bad" if n else "chat", BAD, votes(1, 4, 25)) for n in range(3)]
     lines += [talk(f"task/{n}", "task", GOOD, {"rating": [4, 5, 5]}, a=0.5, b=2.5, c=6.0) for n in range(2)]
     lines += [talk("task/late", "task", GOOD, {"rating": [2, 1, 3]}, a=0.5, b=30.0, c=34.0)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -78,17 +82,18 @@ def measured(*options: object) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in json.loads(result.stdout)["corpora"]}
 
 
-def test_each_corpus_and_each_family_is_scored_with_intervals_and_controls(talks: Path) -> None:
+def test_each_corpus_is_scored_with_intervals_and_controls(talks: Path) -> None:
     scores = measured(talks)
-    assert list(scores) == ["chat", "chat-a", "chat-b", "task"]
+    assert list(scores) == ["chat", "bad", "task"]
     chat = scores["chat"]
-    assert (chat["talks"], chat["turns"], chat["read_by"]) == (7, 7, "words")
-    assert chat["fault_share"] == pytest.approx(3 / 7)
+    assert (chat["talks"], chat["turns"], chat["read_by"]) == (5, 5, "words")
+    assert chat["fault_share"] == pytest.approx(1 / 5)
     assert chat["auc"] == chat["auc_at_once"] == 1
     assert chat["auc_interval"] == [1, 1]
-    assert set(chat["controls"]) == {"length", "turn_alone", "next_words_alone"}
-    assert chat["annotators"]["auc"] > 0.8
-    assert scores["chat-b"]["auc"] is None  # nothing but faults
+    assert chat["length"]["auc"] == 0
+    assert chat["rejection"] is None  # the talk has no times
+    assert chat["annotators"]["auc_of_half"] > 0.8
+    assert scores["bad"]["auc"] is None  # nothing but faults
     assert measured(talks) == scores
 
 
@@ -111,6 +116,31 @@ def test_a_pace_gives_times_so_that_flags_of_ordinary_turns_are_counted(talks: P
     assert scores["chat"]["ordinary"]["quiet"]["flags_per_100"] is None
 
 
+def test_rejections_are_ranked_by_weights_of_other_people() -> None:
+    def turn(number: int) -> MeasuredTurn:
+        is_repeated, person = number % 3 == 0, number % 20
+        is_fault = is_repeated is (person > 0)  # one person's verdicts are the reverse of everybody else's
+        judged = judge(Votes(breakdown=1) if is_fault else Votes(no_breakdown=1), group=str(person))
+        facts = {"person_says_again": float(is_repeated)}
+        return MeasuredTurn(judged=judged, error=None, at_once={}, with_reaction=facts)
+
+    turns = [turn(number) for number in range(1000)]
+    with_reaction, at_once = estimate_left_out(turns)
+    repeated = np.array([turn.with_reaction["person_says_again"] for turn in turns], bool)
+    is_reversed = np.array([turn.judged.group == "0" for turn in turns])
+    assert with_reaction[repeated & is_reversed].min() > with_reaction[~repeated].max()
+    assert len(set(at_once[is_reversed])) == 1
+
+
+def test_weights_of_rejections_are_shipped_on_request(
+    talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibration.talk_verdicts.__main__.SHIPPED", path := tmp_path / "weights.json")
+    scores = measured(talks, "--pace", 0.8, "--refit", "--write")
+    assert all(score["rejection"] for score in scores.values())
+    assert RejectionModel.load(path).fitted_on == {"people": "10", "turns": "10", "of them rejected": "4"}
+
+
 def test_turns_that_follow_at_once_are_read_as_one(meaning: EncoderMatcher) -> None:
     said = ((0.5, "person", BAD[0]), (3.0, "machine", "Ha ha,"), (4.0, "machine", "that is funny!"))
     turns = [
@@ -119,29 +149,18 @@ def test_turns_that_follow_at_once_are_read_as_one(meaning: EncoderMatcher) -> N
     ]
     spoken = Talk.model_validate({"id": "a", "corpus": "a", "turns": turns})
     scores = monitor_reading(spoken, meaning, ThresholdTable.shipped())
-    assert scores[0] == scores[1] is not None
+    assert scores[0] == scores[1]
+    assert scores[0]
+    assert scores[0].at_once
 
 
 def test_a_judge_stands_private_path_the_monitor(talks: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.jsonl"
-    rows = [{"talk": f"chat/{n}", "n": 1, "fault": 0.9, "good": 0.1} for n in range(4)]
-    rows += [{"talk": f"chat/bad{n}", "n": 1, "fault": 0.2} for n in range(2)]
+    rows = [{"talk": f"chat/{n}", "n": 1, "fault": 0.9, "good": 0.1} for n in range(3)]
+    rows += [{"talk": "chat/bad0", "n": 1, "fault": 0.2}]
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
     chat = measured(talks, "--answers", answers)["chat"]
-    assert (chat["turns"], chat["unanswered"], chat["read_by"], chat["auc"]) == (6, 1, "answers", 0)
-
-
-def test_a_public_corpus_is_imported_and_shown(tmp_path: Path) -> None:
-    rows = [
-        {"u1": "你养狗吗？", "b1": "我养狗。", "u2": "什么狗？", "b2": "我没有狗。", "label": n % 4} for n in range(4)
-    ]
-    (tmp_path / "cdconv.txt").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    out = tmp_path / "out.jsonl"
-    result = command("--corpus", "cdconv", "--folder", tmp_path, "--out", out, "--limit", 3)
-    assert result.returncode == 0, result.stderr
-    assert "cdconv" in result.stdout
-    assert len(out.read_text(encoding="utf-8").splitlines()) == 3
-    assert measured(out)["cdconv"]["fault_share"] == pytest.approx(2 / 3)
+    assert (chat["turns"], chat["unanswered"], chat["read_by"], chat["auc"]) == (4, 1, "answers", 0)
 
 
 def test_answers_about_other_talks_are_named(talks: Path, tmp_path: Path) -> None:
@@ -166,10 +185,8 @@ GOOD_LINE = talk("a", "b", GOOD, {})
         (talk("a", "b", GOOD, {**votes(1, 0, 0), "rating": [2]}), (), "has votes and a rating; keep one"),
         (talk("a", "b", GOOD, votes(1, 0, 0)).replace("machine", "person"), (), "move it to the machine's turn"),
         (GOOD_LINE, (), "no machine turn has a verdict of people; "),
+        (talk("a", "b", GOOD, votes(1, 0, 0), a=0.5, b=2.5, c=6.0), ("--refit",), "of several people; name more"),
         ("\n", (), "holds no talks"),
-        (GOOD_LINE, ("--corpus", "cdcnov", "--folder", "."), "did you mean cdconv?"),
-        (GOOD_LINE, ("--corpus", "cdconv", "--folder", "EMPTY"), "holds no cdconv.txt; fetch"),
-        (GOOD_LINE, ("--corpus", "cdconv"), "belong together"),
     ],
 )
 def test_unusable_input_names_its_place_and_the_remedy(
@@ -181,3 +198,33 @@ def test_unusable_input_names_its_place_and_the_remedy(
     assert result.returncode == 2
     assert problem in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
+
+
+def judge(votes: Votes, group: str) -> JudgedTurn:
+    turn = TalkTurn(by="machine", text="Yes.", votes=votes)
+    return JudgedTurn(talk_id=group, group=group, number=1, turn=turn, exchange=Exchange(before="", said="Yes."))
+
+
+def reading(scores: list[float], verdicts: list[Votes]) -> CorpusReading:
+    turns = tuple(judge(votes, group=str(n)) for n, votes in enumerate(verdicts))
+    values = np.array(scores)
+    return CorpusReading(
+        name="c", talks=len(turns), by="words", turns=turns, with_reaction=values, at_once=1 - values, length=values
+    )
+
+
+def test_scores_of_known_answers() -> None:
+    every = [Votes(breakdown=20), Votes(no_breakdown=20), Votes(no_breakdown=20), Votes(breakdown=20)]
+    found = score_corpus(reading([1.0, 0.0, 0.0, 1.0], every))
+    assert (found["auc"], found["average_precision"], found["auc_at_once"]) == (1, 1, 0)
+    assert found["annotators"]["auc_of_half"] == 1
+
+
+def test_annotators_who_vote_by_chance_tell_nothing_of_each_other() -> None:
+    rng = np.random.default_rng(1)
+    ones = rng.binomial(5, 0.5, 2000)
+    verdicts = [Votes(no_breakdown=5 - int(n), breakdown=int(n)) for n in ones]
+    found = score_corpus(reading(rng.random(2000).tolist(), verdicts))
+    assert found["annotators"]["auc_of_half"] == pytest.approx(0.5, abs=0.03)
+    low, high = found["auc_interval"]
+    assert low < 0.5 < high

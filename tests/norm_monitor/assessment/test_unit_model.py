@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.runtime.config import ConfigError
+from norm_monitor.assessment import rejection
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement, UnitKind
@@ -87,6 +88,32 @@ def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
 
 
 WEIGHTS = SHIPPED.read_text(encoding="utf-8")
+REJECTIONS = rejection.SHIPPED.read_text(encoding="utf-8")
+
+
+def test_rejections_are_weighed_by_facts_that_are_measured_without_a_talk_reader() -> None:
+    model = rejection.shipped_rejection_model()
+    weighed = {*model.at_once.facts, *model.with_reaction.facts}
+    assert weighed <= {name for name in MEASURES if not name.startswith("reader_")}
+    assert not {"person_says_again", "words_after"} & model.at_once.facts.keys()
+    values = model.with_reaction.facts["person_says_again"].values
+    assert list(values) == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (WEIGHTS, "is not a rejection weights artefact"),
+        (re.sub(r'"facts": "\d+"', '"facts": "0"', REJECTIONS, count=1), "in facts; fit it anew"),
+        (REJECTIONS.replace('"at_once"', '"at_last"', 1), "is not a rejection weights artefact; fit it anew"),
+        (REJECTIONS.replace('"cuts": [', '"cuts": [9e9,', 1), "is not a rejection weights artefact; fit it anew"),
+    ],
+)
+def test_weights_of_rejections_that_do_not_fit_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "weights.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=problem):
+        rejection.RejectionModel.load(path)
 
 
 @pytest.mark.parametrize(
