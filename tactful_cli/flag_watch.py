@@ -25,7 +25,7 @@ from norm_core.runtime.wording import count_of
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.cues import load_custom_cues, source_sha256
 from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.rejection import RobotTurn, shipped_rejection_model
+from norm_monitor.assessment.rejection import TurnRejection, shipped_rejection_model
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_model import shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
@@ -297,7 +297,7 @@ def _watch_bag(
     senses = options.senses(bag, name)
     clock = ReplayClock()
     per_hour = NO_CEILING if attend_of else 0.0
-    turns: list[RobotTurn] = []
+    turns: list[TurnRejection] = []
     rejections = shipped_rejection_model()
 
     def note_turn(evidence: UnitEvidence) -> None:

@@ -26,7 +26,7 @@ _DIGITS = 3
 
 
 @record
-class RobotTurn:
+class TurnRejection:
     """A turn of the robot's that takes no more evidence, and how likely the person holds it against the robot."""
 
     start_ns: int
@@ -49,13 +49,13 @@ class RejectionModel(Artefact):
         """Load an artefact; raise ConfigError if it does not fit this version of the facts."""
         return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=MADE_WITH, remedy=_FIT_ANEW)
 
-    def read(self, evidence: UnitEvidence) -> RobotTurn | None:
+    def read(self, evidence: UnitEvidence) -> TurnRejection | None:
         """Return what is known of a robot's turn; None for any other unit, and for one that was not measured."""
         measured = evidence.measured or evidence.early
         if evidence.unit.kind is not UnitKind.ROBOT_TURN or measured is None:
             return None
         followed = evidence.measured if measured.reaction else None
-        return RobotTurn(
+        return TurnRejection(
             start_ns=measured.turn.start_ns,
             end_ns=measured.turn.end_ns,
             text=measured.turn.text,

@@ -15,7 +15,7 @@ from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.assessment.rejection import RobotTurn
+from norm_monitor.assessment.rejection import TurnRejection
 from norm_monitor.replay.run_folder import RunError, append_record, begin_or_resume, read_records
 from norm_monitor.session_log.labels import (
     Sheet,
@@ -48,7 +48,7 @@ class BagFlags:
     length_s: float = 0.0
     turn_count: int = 0
     flags: tuple[SocialFlag, ...] = ()
-    turns: tuple[RobotTurn, ...] = ()
+    turns: tuple[TurnRejection, ...] = ()
     remarks: tuple[str, ...] = ()
     problem: str = ""
 
