@@ -228,7 +228,7 @@ def test_ray_gives_the_flags_of_one_process_though_a_worker_is_killed(tmp_path: 
         output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert output == in_turn.stdout
-    for name in ("flags.csv", "bags.csv"):
+    for name in ("flags.csv", "turns.csv", "bags.csv"):
         assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "in_turn" / name).read_bytes()
 
 
