@@ -182,13 +182,13 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     readings: list[MeasuredTurn] = []
     for judged in judged_turns(talk):
         start_ns = s_to_ns(judged.turn.start_s or 0.0)
-        unit = _find_latest(robot_turns, start_ns)
+        turn = _find_latest(robot_turns, start_ns)
         readings.append(
             MeasuredTurn(
                 judged=judged,
                 error=_find_latest(likely, start_ns),
-                at_once=unit.early.facts if unit and unit.early else {},
-                with_reaction=unit.measured.facts if unit and unit.measured else {},
+                at_once=turn.early.facts if turn and turn.early else {},
+                with_reaction=turn.measured.facts if turn and turn.measured else {},
             )
         )
     return readings
