@@ -21,7 +21,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
-from norm_monitor.assessment.rejection import shipped_rejection_model
+from norm_monitor.assessment.rejection import before_reaction, shipped_rejection_model
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
@@ -183,11 +183,12 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     for judged in judged_turns(talk):
         start_ns = s_to_ns(judged.turn.start_s or 0.0)
         turn = _find_latest(robot_turns, start_ns)
+        early = before_reaction(turn) if turn else None
         readings.append(
             MeasuredTurn(
                 judged=judged,
                 error=_find_latest(likely, start_ns),
-                at_once=turn.early.facts if turn and turn.early else {},
+                at_once=early.facts if early else {},
                 with_reaction=turn.measured.facts if turn and turn.measured else {},
             )
         )
@@ -225,7 +226,8 @@ def score_corpus(reading: CorpusReading, seed: int = 0, *, refits: bool = False)
         shipped = shipped_rejection_model()
         estimates = estimate_left_out(turns) if refits else estimate_each((shipped, turn) for turn in turns)
         with_reaction, at_once = estimates
-        rejection = verdicts.ranking(with_reaction) | verdicts.ranking(at_once, "_at_once")
+        among = np.array([bool(turn.at_once) for turn in turns], float)
+        rejection = verdicts.ranking(with_reaction) | verdicts.ranking(at_once, "_at_once", among)
     return {
         "name": reading.name,
         "talks": reading.talks,
@@ -256,10 +258,10 @@ class _Verdicts:
         groups, self._places = np.unique([turn.group for turn in reading.turns], return_inverse=True)
         self._drawn = draw_clusters(len(groups), _DRAWS, seed)
 
-    def ranking(self, scores: Array, ending: str = "") -> Figures:
-        """Rank the turns by scores."""
+    def ranking(self, scores: Array, ending: str = "", among: Array | float = 1.0) -> Figures:
+        """Rank the turns by scores, or only those among them that count."""
         names = [f"{name}{ending}" for name in ("auc", "average_precision")]
-        return self._estimates(names, lambda weights: ranking_measures(scores, self.is_fault, weights))
+        return self._estimates(names, lambda weights: ranking_measures(scores, self.is_fault, weights * among))
 
     def agreement(self) -> Figures:
         """Rank by half of each turn's annotators, against the others, drawn many times."""

@@ -30,7 +30,7 @@ class MeasuredTurn:
 
     judged: JudgedTurn
     error: float | None  # its probability; None before the first turn that is measured
-    at_once: Facts
+    at_once: Facts  # empty if somebody spoke before it was measured
     with_reaction: Facts
 
 
@@ -70,6 +70,7 @@ def estimate_each(turns: Iterable[tuple[RejectionModel, MeasuredTurn]]) -> tuple
 
 
 def _fit_score(turns: Sequence[MeasuredTurn], facts_of: Callable[[MeasuredTurn], Facts]) -> AdditiveScore:
-    table = Table.of([facts_of(turn) for turn in turns], _NAMES)
-    labels = np.array([[turn.judged.turn.is_fault] for turn in turns], bool).reshape(-1, 1)
-    return fit_additive(table, labels, np.ones(len(turns)), [_RISING]).score(0, table)
+    known = [turn for turn in turns if facts_of(turn)]
+    table = Table.of([facts_of(turn) for turn in known], _NAMES)
+    labels = np.array([[turn.judged.turn.is_fault] for turn in known], bool).reshape(-1, 1)
+    return fit_additive(table, labels, np.ones(len(known)), [_RISING]).score(0, table)

@@ -34,7 +34,7 @@ class TurnRejection:
     text: str
     next_words: str = ""  # of the person
     rejection: float | None = None  # with what the person says next; None where nobody speaks in time
-    rejection_at_once: float | None = None  # by what was known as the turn ended
+    rejection_at_once: float | None = None  # by what was known as the turn ended; None if somebody spoke before that
     reasons: tuple[str, ...] = ()  # the facts that speak most for a rejection, the strongest first
 
 
@@ -61,9 +61,15 @@ class RejectionModel(Artefact):
             text=measured.turn.text,
             next_words=measured.reaction.text if measured.reaction else "",
             rejection=_probability(self.with_reaction, followed),
-            rejection_at_once=_probability(self.at_once, evidence.early),
+            rejection_at_once=_probability(self.at_once, before_reaction(evidence)),
             reasons=_find_reasons(measured, self.with_reaction if followed else self.at_once),
         )
+
+
+def before_reaction(evidence: UnitEvidence) -> MeasuredUnit | None:
+    """Return a turn as it ended; None if it was first measured when somebody had already spoken again."""
+    early = evidence.early
+    return None if early is None or early.facts.get("answered") else early
 
 
 def estimate_rejection(score: AdditiveScore, facts: Facts) -> float:
