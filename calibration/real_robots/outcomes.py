@@ -61,11 +61,12 @@ def _turns(rows: list[Json], *, relations_only: bool) -> Iterator[TalkTurn]:
             continue
         start_s, votes = row["at_s"], None
         if row["by"] == "person":  # stamped as its words end
-            asked, start_s = row, max(0.0, start_s - ns_to_s(estimate_duration_ns(row["text"])))
-        elif then and then["by"] == "person":
-            is_against = then["at_s"] - start_s <= _MAX_WAIT_S and _is_against(
-                row, None if relations_only else asked, then
+            asked, start_s = (
+                None if relations_only else row,
+                max(0.0, start_s - ns_to_s(estimate_duration_ns(row["text"]))),
             )
+        elif then and then["by"] == "person":
+            is_against = then["at_s"] - start_s <= _MAX_WAIT_S and _is_against(row, asked, then)
             votes = Votes(breakdown=1) if is_against else Votes(no_breakdown=1)
         yield TalkTurn(by=row["by"], text=row["text"], start_s=start_s, votes=votes)
 

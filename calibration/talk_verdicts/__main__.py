@@ -53,7 +53,6 @@ def talk_verdicts(  # noqa: PLR0917
         typer.Option("--refit", help="Measure rejections by weights that are fitted without a tenth of the people."),
     ] = False,
     write: Annotated[bool, typer.Option("--write", help="Ship weights of rejections fitted on all the talks.")] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure how the monitor reads machine turns, on people's verdicts about them."""
@@ -78,20 +77,17 @@ def talk_verdicts(  # noqa: PLR0917
     measured = [turn for reading in readings for turn in reading.measured]
     if (refit or write) and len({turn.judged.group for turn in measured}) <= 1:
         raise TalkError("--refit, --write: need judged turns with times, of several people; name more talks")
-    scores = [score_corpus(reading, seed, refits=refit) for reading in readings]
+    scores = [score_corpus(reading, refits=refit) for reading in readings]
     if write:
         write_artefact(fit_rejection(measured), SHIPPED)
     for score in scores:
         if score["unanswered"]:
-            _remark(f"{score['name']}: {count_of(score['unanswered'], 'judged turn')} without an answer, left out")
+            count = count_of(score["unanswered"], "judged turn")
+            print(f"{score['name']}: {count} without an answer, left out", file=sys.stderr)
     if as_json:
-        print(json.dumps({"seed": seed, "corpora": scores}, indent=2, ensure_ascii=False))
+        print(json.dumps({"corpora": scores}, indent=2, ensure_ascii=False))
     else:
         _show(scores)
-
-
-def _remark(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def _show(scores: Sequence[Figures]) -> None:

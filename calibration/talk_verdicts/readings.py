@@ -214,13 +214,13 @@ _LEAST_FAULT = (5 - LEAST_MEAN_RATING) / 4
 Figures = dict[str, Any]  # plain JSON
 
 
-def score_corpus(reading: CorpusReading, seed: int = 0, *, refits: bool = False) -> Figures:
+def score_corpus(reading: CorpusReading, *, refits: bool = False) -> Figures:
     """Score a corpus that has at least one judged turn.
 
     `auc` is known with what follows the turn, `auc_at_once` without. By chance the area is 0.5, and the average
     precision `fault_share`. With `refits`, the weights of rejections are fitted anew without each turn's group.
     """
-    verdicts = _Verdicts(reading, seed)
+    verdicts = _Verdicts(reading)
     rejection = None
     if turns := reading.measured:
         shipped = shipped_rejection_model()
@@ -247,16 +247,16 @@ def score_corpus(reading: CorpusReading, seed: int = 0, *, refits: bool = False)
 class _Verdicts:
     """The verdicts on a corpus's turns, and the bootstrap over its talks."""
 
-    def __init__(self, reading: CorpusReading, seed: int) -> None:
+    def __init__(self, reading: CorpusReading) -> None:
         self._faults = [turn.turn.faults for turn in reading.turns]
         self._is_rating = np.array([turn.turn.rating is not None for turn in reading.turns])
-        self._seed, self._reader = seed, reading.reader
+        self._reader = reading.reader
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
         self.is_fault = np.array([turn.turn.is_fault for turn in reading.turns])
         groups, self._places = np.unique([turn.group for turn in reading.turns], return_inverse=True)
-        self._drawn = draw_clusters(len(groups), _DRAWS, seed)
+        self._drawn = draw_clusters(len(groups), _DRAWS)
 
     def ranking(self, scores: Array, ending: str = "", among: Array | float = 1.0) -> Figures:
         """Rank the turns by scores, or only those among them that count."""
@@ -265,7 +265,7 @@ class _Verdicts:
 
     def agreement(self) -> Figures:
         """Rank by half of each turn's annotators, against the others, drawn many times."""
-        random, ones = np.random.default_rng(self._seed), np.ones((1, len(self.counts)))
+        random, ones = np.random.default_rng(0), np.ones((1, len(self.counts)))
         faults = np.full((len(self.counts), int(self.counts.max())), np.nan)
         for row, values in zip(faults, self._faults, strict=True):
             row[: len(values)] = values

@@ -161,7 +161,6 @@ def test_the_turn_after_which_a_person_repeats_the_request_stands_out(tmp_path: 
     rejections = {text: float(row["rejection"]) for text, row in turns.items() if row["rejection"]}
     assert turns.keys() - rejections.keys() == {"It is ten past three."}  # nobody spoke after it
     rejected = rejections.pop("I am at the blue door now.")
-    assert len(rejections) == 2
     assert rejected > 0.7
     assert max(rejections.values()) < 0.2
     row = turns["I am at the blue door now."]
