@@ -61,10 +61,8 @@ def _turns(rows: list[Json], *, relations_only: bool) -> Iterator[TalkTurn]:
             continue
         start_s, votes = row["at_s"], None
         if row["by"] == "person":  # stamped as its words end
-            asked, start_s = (
-                None if relations_only else row,
-                max(0.0, start_s - ns_to_s(estimate_duration_ns(row["text"]))),
-            )
+            asked = None if relations_only else row
+            start_s = max(0.0, start_s - ns_to_s(estimate_duration_ns(row["text"])))
         elif then and then["by"] == "person":
             is_against = then["at_s"] - start_s <= _MAX_WAIT_S and _is_against(row, asked, then)
             votes = Votes(breakdown=1) if is_against else Votes(no_breakdown=1)
